@@ -127,7 +127,9 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int) -> Iterator
 
     x = a.node_table.long().index_select(0, a.node_type.index_select(0, nodes).int())
     degree = a.in_degree.index_select(0, nodes).long()
-    node_number = torch.arange(total_nodes) - batch_start.repeat_interleave(num_nodes, output_size=total_nodes)
+    node_number = torch.arange(total_nodes) - batch_start.repeat_interleave(
+        num_nodes, output_size=total_nodes
+    )
     edge_index = torch.empty((2, total_edges), dtype=torch.int64)
     edge_index[0] = a.source.index_select(0, edges)
     edge_index[0] += (node_out[:-1] - batch_start).repeat_interleave(num_edges, output_size=total_edges)

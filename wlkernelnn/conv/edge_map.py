@@ -1,0 +1,56 @@
+"""Linear maps of edges."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import uniform
+
+from .graph import EdgeFeatures
+
+
+class EdgeMap(torch.nn.Module):
+    r"""A linear map without bias of what is known about an edge, :math:`W e_{uv}`.
+
+    For edge codes it is a table with a row per code (the product with a one-hot vector), for floats a matrix.
+
+    Args:
+        out_channels: Width of the result.
+        num_edge_types: Number of codes, or ``None``.
+        edge_dim: Number of float features, or ``None``; exactly one of the two is given.
+        factor: The result multiplies a message: it starts near 1, so that edges matter little at first.
+    """
+
+    def __init__(
+        self,
+        out_channels: int,
+        num_edge_types: int | None,
+        edge_dim: int | None,
+        factor: bool = False,
+    ) -> None:
+        super().__init__()
+        self.factor = factor
+        self.num_edge_types = num_edge_types
+        self.table: torch.nn.Parameter | None = None
+        self.lin: Linear | None = None
+        if num_edge_types is not None:
+            self.table = torch.nn.Parameter(torch.empty(num_edge_types, out_channels))
+        else:
+            self.lin = Linear(edge_dim, out_channels, bias=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.lin is not None:
+            self.lin.reset_parameters()
+        else:
+            uniform(self.table.size(1), self.table)
+            if self.factor:
+                with torch.no_grad():
+                    self.table += 1.0
+
+    def rows(self, features: EdgeFeatures) -> Tensor:
+        """The result for every edge, ``[E, out_channels]``."""
+        if self.lin is not None:
+            return self.lin(features.attr)
+        return self.table.index_select(0, features.type)

@@ -1,0 +1,74 @@
+"""The edges of one forward pass, as they came and sorted by target."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.utils import is_sparse
+
+from wlkernelnn.ops.neighbor_sum import SortedEdges, sort_edges
+
+
+class EdgeFeatures:
+    """What is known about each edge: any of ``weight [E]``, ``attr [E, edge_dim]``, ``type [E]``."""
+
+    def __init__(self, weight: Tensor | None, attr: Tensor | None, type: Tensor | None) -> None:
+        self.weight = weight
+        self.attr = attr
+        self.type = type
+
+
+class Graph:
+    """One graph (or batch of graphs) in the two forms that layers need.
+
+    Attributes:
+        edge_index, features: As they came: what ``propagate`` takes, so that masks and hooks of others see the
+            user's order of edges.
+        sorted_edges, sorted_features: Sorted by target: what the fast sums take.
+        size: Number of source and of target nodes.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        size: tuple[int, int],
+        edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        edge_type: Tensor | None = None,
+    ) -> None:
+        if is_sparse(edge_index):
+            raise ValueError("edge_index must be a dense [2, E] tensor or an EdgeIndex, got a sparse matrix")
+        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+            raise ValueError(
+                f"edge_index must hold integers of shape [2, E], got {edge_index.dtype} "
+                f"of shape {list(edge_index.shape)}"
+            )
+        num_edges = edge_index.size(1)
+        values = {"edge_weight": edge_weight, "edge_attr": edge_attr, "edge_type": edge_type}
+        for name, value in values.items():
+            if value is not None and value.size(0) != num_edges:
+                raise ValueError(f"{name} has {value.size(0)} rows, expected one per edge ({num_edges})")
+        if edge_weight is not None:
+            edge_weight = edge_weight.view(-1, 1)
+        self.size = size
+        # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
+        self.edge_index = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
+        self.features = EdgeFeatures(edge_weight, edge_attr, edge_type)
+        if not torch.compiler.is_compiling() and self.edge_index.is_cpu:
+            self._check_range()
+        self.sorted_edges: SortedEdges = sort_edges(edge_index, *size)
+        arrange = self.sorted_edges.arrange
+        self.sorted_features = EdgeFeatures(arrange(edge_weight), arrange(edge_attr), arrange(edge_type))
+
+    def _check_range(self) -> None:
+        # The fast sums read memory by these numbers; elsewhere the device complains by itself.
+        if self.edge_index.numel() == 0:
+            return
+        for side, name, size in zip(self.edge_index, ("source", "target"), self.size, strict=True):
+            low, high = side.aminmax()
+            if low < 0 or high >= size:
+                raise IndexError(
+                    f"edge_index has {name} nodes {int(low)} … {int(high)}, expected 0 … {size - 1} "
+                    f"for {size} {name} nodes"
+                )

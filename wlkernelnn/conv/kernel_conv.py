@@ -1,0 +1,129 @@
+"""What all layers share: checked inputs, and sums of messages over neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
+
+from wlkernelnn.ops.neighbor_sum import message_sum
+
+from .edge_map import EdgeMap
+from .graph import Graph
+
+Features = Tensor | tuple[Tensor, Tensor]
+
+
+class KernelConv(MessagePassing):
+    """Base of the layers.
+
+    Args:
+        num_edge_types: Edges carry codes ``edge_type`` in [0, num_edge_types), or ``None``.
+        edge_dim: Edges carry floats ``edge_attr [E, edge_dim]``, or ``None``.
+
+    Raises:
+        ValueError: Both are given, or one is not positive.
+    """
+
+    def __init__(self, num_edge_types: int | None, edge_dim: int | None) -> None:
+        super().__init__(aggr="add")
+        if num_edge_types is not None and edge_dim is not None:
+            raise ValueError(
+                f"give either num_edge_types or edge_dim, not both (got {num_edge_types} and {edge_dim})"
+            )
+        for name, value in (("num_edge_types", num_edge_types), ("edge_dim", edge_dim)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be positive or None, got {value}")
+        self.num_edge_types = num_edge_types
+        self.edge_dim = edge_dim
+
+    def edge_map(self, out_channels: int, factor: bool = False) -> EdgeMap | None:
+        """A linear map of this layer's edge features, if it has any."""
+        if self.num_edge_types is None and self.edge_dim is None:
+            return None
+        return EdgeMap(out_channels, self.num_edge_types, self.edge_dim, factor)
+
+    def graph(
+        self,
+        x: Features,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None,
+        edge_type: Tensor | None,
+        edge_weight: Tensor | None,
+    ) -> Graph:
+        """Check the inputs of ``forward`` and sort the edges, once for everything that a layer does."""
+        if isinstance(edge_index, Graph):
+            return edge_index
+        size = (x[0].size(0), x[1].size(0)) if isinstance(x, tuple) else (x.size(0), x.size(0))
+        name = type(self).__name__
+        if self.num_edge_types is None and edge_type is not None:
+            raise ValueError(f"{name} got edge_type, but was made without num_edge_types")
+        if self.edge_dim is None and edge_attr is not None:
+            raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
+        if self.num_edge_types is not None:
+            if edge_type is None or edge_type.dim() != 1 or edge_type.is_floating_point():
+                came = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
+                raise ValueError(f"{name} needs edge_type: integers of shape [E], got {came}")
+            if edge_type.is_cpu and edge_type.numel() and not torch.compiler.is_compiling():
+                low, high = edge_type.aminmax()
+                if low < 0 or high >= self.num_edge_types:
+                    raise IndexError(
+                        f"edge_type has values {int(low)} … {int(high)}, "
+                        f"expected 0 … {self.num_edge_types - 1} (num_edge_types={self.num_edge_types})"
+                    )
+        if self.edge_dim is not None and (
+            edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim
+        ):
+            came = "nothing" if edge_attr is None else f"shape {list(edge_attr.shape)}"
+            raise ValueError(f"{name} needs edge_attr of shape [E, {self.edge_dim}], got {came}")
+        return Graph(edge_index, size, edge_weight, edge_attr, edge_type)
+
+    @property
+    def watched(self) -> bool:
+        """Somebody wants to see or change single messages: an explainer, or a hook of PyG's."""
+        return bool(
+            self.explain
+            or self._propagate_forward_pre_hooks
+            or self._propagate_forward_hooks
+            or self._message_forward_pre_hooks
+            or self._message_forward_hooks
+            or self._aggregate_forward_pre_hooks
+            or self._aggregate_forward_hooks
+        )
+
+    def sum_messages(
+        self,
+        graph: Graph,
+        source: Mapping[str, Tensor],
+        target: Mapping[str, Tensor],
+        maps: Mapping[str, EdgeMap | None],
+        parameters: tuple[Tensor, ...] = (),
+    ) -> Tensor:
+        """The sum of ``self.message`` over neighbours by the fast operation.
+
+        Args:
+            graph: The edges.
+            source, target: Arguments of ``message`` that are read at an edge's two ends.
+            maps: Arguments of ``message`` that are linear maps of an edge.
+            parameters: Parameters that ``message`` uses beside its arguments.
+        """
+        features = graph.sorted_features
+        edge = {} if features.weight is None else {"edge_weight": features.weight}
+        table = {}
+        for name, edge_map in maps.items():
+            if edge_map is not None and edge_map.table is not None:
+                table[name] = edge_map.table
+            elif edge_map is not None:
+                edge[name] = edge_map.rows(features)
+        return message_sum(
+            self.message,
+            graph.sorted_edges,
+            source=source,
+            target=target,
+            edge=edge,
+            table=table,
+            edge_type=features.type,
+            parameters=parameters,
+        )

@@ -1,0 +1,139 @@
+"""The walk recursion: states that are moved along edges, decayed, and combined with a new projection."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import Linear
+from torch_geometric.nn.resolver import activation_resolver
+
+from wlkernelnn.decay import Decay
+from wlkernelnn.ops.neighbor_sum import neighbor_sum
+
+from .graph import Graph
+from .kernel_conv import Features, KernelConv
+
+
+class WalkConv(KernelConv):
+    r"""States of walks of up to n nodes (Lei et al. 2017, eq. 6 and 8).
+
+    .. math::
+        c_1[v] = W^{(1)} f_v \qquad
+        c_j[v] = \lambda \sum_{u \in N(v)} \sigma(c_{j-1}[u]) \circ W^{(j)} f_v
+
+    The message from u to v is :math:`w_{uv} \, \lambda_{uv} \odot \sigma(c_{j-1}[u]) \odot W_e^{(j)} e_{uv}`, of
+    whichever factors are present. Its arguments are those of the layers that are made of it.
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        walk_length: int,
+        decay: float | str,
+        compose: str,
+        act: str | torch.nn.Module | None,
+        num_edge_types: int | None,
+        edge_dim: int | None,
+        gate_scale: float,
+        walks_only: bool,
+    ) -> None:
+        super().__init__(num_edge_types, edge_dim)
+        if walk_length < 1:
+            raise ValueError(f"walk_length counts the nodes of a walk: at least 1, got {walk_length}")
+        if compose not in ("mul", "add"):
+            raise ValueError(f'compose must be "mul" or "add", got {compose!r}')
+        if isinstance(in_channels, tuple) and walk_length != 2:
+            raise ValueError(f"a bipartite graph has only walks of 2 nodes, got walk_length={walk_length}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.walk_length = walk_length
+        self.compose = compose
+        self.walks_only = walks_only
+        self.act = torch.nn.Identity() if act is None else activation_resolver(act)
+        source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
+        self.lins = torch.nn.ModuleList(
+            Linear(source if j == 0 else target, out_channels, bias=False) for j in range(walk_length)
+        )
+        self.decay = Decay(decay, out_channels, (source, target), gate_scale)
+        self.edge_gate = self.edge_map(out_channels) if self.decay.gated else None
+        # Factor of the step to node j = 2 … n.
+        self.edge_factors = torch.nn.ModuleList(
+            filter(None, (self.edge_map(out_channels, factor=True) for _ in range(walk_length - 1)))
+        )
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        for module in (*self.lins, self.decay, *self.edge_factors):
+            module.reset_parameters()
+        if self.edge_gate is not None:
+            self.edge_gate.reset_parameters()
+
+    def walk(self, x: Features, graph: Graph) -> list[Tensor]:
+        """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes)."""
+        if isinstance(x, tuple) and self.walk_length != 2:
+            raise ValueError(
+                f"a bipartite graph has only walks of 2 nodes, this layer has walk_length={self.walk_length}"
+            )
+        source, target = x if isinstance(x, tuple) else (x, x)
+        gates = self.decay.project(source, target) if self.decay.gated and self.walk_length > 1 else None
+        exists = source.new_ones(source.size(0), 1) if self.walks_only else None
+        states = [self.lins[0](source)]
+        for j in range(1, self.walk_length):
+            sent = self.act(states[-1])
+            if exists is not None:
+                sent = exists * sent
+            total = self._move(sent, gates, j, graph)
+            if not self.decay.gated:
+                total = self.decay() * total
+            new = self.lins[j](target)
+            state = total * new if self.compose == "mul" else total + new
+            if exists is not None:
+                exists = (neighbor_sum(exists, graph.sorted_edges) > 0).to(state.dtype)
+                state = exists * state
+            states.append(state)
+        return states
+
+    def _move(self, c: Tensor, gates: tuple[Tensor, ...] | None, j: int, graph: Graph) -> Tensor:
+        """Sum the states of neighbours with the factors of their edges: the j-th step of the walk."""
+        factor = self.edge_factors[j - 1] if len(self.edge_factors) else None
+        if self.watched:
+            features = graph.features
+            return self.propagate(
+                graph.edge_index,
+                size=graph.size,
+                c=(c, None),
+                gate=gates,
+                edge_gate=None if self.edge_gate is None else self.edge_gate.rows(features),
+                edge_factor=None if factor is None else factor.rows(features),
+                edge_weight=features.weight,
+            )
+        if gates is None and factor is None:
+            weight = graph.sorted_features.weight
+            return neighbor_sum(c, graph.sorted_edges, None if weight is None else weight.view(-1))
+        source, target = {"c_j": c}, {}
+        if gates is not None:
+            source["gate_j"], target["gate_i"] = gates
+        return self.sum_messages(graph, source, target, {"edge_gate": self.edge_gate, "edge_factor": factor})
+
+    def message(
+        self,
+        c_j: Tensor,
+        gate_j: Tensor | None = None,
+        gate_i: Tensor | None = None,
+        edge_gate: Tensor | None = None,
+        edge_factor: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        if gate_j is not None:
+            logits = gate_j + gate_i
+            c_j = self.decay.gate(logits if edge_gate is None else logits + edge_gate) * c_j
+        if edge_factor is not None:
+            c_j = edge_factor * c_j
+        return c_j if edge_weight is None else edge_weight * c_j
+
+    def __repr__(self) -> str:
+        extras = [f"walk_length={self.walk_length}", f"decay={self.decay.decay!r}"]
+        if self.compose != "mul":
+            extras.append(f"compose={self.compose!r}")
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"

@@ -1,0 +1,223 @@
+"""The Weisfeiler-Lehman kernel as a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import Linear
+from torch_geometric.nn.resolver import activation_resolver
+
+from wlkernelnn.ops.neighbor_sum import neighbor_sum
+
+from .edge_map import EdgeMap
+from .graph import Graph
+from .kernel_conv import Features, KernelConv
+from .random_walk import RandomWalkKernelConv
+
+
+class WLKernelConv(KernelConv):
+    r"""The Weisfeiler-Lehman kernel network of `"Deriving Neural Architectures from Sequence and Graph Kernels"
+    <https://arxiv.org/abs/1705.09037>`_ (Lei et al. 2017), section 3.4: in every iteration the random walk
+    kernel of the graph as it is labelled now, then new labels.
+
+    .. math::
+        c_1^{(l)}[v] &= W^{(l,1)} h_v^{(l-1)} \qquad
+        c_j^{(l)}[v] = \lambda \sum_{u \in N(v)} c_{j-1}^{(l)}[u] \odot W^{(l,j)} h_v^{(l-1)}
+
+        h_v^{(l)} &= \sigma\Big( U_1 h_v^{(l-1)} + U_2 \sum_{u \in N(v)}
+        \sigma( V h_u^{(l-1)} + V_e e_{uv} ) \Big)
+
+        \mathrm{out}[v] &= \sum_{l=1}^{L} c_n^{(l)}[v]
+
+    U and V are shared by the iterations (with biases; the walk weights have none), which keeps the labels at
+    the width of the input. The last relabelling would feed nothing and is left out.
+
+    Args:
+        in_channels: Width of the node features :math:`h^{(0)}` and of all labels; −1 for lazy; a pair for a
+            bipartite graph.
+        out_channels: Number of reference walks.
+        num_iterations: L.
+        walk_length: Number n of NODES of a walk (n = 2 is one hop).
+        decay: λ: a float in [0, 1], ``"learned"`` or ``"gated"``; see :class:`RandomWalkKernelConv`.
+        num_edge_types: Edges carry codes in [0, num_edge_types), passed as ``edge_type``.
+        edge_dim: Edges carry floats, passed as ``edge_attr [E, edge_dim]``.
+        act: σ of the relabelling.
+        readout: ``"sum"`` (the paper), ``"last"``, or ``"cat"`` (out_channels divisible by num_iterations).
+        share_walk_weights: One set of walk weights, :math:`W_e` and gate for all iterations (the authors'
+            release, with readout ``"last"``) instead of one each (the paper).
+        all_lengths: Count walks of up to n nodes, so that single nodes count.
+        gate_scale: Factor of a gated λ; the authors' release uses 10.
+
+    Shapes:
+        - input: ``x [N, in_channels]``, ``edge_index [2, E]`` source above target, and any of
+          ``edge_attr [E, edge_dim]``, ``edge_type [E]``, ``edge_weight [E]`` (which weighs the walks and the
+          relabelling)
+        - output: ``[N, out_channels]``
+
+    Raises:
+        ValueError: An argument is out of its range, or a bipartite graph meets anything but walks of 2 nodes in
+            1 iteration.
+
+    The walks are ``walks[l - 1]``, layers of :class:`RandomWalkKernelConv` (a single one if shared).
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        num_iterations: int = 4,
+        walk_length: int = 2,
+        decay: float | str = "gated",
+        num_edge_types: int | None = None,
+        edge_dim: int | None = None,
+        act: str | torch.nn.Module | None = "relu",
+        readout: str = "sum",
+        share_walk_weights: bool = False,
+        all_lengths: bool = False,
+        gate_scale: float = 1.0,
+    ) -> None:
+        super().__init__(num_edge_types, edge_dim)
+        if num_iterations < 1:
+            raise ValueError(f"num_iterations must be at least 1, got {num_iterations}")
+        if readout not in ("sum", "last", "cat"):
+            raise ValueError(f'readout must be "sum", "last" or "cat", got {readout!r}')
+        if readout == "cat" and out_channels % num_iterations:
+            raise ValueError(
+                f'readout="cat" splits out_channels over the iterations: {out_channels} is not divisible '
+                f"by num_iterations={num_iterations}"
+            )
+        if isinstance(in_channels, tuple) and num_iterations != 1:
+            raise ValueError(f"a bipartite graph has no relabelling, got num_iterations={num_iterations}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.num_iterations = num_iterations
+        self.readout = readout
+        self.share_walk_weights = share_walk_weights
+        self.act = torch.nn.Identity() if act is None else activation_resolver(act)
+        # Only the last walk is read with readout="last".
+        num_walks = 1 if share_walk_weights or readout == "last" else num_iterations
+        self.walks = torch.nn.ModuleList(
+            RandomWalkKernelConv(
+                in_channels,
+                out_channels // num_iterations if readout == "cat" else out_channels,
+                walk_length,
+                decay,
+                num_edge_types=num_edge_types,
+                edge_dim=edge_dim,
+                all_lengths=all_lengths,
+                gate_scale=gate_scale,
+            )
+            for _ in range(num_walks)
+        )
+        self.lin_self: Linear | None = None  # U_1
+        self.lin_neighbors: Linear | None = None  # U_2
+        self.lin_message: Linear | None = None  # V
+        self.edge_message: EdgeMap | None = None  # V_e
+        if isinstance(in_channels, int) and in_channels > 0:
+            self._build_relabelling(in_channels)
+        self.register_load_state_dict_pre_hook(_build_from_state_dict)
+
+    def _build_relabelling(self, channels: int) -> None:
+        """Make U and V: at once, or when the width of a lazy layer is known."""
+        self.in_channels = channels
+        if self.num_iterations == 1:
+            return
+        self.lin_self = Linear(channels, channels)
+        self.lin_neighbors = Linear(channels, channels, bias=False)
+        self.lin_message = Linear(channels, channels)
+        self.edge_message = self.edge_map(channels)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        for module in (*self.walks, self.lin_self, self.lin_neighbors, self.lin_message, self.edge_message):
+            if module is not None:
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Features,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        self._check_relabelling(x)
+        graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
+        h, outs = x, []
+        for iteration in range(self.num_iterations):
+            if iteration > 0:
+                h = self._relabel(h, graph)
+            if self.readout != "last" or iteration == self.num_iterations - 1:
+                outs.append(self.walks[iteration % len(self.walks)](h, graph))
+        return torch.cat(outs, dim=-1) if self.readout == "cat" else torch.stack(outs).sum(0)
+
+    def relabel(
+        self,
+        h: Tensor,
+        edge_index: Tensor | Graph,
+        edge_attr: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """One relabelling, eq. (10) with edge features: ``[N, in_channels]`` → ``[N, in_channels]``.
+
+        Raises:
+            ValueError: The layer has one iteration, which never relabels.
+        """
+        if self.num_iterations == 1:
+            raise ValueError("a layer with num_iterations=1 never relabels: it has no U and V")
+        self._check_relabelling(h)
+        return self._relabel(h, self.graph(h, edge_index, edge_attr, edge_type, edge_weight))
+
+    def _check_relabelling(self, x: Features) -> None:
+        if isinstance(x, tuple):
+            if self.num_iterations != 1:
+                raise ValueError(
+                    f"a bipartite graph has no relabelling, this layer has num_iterations={self.num_iterations}"
+                )
+        elif self.in_channels == -1:
+            self._build_relabelling(x.size(-1))
+            self.to(x.device)
+
+    def _relabel(self, h: Tensor, graph: Graph) -> Tensor:
+        assert self.lin_self is not None and self.lin_neighbors is not None and self.lin_message is not None
+        m = self.lin_message(h)
+        if self.watched:
+            features = graph.features
+            total = self.propagate(
+                graph.edge_index,
+                size=graph.size,
+                m=m,
+                edge_shift=None if self.edge_message is None else self.edge_message.rows(features),
+                edge_weight=features.weight,
+            )
+        elif self.edge_message is None:
+            weight = graph.sorted_features.weight
+            total = neighbor_sum(self.act(m), graph.sorted_edges, None if weight is None else weight.view(-1))
+        else:
+            parameters = tuple(self.act.parameters())
+            total = self.sum_messages(graph, {"m_j": m}, {}, {"edge_shift": self.edge_message}, parameters)
+        return self.act(self.lin_self(h) + self.lin_neighbors(total))
+
+    def message(
+        self, m_j: Tensor, edge_shift: Tensor | None = None, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        m_j = self.act(m_j if edge_shift is None else m_j + edge_shift)
+        return m_j if edge_weight is None else edge_weight * m_j
+
+    def __repr__(self) -> str:
+        walk = self.walks[0]
+        return (
+            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, "
+            f"num_iterations={self.num_iterations}, walk_length={walk.walk_length}, "
+            f"decay={walk.decay.decay!r})"
+        )
+
+
+def _build_from_state_dict(module: torch.nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+    """A lazy layer that has not run yet learns its width from the weights it is given."""
+    assert isinstance(module, WLKernelConv)
+    if module.in_channels == -1:
+        module._build_relabelling(state_dict[f"{prefix}walks.0.lins.0.weight"].size(-1))

@@ -1,0 +1,66 @@
+"""Sum the states of neighbours without writing a row per edge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .edges import SortedEdges
+from .blocked import message_sum
+from .segments import bag_sum
+
+
+class _NeighborSum(torch.autograd.Function):
+    """Gather and sum by target forwards, by source backwards: a sparse product and its transpose."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        source: Tensor,
+        indptr: Tensor,
+        weight: Tensor | None,
+        target: Tensor,
+        transposed_indptr: Tensor,
+        transposed_weight: Tensor | None,
+    ) -> Tensor:
+        ctx.save_for_backward(source, indptr, weight, target, transposed_indptr, transposed_weight)
+        return bag_sum(x, source, indptr, weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        source, indptr, weight, target, transposed_indptr, transposed_weight = ctx.saved_tensors
+        grad_x = _NeighborSum.apply(
+            grad.contiguous(), target, transposed_indptr, transposed_weight, source, indptr, weight
+        )
+        return (grad_x, *[None] * 6)
+
+
+def _scale(x: Tensor, weight: Tensor) -> Tensor:
+    return weight * x
+
+
+def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) -> Tensor:
+    r""":math:`\mathrm{out}_v = \sum_{(u,v)} w_{uv} \, x_u`.
+
+    A bag of rows is gathered and summed at once, forwards by target and backwards by source: nothing of size
+    ``[E, d]`` is written and nothing needs atomics. Weights that want gradients go through
+    :func:`message_sum`.
+
+    Args:
+        x: ``[num_sources, d]``.
+        edges: Edges sorted by target.
+        weight: ``[E]``, in the order of ``edges``.
+
+    Returns:
+        ``[num_targets, d]``.
+    """
+    if weight is not None and weight.requires_grad:
+        return message_sum(_scale, edges, source={"x": x}, edge={"weight": weight.unsqueeze(-1)})
+    if not (x.requires_grad and torch.is_grad_enabled()):
+        return bag_sum(x, edges.source, edges.indptr, weight)
+    target, indptr, order = edges.transposed()
+    transposed_weight = None if weight is None else weight.index_select(0, order)
+    return _NeighborSum.apply(x, edges.source, edges.indptr, weight, target, indptr, transposed_weight)

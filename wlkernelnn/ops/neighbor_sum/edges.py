@@ -1,0 +1,63 @@
+"""Edges sorted by target: the form in which every sum over neighbours is taken."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.utils import index_sort
+
+
+class SortedEdges(NamedTuple):
+    """A graph's edges in the order of their targets.
+
+    Attributes:
+        source: int64 ``[E]``.
+        target: int64 ``[E]``, ascending.
+        indptr: int64 ``[num_targets + 1]``: the edges of target v are ``indptr[v]:indptr[v+1]``.
+        num_sources: Number of source nodes.
+        order: ``[E]`` where each edge stood in the ``edge_index`` that came, ``None`` if it came sorted.
+    """
+
+    source: Tensor
+    target: Tensor
+    indptr: Tensor
+    num_sources: int
+    order: Tensor | None
+
+    def arrange(self, values: Tensor | None) -> Tensor | None:
+        """Edge values ``[E, …]`` that came beside the ``edge_index``, in the order of the sorted edges."""
+        if values is None or self.order is None:
+            return values
+        return values.index_select(0, self.order)
+
+    def transposed(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The edges in the order of their sources: their targets, that order's pointers, and the order."""
+        source, order = index_sort(self.source, max_value=self.num_sources)
+        return self.target.index_select(0, order), pointers(source, self.num_sources), order
+
+
+def pointers(index: Tensor, size: int) -> Tensor:
+    """CSR pointers ``[size + 1]`` of an ascending ``index [E]`` into ``size`` rows."""
+    return torch.searchsorted(index, torch.arange(size + 1, device=index.device, dtype=index.dtype))
+
+
+def sort_edges(edge_index: Tensor, num_sources: int, num_targets: int) -> SortedEdges:
+    """Sort edges by target; free for an ``EdgeIndex`` that says it is sorted and knows its pointers.
+
+    Args:
+        edge_index: int64 ``[2, E]``, source above target (PyG's ``source_to_target``).
+        num_sources, num_targets: Number of nodes on either side.
+    """
+    if isinstance(edge_index, EdgeIndex):
+        index, indptr = edge_index.as_tensor(), edge_index._indptr
+        if edge_index.is_sorted_by_col:
+            if indptr is None or indptr.numel() != num_targets + 1:
+                indptr = pointers(index[1].contiguous(), num_targets)
+            return SortedEdges(index[0], index[1], indptr.to(index.dtype), num_sources, None)
+        edge_index = index
+    target, order = index_sort(edge_index[1], max_value=num_targets)
+    source = edge_index[0].index_select(0, order)
+    return SortedEdges(source, target, pointers(target, num_targets), num_sources, order)
