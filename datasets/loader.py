@@ -104,7 +104,7 @@ class PackedLoader:
 
 
 def _spans(ptr: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Positions in a flat array of the spans of ``graphs``, their lengths, and where each begins in the result."""
+    """Where the spans of ``graphs`` lie in a flat array, their lengths, and their bounds in the result."""
     begin = ptr[graphs]
     length = ptr[graphs + 1] - begin
     out = torch.nn.functional.pad(length.cumsum(0), (1, 0))

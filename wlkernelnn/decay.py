@@ -12,11 +12,11 @@ class Decay(torch.nn.Module):
 
     * a float in [0, 1]: a constant;
     * ``"learned"``: a vector :math:`\mathrm{sigmoid}(\theta) \in (0, 1)^d`, starting at 1/2;
-    * ``"gated"``: :math:`s \cdot \mathrm{sigmoid}(\sum_i U_i a_i + b)` of inputs :math:`a_i`: the two ends of an
-      edge, or a token and the state before it.
+    * ``"gated"``: :math:`s \cdot \mathrm{sigmoid}(\sum_i U_i a_i + b)` of inputs :math:`a_i`: the two ends of
+      an edge, or a token and the state before it.
 
-    A gate is computed in two steps, so that the products :math:`U_i a_i` happen where the :math:`a_i` live (at
-    nodes) and only their sum where the gate lives (at edges): :meth:`project`, then :meth:`gate`.
+    A gate is computed in two steps, so that the products :math:`U_i a_i` happen where the :math:`a_i` live
+    (at nodes) and only their sum where the gate lives (at edges): :meth:`project`, then :meth:`gate`.
 
     Args:
         decay: See above.

@@ -23,8 +23,8 @@ class Graph:
     """One graph (or batch of graphs) in the two forms that layers need.
 
     Attributes:
-        edge_index, features: As they came: what ``propagate`` takes, so that masks and hooks of others see the
-            user's order of edges.
+        edge_index, features: As they came: what ``propagate`` takes, so that masks and hooks of others see
+            the user's order of edges.
         sorted_edges, sorted_features: Sorted by target: what the fast sums take.
         size: Number of source and of target nodes.
     """

@@ -19,9 +19,9 @@ class RandomWalkKernelConv(WalkConv):
         c_j[v] = \lambda \sum_{u \in N(v)} \sigma(c_{j-1}[u]) \circ W^{(j)} f_v \qquad
         \mathrm{out}[v] = c_n[v]
 
-    With σ the identity, ∘ the product and a constant λ, the sum of channel k over all nodes is the random walk
-    kernel between the graph and the path whose i-th node carries row k of :math:`W^{(i)}` (theorem 3). A node
-    without neighbours then has output 0, unless ``all_lengths``.
+    With σ the identity, ∘ the product and a constant λ, the sum of channel k over all nodes is the random
+    walk kernel between the graph and the path whose i-th node carries row k of :math:`W^{(i)}` (theorem 3).
+    A node without neighbours then has output 0, unless ``all_lengths``.
 
     Args:
         in_channels: Width of the node features, −1 for lazy, or a pair for a bipartite graph.
@@ -77,7 +77,8 @@ class RandomWalkKernelConv(WalkConv):
         )
         if all_lengths and isinstance(in_channels, tuple):
             raise ValueError(
-                f"all_lengths needs one kind of nodes: the walk of one node has no W for both of {in_channels}"
+                f"all_lengths needs one kind of nodes, got in_channels={in_channels}: walks of one node "
+                "start from W of the source nodes"
             )
         self.all_lengths = all_lengths
 

@@ -21,8 +21,9 @@ class WalkConv(KernelConv):
         c_1[v] = W^{(1)} f_v \qquad
         c_j[v] = \lambda \sum_{u \in N(v)} \sigma(c_{j-1}[u]) \circ W^{(j)} f_v
 
-    The message from u to v is :math:`w_{uv} \, \lambda_{uv} \odot \sigma(c_{j-1}[u]) \odot W_e^{(j)} e_{uv}`, of
-    whichever factors are present. Its arguments are those of the layers that are made of it.
+    The message from u to v is
+    :math:`w_{uv} \, \lambda_{uv} \odot \sigma(c_{j-1}[u]) \odot W_e^{(j)} e_{uv}`, of whichever factors are
+    present. The arguments are those of the layers that are made of it.
     """
 
     def __init__(

@@ -18,9 +18,9 @@ from .random_walk import RandomWalkKernelConv
 
 
 class WLKernelConv(KernelConv):
-    r"""The Weisfeiler-Lehman kernel network of `"Deriving Neural Architectures from Sequence and Graph Kernels"
-    <https://arxiv.org/abs/1705.09037>`_ (Lei et al. 2017), section 3.4: in every iteration the random walk
-    kernel of the graph as it is labelled now, then new labels.
+    r"""The Weisfeiler-Lehman kernel network of `"Deriving Neural Architectures from Sequence and Graph
+    Kernels" <https://arxiv.org/abs/1705.09037>`_ (Lei et al. 2017), section 3.4: in every iteration the
+    random walk kernel of the graph as it is labelled now, then new labels.
 
     .. math::
         c_1^{(l)}[v] &= W^{(l,1)} h_v^{(l-1)} \qquad
@@ -57,8 +57,8 @@ class WLKernelConv(KernelConv):
         - output: ``[N, out_channels]``
 
     Raises:
-        ValueError: An argument is out of its range, or a bipartite graph meets anything but walks of 2 nodes in
-            1 iteration.
+        ValueError: An argument is out of its range, or a bipartite graph meets anything but walks of 2 nodes
+            in 1 iteration.
 
     The walks are ``walks[l - 1]``, layers of :class:`RandomWalkKernelConv` (a single one if shared).
     """
@@ -175,14 +175,17 @@ class WLKernelConv(KernelConv):
         if isinstance(x, tuple):
             if self.num_iterations != 1:
                 raise ValueError(
-                    f"a bipartite graph has no relabelling, this layer has num_iterations={self.num_iterations}"
+                    "a bipartite graph has no relabelling, "
+                    f"this layer has num_iterations={self.num_iterations}"
                 )
         elif self.in_channels == -1:
             self._build_relabelling(x.size(-1))
             self.to(x.device)
 
     def _relabel(self, h: Tensor, graph: Graph) -> Tensor:
-        assert self.lin_self is not None and self.lin_neighbors is not None and self.lin_message is not None
+        assert self.lin_self is not None
+        assert self.lin_neighbors is not None
+        assert self.lin_message is not None
         m = self.lin_message(h)
         if self.watched:
             features = graph.features

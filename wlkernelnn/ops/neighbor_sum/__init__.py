@@ -1,9 +1,9 @@
 """Sums over the neighbours of every node: naive versions that are the equations, and fast ones."""
 
-from .edges import SortedEdges, sort_edges
 from .blocked import message_sum
-from .naive import message_sum_naive, neighbor_sum_naive
 from .csr import neighbor_sum
+from .edges import SortedEdges, sort_edges
+from .naive import message_sum_naive, neighbor_sum_naive
 
 __all__ = [
     "SortedEdges",

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .edges import SortedEdges
 from .blocked import message_sum
+from .edges import SortedEdges
 from .segments import bag_sum
 
 

@@ -1,0 +1,160 @@
+"""The kernel network for whole graphs: encoder, Weisfeiler-Lehman kernel layer, pooling, head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import MLP
+
+from wlkernelnn.conv import WLKernelConv
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.ops.neighbor_sum.segments import segment_sum
+
+from .encoder import CodeEncoder
+
+TASKS = ("regression", "classification")
+
+
+class GraphKernelNetwork(torch.nn.Module):
+    r"""Predicts properties of graphs with discrete node and edge codes, such as molecules.
+
+    :math:`h^{(0)} = \mathrm{relu}(W f)`, a :class:`~wlkernelnn.WLKernelConv` of :math:`h^{(0)}`, its sum or
+    mean over the nodes of a graph, and a two-layer perceptron (Lei et al. 2017, sections 3.4 and 6.3).
+
+    Args:
+        node_dims: Number of values of each column of node codes.
+        num_edge_types: Number of edge codes, ``None`` for graphs without.
+        num_tasks: Number of targets.
+        task: ``"regression"``, or ``"classification"`` (every target is 0 or 1).
+        hidden_channels: Width of everything.
+        num_iterations, walk_length, decay, readout, share_walk_weights, all_lengths, gate_scale: See
+            :class:`~wlkernelnn.WLKernelConv`.
+        pooling: ``"sum"`` or ``"mean"`` over the nodes of a graph.
+        norm: Layer normalisation of a graph's vector before the head.
+        dropout: Probability that a hidden value of the head is dropped.
+
+    Shapes:
+        - input: a batch with ``x [N, len(node_dims)]``, ``edge_index [2, E]``, ``edge_type [E]``,
+          ``batch [N]`` and ``ptr [B+1]``
+        - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    target_mean: Tensor
+    target_std: Tensor
+
+    def __init__(
+        self,
+        node_dims: Sequence[int],
+        num_edge_types: int | None = None,
+        num_tasks: int = 1,
+        task: str = "regression",
+        hidden_channels: int = 176,
+        num_iterations: int = 4,
+        walk_length: int = 2,
+        decay: float | str = "gated",
+        readout: str = "sum",
+        share_walk_weights: bool = True,
+        all_lengths: bool = True,
+        gate_scale: float = 1.0,
+        pooling: str = "sum",
+        norm: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        #: The arguments: what makes the same network again, kept in checkpoints beside the weights.
+        config: dict[str, Any] = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        super().__init__()
+        self.config = config | {"node_dims": list(node_dims)}
+        if task not in TASKS:
+            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
+        if pooling not in ("sum", "mean"):
+            raise ValueError(f'pooling must be "sum" or "mean", got {pooling!r}')
+        if num_tasks < 1:
+            raise ValueError(f"num_tasks must be at least 1, got {num_tasks}")
+        self.task = task
+        self.pooling = pooling
+        self.encoder = CodeEncoder(node_dims, hidden_channels)
+        self.conv = WLKernelConv(
+            hidden_channels,
+            hidden_channels,
+            num_iterations=num_iterations,
+            walk_length=walk_length,
+            decay=decay,
+            num_edge_types=num_edge_types,
+            readout=readout,
+            share_walk_weights=share_walk_weights,
+            all_lengths=all_lengths,
+            gate_scale=gate_scale,
+        )
+        self.norm = torch.nn.LayerNorm(hidden_channels) if norm else torch.nn.Identity()
+        self.head = MLP([hidden_channels, hidden_channels, num_tasks], dropout=[dropout, 0.0], norm=None)
+        self.register_buffer("target_mean", torch.zeros(num_tasks))
+        self.register_buffer("target_std", torch.ones(num_tasks))
+
+    @classmethod
+    def from_data(cls, data: PackedGraphs, **kwargs: Any) -> GraphKernelNetwork:
+        """A network for a data set: sizes, task and the scaling of targets come from ``data``.
+
+        Give the training part (``data[data.split_idx["train"]]``), so that scaling sees nothing else.
+
+        Args:
+            data: The graphs, with targets.
+            **kwargs: Any other argument of the class.
+
+        Raises:
+            ValueError: ``data`` has no targets.
+        """
+        about = data.description
+        if data.num_tasks == 0:
+            raise ValueError(f"data set {about.name!r} has no targets to size a network from")
+        net = cls(
+            about.node_dims,
+            about.num_edge_types or None,
+            data.num_tasks,
+            about.task or "regression",
+            **kwargs,
+        )
+        if net.task == "regression":
+            net.scale_targets(data.y)
+        return net
+
+    def scale_targets(self, y: Tensor) -> None:
+        """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network."""
+        count = (~y.isnan()).sum(0)
+        mean = y.nanmean(0).nan_to_num(0.0)
+        variance = ((y - mean) ** 2).nansum(0) / count.clamp(min=1)
+        std = variance.sqrt()
+        self.target_mean.copy_(mean)
+        self.target_std.copy_(torch.where(std > 0, std, 1.0))
+
+    def reset_parameters(self) -> None:
+        self.encoder.reset_parameters()
+        self.conv.reset_parameters()
+        if isinstance(self.norm, torch.nn.LayerNorm):
+            self.norm.reset_parameters()
+        self.head.reset_parameters()
+
+    def embed(self, batch: Data) -> Tensor:
+        """The vector of every graph before the head, ``[B, hidden_channels]``."""
+        h = self.encoder(batch.x).relu()
+        edge_type = batch.edge_type if self.conv.num_edge_types is not None else None
+        h = self.conv(h, batch.edge_index, edge_type=edge_type)
+        pooled = segment_sum(h, batch.ptr, batch.batch)
+        if self.pooling == "mean":
+            pooled = pooled / batch.ptr.diff().clamp(min=1).unsqueeze(1)
+        return self.norm(pooled)
+
+    def forward(self, batch: Data) -> Tensor:
+        out = self.head(self.embed(batch))
+        return out * self.target_std + self.target_mean if self.task == "regression" else out
+
+    def predict(self, batch: Data) -> Tensor:
+        """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
+        out = self(batch)
+        return out if self.task == "regression" else out.sigmoid()
