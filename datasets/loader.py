@@ -61,6 +61,9 @@ class PackedLoader:
         self._skip = 0  # batches of this epoch that were consumed before a resume
         self._done = 0
 
+    #: Lightning asks for one wherever there is a sampler.
+    batch_sampler = None
+
     @property
     def sampler(self) -> PackedLoader:
         """Itself: Lightning announces the epoch through ``loader.sampler.set_epoch``."""

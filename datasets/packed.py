@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,14 @@ from torch_geometric.data import Data, Dataset
 from wlkernelnn.files import read_tensors, write_tensors
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
+
+
+class Reject(NamedTuple):
+    """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""
+
+    row: int
+    smiles: object
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,7 @@ class PackedGraphs(Dataset):
         arrays: The flat tensors.
         description: What they mean.
         split_idx: ``{"train": …, "valid": …, "test": …}`` index arrays, if the set has a split.
+        rejects: Rows of the input that gave no graph. They belong to the whole set: a view has none.
 
     Raises:
         ValueError: The arrays contradict each other.
@@ -120,11 +129,13 @@ class PackedGraphs(Dataset):
         arrays: Arrays,
         description: Description | None = None,
         split_idx: dict[str, np.ndarray] | None = None,
+        rejects: Sequence[Reject] = (),
     ) -> None:
         super().__init__()
         self.arrays = arrays
         self.description = description or Description()
         self.split_idx = split_idx
+        self.rejects = list(rejects)
         self._path: str | None = None
         self._check()
 
@@ -216,6 +227,7 @@ class PackedGraphs(Dataset):
         view = copy.copy(self)
         view._indices = self.index[idx]  # type: ignore[assignment]
         view.split_idx = None
+        view.rejects = []
         return view
 
     def get(self, idx: int) -> Data:
@@ -282,7 +294,7 @@ class PackedGraphs(Dataset):
         """The same graphs (all of them, not a view) with other targets ``[G, tasks]``."""
         y = torch.as_tensor(y, dtype=torch.float32).reshape(self.len(), -1)
         return PackedGraphs(
-            replace(self.arrays, y=y), replace(self.description, **description), self.split_idx
+            replace(self.arrays, y=y), replace(self.description, **description), self.split_idx, self.rejects
         )
 
     # Files
@@ -292,7 +304,18 @@ class PackedGraphs(Dataset):
         tensors: dict[str, Tensor] = dict(vars(self.arrays))
         for name, index in (self.split_idx or {}).items():
             tensors[f"split.{name}"] = torch.as_tensor(index)
-        write_tensors(path, tensors, {"format": FORMAT, "description": asdict(self.description)})
+        # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
+        rejects = [
+            (int(row), value if value is None or isinstance(value, (str, float)) else str(value), reason)
+            for row, value, reason in self.rejects
+        ]
+        header = {
+            "format": FORMAT,
+            "description": asdict(self.description),
+            "splits": list(self.split_idx or ()),
+            "rejects": rejects,
+        }
+        write_tensors(path, tensors, header)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PackedGraphs:
@@ -305,15 +328,12 @@ class PackedGraphs(Dataset):
         tensors, header = read_tensors(path)
         if header.get("format") != FORMAT:
             raise ValueError(f"{path}: expected a file of format {FORMAT}, got {header.get('format')!r}")
-        split_idx = {
-            name.removeprefix("split."): tensors.pop(name).numpy()
-            for name in list(tensors)
-            if name.startswith("split.")
-        }
+        split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
         fields = dict(header["description"])
         for name in ("node_dims", "target_names"):
             fields[name] = tuple(fields[name])
-        result = cls(Arrays(**tensors), Description(**fields), split_idx or None)
+        rejects = [Reject(*reject) for reject in header["rejects"]]
+        result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
         result._path = os.fspath(path)
         return result
 

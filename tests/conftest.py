@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,9 @@ def data_root() -> Path:
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches of a test go to a folder of the session, never to the user's."""
     monkeypatch.setenv("WLKERNELNN_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Random inputs of a test are the same in every run."""
+    torch.manual_seed(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
@@ -39,8 +41,8 @@ class Decay(torch.nn.Module):
         if isinstance(decay, str):
             if decay not in ("learned", "gated"):
                 raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
-        elif not 0.0 <= decay <= 1.0:
-            raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay}')
+        elif not (isinstance(decay, Real) and 0.0 <= decay <= 1.0):
+            raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
         if gate_scale != 1.0 and decay != "gated":
             raise ValueError(f'gate_scale={gate_scale} needs decay="gated", got decay={decay!r}')
         self.decay = decay

@@ -19,7 +19,8 @@ class EdgeMap(torch.nn.Module):
         out_channels: Width of the result.
         num_edge_types: Number of codes, or ``None``.
         edge_dim: Number of float features, or ``None``; exactly one of the two is given.
-        factor: The result multiplies a message: it starts near 1, so that edges matter little at first.
+        factor: The result multiplies a message: a table starts near 1, so that codes matter little at first
+            (a matrix cannot: there is no bias).
     """
 
     def __init__(

@@ -10,6 +10,10 @@ from torch_geometric.utils import is_sparse
 from wlkernelnn.ops.neighbor_sum import SortedEdges, sort_edges
 
 
+def holds_integers(values: Tensor) -> bool:
+    return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
+
+
 class EdgeFeatures:
     """What is known about each edge: any of ``weight [E]``, ``attr [E, edge_dim]``, ``type [E]``."""
 
@@ -39,7 +43,7 @@ class Graph:
     ) -> None:
         if is_sparse(edge_index):
             raise ValueError("edge_index must be a dense [2, E] tensor or an EdgeIndex, got a sparse matrix")
-        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+        if edge_index.dim() != 2 or edge_index.size(0) != 2 or not holds_integers(edge_index):
             raise ValueError(
                 f"edge_index must hold integers of shape [2, E], got {edge_index.dtype} "
                 f"of shape {list(edge_index.shape)}"
@@ -47,13 +51,23 @@ class Graph:
         num_edges = edge_index.size(1)
         values = {"edge_weight": edge_weight, "edge_attr": edge_attr, "edge_type": edge_type}
         for name, value in values.items():
-            if value is not None and value.size(0) != num_edges:
-                raise ValueError(f"{name} has {value.size(0)} rows, expected one per edge ({num_edges})")
+            if value is not None and (value.dim() == 0 or value.size(0) != num_edges):
+                raise ValueError(
+                    f"{name} has shape {list(value.shape)}, expected one row per edge ({num_edges})"
+                )
         if edge_weight is not None:
-            edge_weight = edge_weight.view(-1, 1)
+            if edge_weight.numel() != num_edges:
+                raise ValueError(
+                    f"edge_weight has shape {list(edge_weight.shape)}, expected one number per edge "
+                    f"({num_edges})"
+                )
+            edge_weight = edge_weight.reshape(-1, 1)
+        if edge_type is not None:
+            edge_type = edge_type.long()
         self.size = size
         # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
-        self.edge_index = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
+        plain = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
+        self.edge_index = plain.long()
         self.features = EdgeFeatures(edge_weight, edge_attr, edge_type)
         if not torch.compiler.is_compiling() and self.edge_index.is_cpu:
             self._check_range()

@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing
 from wlkernelnn.ops.neighbor_sum import message_sum
 
 from .edge_map import EdgeMap
-from .graph import Graph
+from .graph import Graph, holds_integers
 
 Features = Tensor | tuple[Tensor, Tensor]
 
@@ -20,15 +20,28 @@ class KernelConv(MessagePassing):
     """Base of the layers.
 
     Args:
+        in_channels: Width of the node features, −1 for lazy, or a pair for a bipartite graph.
+        out_channels: Width of the result.
         num_edge_types: Edges carry codes ``edge_type`` in [0, num_edge_types), or ``None``.
         edge_dim: Edges carry floats ``edge_attr [E, edge_dim]``, or ``None``.
 
     Raises:
-        ValueError: Both are given, or one is not positive.
+        ValueError: A width is not positive, or edges are to carry both.
     """
 
-    def __init__(self, num_edge_types: int | None, edge_dim: int | None) -> None:
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        num_edge_types: int | None,
+        edge_dim: int | None,
+    ) -> None:
         super().__init__(aggr="add")
+        for channels in in_channels if isinstance(in_channels, tuple) else (in_channels,):
+            if channels < 1 and channels != -1:
+                raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
+        if out_channels < 1:
+            raise ValueError(f"out_channels must be positive, got {out_channels}")
         if num_edge_types is not None and edge_dim is not None:
             raise ValueError(
                 f"give either num_edge_types or edge_dim, not both (got {num_edge_types} and {edge_dim})"
@@ -36,6 +49,8 @@ class KernelConv(MessagePassing):
         for name, value in (("num_edge_types", num_edge_types), ("edge_dim", edge_dim)):
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be positive or None, got {value}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
         self.num_edge_types = num_edge_types
         self.edge_dim = edge_dim
 
@@ -56,14 +71,18 @@ class KernelConv(MessagePassing):
         """Check the inputs of ``forward`` and sort the edges, once for everything that a layer does."""
         if isinstance(edge_index, Graph):
             return edge_index
-        size = (x[0].size(0), x[1].size(0)) if isinstance(x, tuple) else (x.size(0), x.size(0))
         name = type(self).__name__
+        for nodes in x if isinstance(x, tuple) else (x,):
+            if nodes is None or nodes.dim() != 2:
+                came = "nothing" if nodes is None else f"shape {list(nodes.shape)}"
+                raise ValueError(f"{name} needs x of shape [N, in_channels] (or a pair of such), got {came}")
+        size = (x[0].size(0), x[1].size(0)) if isinstance(x, tuple) else (x.size(0), x.size(0))
         if self.num_edge_types is None and edge_type is not None:
             raise ValueError(f"{name} got edge_type, but was made without num_edge_types")
         if self.edge_dim is None and edge_attr is not None:
             raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
         if self.num_edge_types is not None:
-            if edge_type is None or edge_type.dim() != 1 or edge_type.is_floating_point():
+            if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
                 came = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
                 raise ValueError(f"{name} needs edge_type: integers of shape [E], got {came}")
             if edge_type.is_cpu and edge_type.numel() and not torch.compiler.is_compiling():

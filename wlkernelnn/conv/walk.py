@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.decay import Decay
@@ -39,15 +40,13 @@ class WalkConv(KernelConv):
         gate_scale: float,
         walks_only: bool,
     ) -> None:
-        super().__init__(num_edge_types, edge_dim)
+        super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
         if walk_length < 1:
             raise ValueError(f"walk_length counts the nodes of a walk: at least 1, got {walk_length}")
         if compose not in ("mul", "add"):
             raise ValueError(f'compose must be "mul" or "add", got {compose!r}')
         if isinstance(in_channels, tuple) and walk_length != 2:
             raise ValueError(f"a bipartite graph has only walks of 2 nodes, got walk_length={walk_length}")
-        self.in_channels = in_channels
-        self.out_channels = out_channels
         self.walk_length = walk_length
         self.compose = compose
         self.walks_only = walks_only
@@ -67,6 +66,7 @@ class WalkConv(KernelConv):
         super().reset_parameters()
         for module in (*self.lins, self.decay, *self.edge_factors):
             module.reset_parameters()
+        reset(self.act)
         if self.edge_gate is not None:
             self.edge_gate.reset_parameters()
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
@@ -78,7 +80,7 @@ class WLKernelConv(KernelConv):
         all_lengths: bool = False,
         gate_scale: float = 1.0,
     ) -> None:
-        super().__init__(num_edge_types, edge_dim)
+        super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
         if num_iterations < 1:
             raise ValueError(f"num_iterations must be at least 1, got {num_iterations}")
         if readout not in ("sum", "last", "cat"):
@@ -90,8 +92,6 @@ class WLKernelConv(KernelConv):
             )
         if isinstance(in_channels, tuple) and num_iterations != 1:
             raise ValueError(f"a bipartite graph has no relabelling, got num_iterations={num_iterations}")
-        self.in_channels = in_channels
-        self.out_channels = out_channels
         self.num_iterations = num_iterations
         self.readout = readout
         self.share_walk_weights = share_walk_weights
@@ -128,12 +128,15 @@ class WLKernelConv(KernelConv):
         self.lin_neighbors = Linear(channels, channels, bias=False)
         self.lin_message = Linear(channels, channels)
         self.edge_message = self.edge_map(channels)
+        like = self.walks[0].lins[0].weight  # a lazy layer may have been moved or converted before
+        self.to(like.device, like.dtype)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         for module in (*self.walks, self.lin_self, self.lin_neighbors, self.lin_message, self.edge_message):
             if module is not None:
                 module.reset_parameters()
+        reset(self.act)
 
     def forward(
         self,
@@ -180,7 +183,6 @@ class WLKernelConv(KernelConv):
                 )
         elif self.in_channels == -1:
             self._build_relabelling(x.size(-1))
-            self.to(x.device)
 
     def _relabel(self, h: Tensor, graph: Graph) -> Tensor:
         assert self.lin_self is not None
@@ -222,5 +224,6 @@ class WLKernelConv(KernelConv):
 def _build_from_state_dict(module: torch.nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
     """A lazy layer that has not run yet learns its width from the weights it is given."""
     assert isinstance(module, WLKernelConv)
-    if module.in_channels == -1:
-        module._build_relabelling(state_dict[f"{prefix}walks.0.lins.0.weight"].size(-1))
+    weight = state_dict.get(f"{prefix}walks.0.lins.0.weight")
+    if module.in_channels == -1 and weight is not None and not is_lazy(weight):
+        module._build_relabelling(weight.size(-1))

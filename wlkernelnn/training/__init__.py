@@ -1,0 +1,24 @@
+"""Training: fit a network, score it, keep it in files."""
+
+from .checkpoint import load_checkpoint, save_checkpoint
+from .fit import FitResult, fit
+from .metrics import METRICS, get_metric, score, score_tasks
+from .options import FitOptions
+from .predict import predict
+from .run import Ensemble, load_ensemble, train_run
+
+__all__ = [
+    "METRICS",
+    "Ensemble",
+    "FitOptions",
+    "FitResult",
+    "fit",
+    "get_metric",
+    "load_checkpoint",
+    "load_ensemble",
+    "predict",
+    "save_checkpoint",
+    "score",
+    "score_tasks",
+    "train_run",
+]

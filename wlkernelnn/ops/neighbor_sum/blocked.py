@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -29,8 +29,8 @@ def message_sum(
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} \mathrm{message}(a_u, b_v, c_e, T_{\mathrm{type}(e)})`.
 
     On a CPU the edges are taken in blocks, forwards and backwards, and the backward pass computes a block's
-    messages again: no tensor of size ``[E, d]`` is kept or written. (It can therefore not be differentiated
-    twice.) Elsewhere, and under ``torch.compile``, the same sum is composed of whole-tensor operations.
+    messages again: no tensor of size ``[E, d]`` is kept or written. Elsewhere, under ``torch.compile`` and
+    for second derivatives, the same sum is composed of whole-tensor operations.
 
     Args:
         message: Maps rows of the inputs below, by name, to ``[e, d]``; a pure function of them.
@@ -48,6 +48,16 @@ def message_sum(
     values = [groups[kind][name] for kind, name in names]
     if values[0].is_cpu and not torch.compiler.is_compiling():
         return _BlockedSum.apply(message, edges, edge_type, names, *values, *parameters)
+    return _whole_sum(message, edges, edge_type, names, values)
+
+
+def _whole_sum(
+    message: Callable[..., Tensor],
+    edges: SortedEdges,
+    edge_type: Tensor | None,
+    names: Sequence[tuple[str, str]],
+    values: Sequence[Tensor],
+) -> Tensor:
     rows = {"source": edges.source, "target": edges.target, "table": edge_type}
     messages = message(
         **{
@@ -109,7 +119,7 @@ class _BlockedSum(torch.autograd.Function):
         *tensors: Tensor,
     ) -> Tensor:
         values = tensors[: len(names)]
-        ctx.message, ctx.names = message, names
+        ctx.message, ctx.edges, ctx.edge_type, ctx.names = message, edges, edge_type, names
         ctx.blocks = _blocks(edges, edge_type, values[0].size(1))
         ctx.save_for_backward(*tensors)
         sums = [
@@ -121,12 +131,17 @@ class _BlockedSum(torch.autograd.Function):
         return sums[0] if len(sums) == 1 else torch.cat(sums)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         values, parameters = ctx.saved_tensors[: len(ctx.names)], ctx.saved_tensors[len(ctx.names) :]
         needed = ctx.needs_input_grad[4:]
         wanted = [i for i in range(len(values)) if needed[i]]
         trained = [i for i in range(len(values), len(needed)) if needed[i]]
+        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
+            out = _whole_sum(ctx.message, ctx.edges, ctx.edge_type, ctx.names, values)
+            leaves = [ctx.saved_tensors[i] for i in wanted + trained]
+            grads = torch.autograd.grad(out, leaves, grad, create_graph=True, allow_unused=True)
+            found = dict(zip(wanted + trained, grads, strict=True))
+            return (None, None, None, None, *(found.get(i) for i in range(len(needed))))
         totals = {i: torch.zeros_like(ctx.saved_tensors[i]) for i in wanted + trained}
         for block in ctx.blocks:
             taken = [block.take(kind, v) for (kind, _), v in zip(ctx.names, values, strict=True)]

@@ -52,13 +52,15 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
     Args:
         x: ``[num_sources, d]``.
         edges: Edges sorted by target.
-        weight: ``[E]``, in the order of ``edges``.
+        weight: ``[E]``, in the order of ``edges``; taken in the type of x (which autocast may have changed).
 
     Returns:
         ``[num_targets, d]``.
     """
-    if weight is not None and weight.requires_grad:
-        return message_sum(_scale, edges, source={"x": x}, edge={"weight": weight.unsqueeze(-1)})
+    if weight is not None:
+        weight = weight.to(x.dtype)
+        if weight.requires_grad and torch.is_grad_enabled():
+            return message_sum(_scale, edges, source={"x": x}, edge={"weight": weight.unsqueeze(-1)})
     if not (x.requires_grad and torch.is_grad_enabled()):
         return bag_sum(x, edges.source, edges.indptr, weight)
     target, indptr, order = edges.transposed()

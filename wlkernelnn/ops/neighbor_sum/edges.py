@@ -48,16 +48,17 @@ def sort_edges(edge_index: Tensor, num_sources: int, num_targets: int) -> Sorted
     """Sort edges by target; free for an ``EdgeIndex`` that says it is sorted and knows its pointers.
 
     Args:
-        edge_index: int64 ``[2, E]``, source above target (PyG's ``source_to_target``).
+        edge_index: Integers ``[2, E]``, source above target (PyG's ``source_to_target``).
         num_sources, num_targets: Number of nodes on either side.
     """
     if isinstance(edge_index, EdgeIndex):
-        index, indptr = edge_index.as_tensor(), edge_index._indptr
+        index, indptr = edge_index.as_tensor().long(), edge_index._indptr
         if edge_index.is_sorted_by_col:
             if indptr is None or indptr.numel() != num_targets + 1:
                 indptr = pointers(index[1].contiguous(), num_targets)
-            return SortedEdges(index[0], index[1], indptr.to(index.dtype), num_sources, None)
+            return SortedEdges(index[0], index[1], indptr.long(), num_sources, None)
         edge_index = index
+    edge_index = edge_index.long()
     target, order = index_sort(edge_index[1], max_value=num_targets)
     source = edge_index[0].index_select(0, order)
     return SortedEdges(source, target, pointers(target, num_targets), num_sources, order)

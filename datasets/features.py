@@ -1,0 +1,225 @@
+"""What the codes of atoms and bonds mean: the feature sets ``"ogb"`` and ``"duvenaud"``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Codes = TypeVar("Codes", np.ndarray, "Tensor")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One property of an atom or a bond as a code.
+
+    Attributes:
+        name: Name of the property.
+        read: Asks an RDKit atom or bond for the property.
+        values: The values, as ``str`` prints them, in the order of their codes. Every other value gets the
+            last code, be that a catch-all such as ``"misc"`` or the largest number of a range.
+    """
+
+    name: str
+    read: Callable[[Any], object]
+    values: tuple[str, ...]
+
+    def code(self, item: Any) -> int:
+        """The code of an RDKit atom or bond."""
+        value = str(self.read(item))
+        return self.values.index(value) if value in self.values else len(self.values) - 1
+
+
+@dataclass(frozen=True)
+class Features:
+    """The columns of codes that describe atoms (nodes) and bonds (edges).
+
+    The columns of a bond are kept as ONE integer, its edge code: the number whose mixed-radix digits they
+    are, the first column being the most significant.
+
+    A column may depend on whatever RDKit stores with the atom or bond itself, on the degree of the atom, and
+    on membership in rings, but not on the wider surroundings: :func:`~wlkernelnn.datasets.featurize` asks for
+    the columns once per kind of atom and kind of bond.
+
+    Attributes:
+        name: Name of the set.
+        atom: Columns of an atom.
+        bond: Columns of a bond.
+    """
+
+    name: str
+    atom: tuple[Column, ...]
+    bond: tuple[Column, ...]
+
+    @property
+    def node_columns(self) -> tuple[str, ...]:
+        """Names of the columns of node codes."""
+        return tuple(column.name for column in self.atom)
+
+    @property
+    def node_dims(self) -> tuple[int, ...]:
+        """Number of codes of each column of node codes."""
+        return tuple(len(column.values) for column in self.atom)
+
+    @property
+    def edge_columns(self) -> tuple[str, ...]:
+        """Names of the columns that an edge code combines."""
+        return tuple(column.name for column in self.bond)
+
+    @property
+    def edge_dims(self) -> tuple[int, ...]:
+        """Number of codes of each column that an edge code combines."""
+        return tuple(len(column.values) for column in self.bond)
+
+    @property
+    def num_edge_types(self) -> int:
+        """Number of edge codes."""
+        return prod(self.edge_dims)
+
+    def atom_codes(self, atom: Any) -> list[int]:
+        """The row of node codes of an RDKit atom."""
+        return [column.code(atom) for column in self.atom]
+
+    def bond_code(self, bond: Any) -> int:
+        """The edge code of an RDKit bond."""
+        return int(self.encode_edge(np.array([column.code(bond) for column in self.bond])))
+
+    @property
+    def _edge_strides(self) -> tuple[int, ...]:
+        return tuple(prod(self.edge_dims[column + 1 :]) for column in range(len(self.edge_dims)))
+
+    def encode_edge(self, columns: Codes) -> Codes:
+        """Columns of bonds to edge codes.
+
+        Args:
+            columns: Integers ``[..., len(edge_dims)]``, tensor or array.
+
+        Returns:
+            int64 edge codes ``[...]``, of the same kind.
+
+        Raises:
+            ValueError: The last axis has another length, or a value lies outside its column's range.
+        """
+        dims, strides = _same_kind(columns, self.edge_dims), _same_kind(columns, self._edge_strides)
+        if columns.shape[-1:] != dims.shape:
+            raise ValueError(
+                f"features {self.name!r}: expected the {len(dims)} edge columns {self.edge_columns} "
+                f"on the last axis, got shape {tuple(columns.shape)}"
+            )
+        if bool(((columns < 0) | (columns >= dims)).any()):
+            raise ValueError(
+                f"features {self.name!r}: an edge column lies outside its range {self.edge_dims}"
+            )
+        return (columns * strides).sum(-1)
+
+    def decode_edge(self, edge_type: Codes) -> Codes:
+        """Edge codes to columns of bonds.
+
+        Args:
+            edge_type: Integers ``[...]``, tensor or array.
+
+        Returns:
+            int64 columns ``[..., len(edge_dims)]``, of the same kind.
+
+        Raises:
+            ValueError: A code lies outside [0, num_edge_types).
+        """
+        if bool(((edge_type < 0) | (edge_type >= self.num_edge_types)).any()):
+            raise ValueError(f"features {self.name!r}: an edge code lies outside [0, {self.num_edge_types})")
+        dims, strides = _same_kind(edge_type, self.edge_dims), _same_kind(edge_type, self._edge_strides)
+        return edge_type[..., None] // strides % dims
+
+
+def _same_kind(like: Codes, values: Sequence[int]) -> Codes:
+    """``values`` as int64 array, or as int64 tensor on the device of ``like``."""
+    if isinstance(like, np.ndarray):
+        return np.asarray(values, dtype=np.int64)
+    return like.long().new_tensor(values)
+
+
+def _numbers(first: int, last: int) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(first, last + 1))
+
+
+_FLAG = ("False", "True")
+
+# The columns of ogb.utils.features, with its order of values. A bond without a known stereo value does
+# not occur: atropisomers, which OGB refuses, cannot be written in plain SMILES.
+_OGB = Features(
+    name="ogb",
+    atom=(
+        Column("atomic_num", methodcaller("GetAtomicNum"), (*_numbers(1, 118), "misc")),
+        Column(
+            "chirality",
+            methodcaller("GetChiralTag"),
+            ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER", "misc"),
+        ),
+        Column("degree", methodcaller("GetTotalDegree"), (*_numbers(0, 10), "misc")),
+        Column("formal_charge", methodcaller("GetFormalCharge"), (*_numbers(-5, 5), "misc")),
+        Column("num_h", methodcaller("GetTotalNumHs"), (*_numbers(0, 8), "misc")),
+        Column("num_radical_electrons", methodcaller("GetNumRadicalElectrons"), (*_numbers(0, 4), "misc")),
+        Column(
+            "hybridization", methodcaller("GetHybridization"), ("SP", "SP2", "SP3", "SP3D", "SP3D2", "misc")
+        ),
+        Column("is_aromatic", methodcaller("GetIsAromatic"), _FLAG),
+        Column("is_in_ring", methodcaller("IsInRing"), _FLAG),
+    ),
+    bond=(
+        Column("bond_type", methodcaller("GetBondType"), ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "misc")),
+        Column(
+            "bond_stereo",
+            methodcaller("GetStereo"),
+            ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY"),
+        ),
+        Column("is_conjugated", methodcaller("GetIsConjugated"), _FLAG),
+    ),
+)
+
+_DUVENAUD_ELEMENTS = (
+    *("C", "N", "O", "S", "F", "Si", "P", "Cl", "Br", "Mg", "Na", "Ca", "Fe", "As", "Al", "I", "B", "V"),
+    *("K", "Tl", "Yb", "Sb", "Sn", "Ag", "Pd", "Co", "Se", "Ti", "Zn", "H", "Li", "Ge", "Cu", "Au", "Ni"),
+    *("Cd", "In", "Mn", "Zr", "Cr", "Pt", "Hg", "Pb", "Unknown"),
+)
+
+# The set of the neural fingerprints (Duvenaud et al. 2015) that Lei et al. 2017, section 6.3, use. Larger
+# numbers get the last code. The paper's one-hot bond type is all zeros for a bond that is none of the
+# four; here such a bond (dative, for example) is "other".
+_DUVENAUD = Features(
+    name="duvenaud",
+    atom=(
+        Column("element", methodcaller("GetSymbol"), _DUVENAUD_ELEMENTS),
+        Column("degree", methodcaller("GetDegree"), _numbers(0, 5)),
+        Column("num_h", methodcaller("GetTotalNumHs"), _numbers(0, 4)),
+        Column("implicit_valence", methodcaller("GetNumImplicitHs"), _numbers(0, 5)),
+        Column("is_aromatic", methodcaller("GetIsAromatic"), _FLAG),
+    ),
+    bond=(
+        Column("bond_type", methodcaller("GetBondType"), ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")),
+        Column("is_conjugated", methodcaller("GetIsConjugated"), _FLAG),
+        Column("is_in_ring", methodcaller("IsInRing"), _FLAG),
+    ),
+)
+
+FEATURES = {features.name: features for features in (_OGB, _DUVENAUD)}
+
+
+def get_features(name: str) -> Features:
+    """The feature set of that name.
+
+    Args:
+        name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, or ``"duvenaud"``, the 5
+            atom and 3 bond columns of the neural fingerprints.
+
+    Raises:
+        ValueError: There is no such set.
+    """
+    if name not in FEATURES:
+        raise ValueError(f"unknown features {name!r}, expected one of {sorted(FEATURES)}")
+    return FEATURES[name]

@@ -1,0 +1,397 @@
+"""Molecules as packed graphs: published data sets by name, and any table or list of SMILES."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import io
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import rdkit
+import torch
+from numpy.typing import ArrayLike
+from rdkit import RDConfig
+
+from wlkernelnn.files import write_text
+
+from .download import cache_folder, content_sha256, data_folders, download, find_file
+from .features import get_features
+from .featurize import featurize
+from .packed import Description, PackedGraphs, Reject
+from .published import MOLECULE_SETS, MoleculeSet
+from .splits import SplitIndex, SplitKind, column_split
+from .splits import split as split_graphs
+from .table import binary_targets, is_table, numeric_targets, place, read_table, require_columns
+
+logger = logging.getLogger("wlkernelnn")
+
+OnInvalid = Literal["raise", "skip", "nan"]
+METRICS = {"regression": "rmse", "classification": "roc_auc"}
+# Part of the name of a cached store: raise it when the same input gives another store than before.
+CACHE_VERSION = 1
+
+
+def load_molecules(
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    root: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> PackedGraphs:
+    """Load a published data set by its name, or any table or list of SMILES.
+
+    A published set (one of :data:`~wlkernelnn.datasets.MOLECULE_SETS`) is looked for in ``root`` (default
+    ``$WLKERNELNN_DATA``), then in the user's cache; if it is in neither, it is fetched from its publisher
+    into the cache and its SHA-256 is checked. ``"chembl2321810"`` (or ``"chembl"``) comes with rdkit.
+
+    Args:
+        source: A name, or whatever :func:`molecules_from` takes.
+        root: Folder with published data sets.
+        options: Passed on to :func:`molecules_from`. A published set brings its own columns, task, metric and
+            split, and leaves invalid rows out (``on_invalid="skip"``), unless told otherwise here.
+
+    Returns:
+        The molecules; of a published set with ``split_idx``, its recommended split (80/10/10, seed 0).
+
+    Raises:
+        FileNotFoundError: The file is nowhere and cannot be fetched: says which file to put where.
+        ValueError: Unknown name, or one of the reasons of :func:`molecules_from`.
+    """
+    if not isinstance(source, str) or is_table(source):
+        if root is not None:
+            raise ValueError(
+                "root goes with the name of a published data set; give a table by its whole path"
+            )
+        return molecules_from(source, **options)
+    spec = _published(source)
+    if spec.name == "chembl2321810":
+        table: Path | pd.DataFrame = _chembl(spec)
+    else:
+        table = _locate(spec, root, progress=options.get("progress", False))
+    own = {
+        "smiles_column": spec.smiles_column,
+        "target_columns": spec.target_columns,
+        "split": None if "split_column" in options else spec.split,
+        "task": spec.task,
+        "metric": spec.metric,
+        "unit": spec.unit,
+        "name": spec.name,
+        "on_invalid": "skip",
+    }
+    return molecules_from(table, **{**own, **options})
+
+
+def molecules_from(
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    y: ArrayLike | None = None,
+    *,
+    smiles_column: str | None = None,
+    target_columns: Sequence[str] | None = None,
+    split_column: str | None = None,
+    split: SplitKind | None = None,
+    task: str | None = None,
+    metric: str | None = None,
+    unit: str = "",
+    name: str = "",
+    features: str = "ogb",
+    on_invalid: OnInvalid = "raise",
+    rejects_path: str | os.PathLike[str] | None = None,
+    num_workers: int | None = None,
+    progress: bool = False,
+    cache: bool = True,
+) -> PackedGraphs:
+    """Pack the molecules of a table or of a list of SMILES.
+
+    A row gives no molecule if its SMILES cannot be used, or if targets are asked for and it has none;
+    ``on_invalid`` says what then happens. Rows in = molecules + rejects, always; the counts are logged.
+
+    Args:
+        source: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`), a data frame, or SMILES.
+        y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES.
+        smiles_column: Default: the column called "smiles" in any case, or the only column.
+        target_columns: Columns of targets, or names for the columns of ``y``. Default: none. Blank cells are
+            missing values.
+        split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
+        split: ``"random"`` or ``"scaffold"``: ``split_idx`` becomes that split (80/10/10, seed 0).
+        task: ``"regression"`` or ``"classification"`` (all targets are 0 or 1). Default: classification if
+            0 and 1 are the only known targets.
+        metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.
+        unit: Unit of the targets, for people.
+        name: Name of the set; default the file's.
+        features: ``"ogb"`` or ``"duvenaud"``, see :func:`~wlkernelnn.datasets.get_features`.
+        on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
+            ``rejects``: ``"skip"`` and ``"nan"`` do the same here and differ in what is predicted for them.
+        rejects_path: CSV file for the rejects, see :func:`write_rejects`.
+        num_workers: Processes that featurize, see :func:`~wlkernelnn.datasets.featurize`.
+        progress: Show progress bars.
+        cache: Keep the packed store in the user's cache, under a name made from its content, and take it from
+            there the next time.
+
+    Returns:
+        The molecules in the order of their rows. ``row`` holds the row of each, counted from 0; ``rejects``
+        the rows that gave none.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read, a column is missing, a target is not a number, an argument does
+            not fit the others, or (``on_invalid="raise"``) a row gives no molecule.
+    """
+    if on_invalid not in ("raise", "skip", "nan"):
+        raise ValueError(f"on_invalid must be 'raise', 'skip' or 'nan', got {on_invalid!r}")
+    if split is not None and split_column is not None:
+        raise ValueError("give either split or split_column, not both")
+    frame, where = _frame(source, y, smiles_column, target_columns, split_column, name)
+    targets_of = list(target_columns or (frame.columns[1:] if y is not None else ()))
+    smiles_column = smiles_column_of(frame, smiles_column, where)
+    smiles = frame[smiles_column].tolist()
+    targets, task = _targets(frame, targets_of, task, where)
+    labels = None if split_column is None else _labels(frame, split_column, where)
+    description = Description(
+        name=name or (Path(source).name if isinstance(source, (str, os.PathLike)) else ""),
+        features=features,
+        task=task,
+        metric=metric or METRICS.get(task or ""),
+        target_names=tuple(targets_of),
+        unit=unit,
+    )
+
+    def build() -> PackedGraphs:
+        data = _pack(smiles, targets, description, num_workers, progress)
+        if labels is not None:
+            row = data.row.numpy()
+            data.split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in labels.items()}
+        elif split is not None:
+            data.split_idx = split_graphs(data, split)
+        return data
+
+    data = _cached(build, smiles, targets, labels, split, description) if cache else build()
+    logger.info(f"{where}: {len(frame):,} rows in = {len(data):,} molecules + {len(data.rejects):,} rejected")
+    _report_duplicates(frame, smiles, where)
+    if rejects_path is not None:
+        write_rejects(rejects_path, data.rejects)
+    if data.rejects and on_invalid == "raise":
+        raise ValueError(_complaint(frame, data.rejects, where))
+    return data
+
+
+def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> None:
+    """Write rejected rows as CSV with the columns ``row``, ``smiles`` and ``reason``.
+
+    ``row`` is the data row, counted from 1 as in all messages. Without rejects the file is only the header.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Reject._fields)
+    for row, smiles, reason in rejects:
+        missing = str(smiles) in ("None", "nan", "<NA>")
+        writer.writerow((row + 1, "" if missing else smiles, reason))
+    write_text(path, text.getvalue())
+
+
+def _frame(
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    y: ArrayLike | None,
+    smiles_column: str | None,
+    target_columns: Sequence[str] | None,
+    split_column: str | None,
+    name: str,
+) -> tuple[pd.DataFrame, str]:
+    """The table, and what to call it in messages."""
+    if isinstance(source, (str, os.PathLike, pd.DataFrame)):
+        if y is not None:
+            raise ValueError("y goes with a list of SMILES; the targets of a table are its target_columns")
+        if isinstance(source, pd.DataFrame):
+            return source, name or "the data frame"
+        wanted = [*(target_columns or ()), *([split_column] if split_column else [])]
+        # The header has to be seen before the SMILES column can be guessed: then read it all.
+        columns = None if smiles_column is None else list(dict.fromkeys([smiles_column, *wanted]))
+        return read_table(source, columns), os.fspath(source)
+    if smiles_column is not None or split_column is not None:
+        raise ValueError("smiles_column and split_column go with a table, not with a list of SMILES")
+    frame = pd.DataFrame({"smiles": pd.Series(list(source), dtype=object)})
+    if y is not None:
+        values = np.asarray(y)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or len(values) != len(frame):
+            raise ValueError(f"y must be [{len(frame)}] or [{len(frame)}, T], got shape {np.shape(y)}")
+        names = list(target_columns or (["y"] if values.shape[1] == 1 else []))
+        names = names or [f"y{i + 1}" for i in range(values.shape[1])]
+        if len(names) != values.shape[1]:
+            raise ValueError(f"{len(names)} target_columns for y with {values.shape[1]} columns")
+        frame[names] = values
+    return frame, name or "the list of SMILES"
+
+
+def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
+    """The column of SMILES: the one given, else the one called smiles in any case, else the only one."""
+    available = list(frame.columns)
+    if name is None:
+        named = [column for column in available if str(column).lower() == "smiles"]
+        name = named[0] if named else available[0] if len(available) == 1 else "smiles"
+    require_columns([name], available, where)
+    return name
+
+
+def _targets(
+    frame: pd.DataFrame, columns: list[str], task: str | None, where: str
+) -> tuple[np.ndarray, str | None]:
+    if task is not None and task not in METRICS:
+        raise ValueError(f"task must be 'regression' or 'classification', got {task!r}")
+    if task == "classification":
+        return binary_targets(frame, columns, where), task
+    values = numeric_targets(frame, columns, where)
+    if task is None and columns:
+        known = np.unique(values[~np.isnan(values)])
+        task = "classification" if np.array_equal(known, (0, 1)) else "regression"
+        logger.info(f"{where}: taken as a {task} task")
+    return values, task
+
+
+def _labels(frame: pd.DataFrame, column: str, where: str) -> SplitIndex:
+    require_columns([column], list(frame.columns), where)
+    try:
+        return column_split(frame[column].tolist())
+    except ValueError as error:
+        raise ValueError(f"{where}: column {column!r}: {error}") from error
+
+
+def _pack(
+    smiles: list[object],
+    targets: np.ndarray,
+    description: Description,
+    num_workers: int | None,
+    progress: bool,
+) -> PackedGraphs:
+    """Featurize the rows that have a target (all rows, where there are no targets at all)."""
+    known = ~np.isnan(targets).all(axis=1) if targets.shape[1] else np.ones(len(smiles), dtype=bool)
+    rows = np.flatnonzero(known).tolist()
+    graphs, rejects = featurize(
+        [smiles[row] for row in rows],
+        features=description.features,
+        rows=rows,
+        num_workers=num_workers,
+        progress=progress,
+    )
+    unknown = [Reject(row, smiles[row], "no target value") for row in np.flatnonzero(~known).tolist()]
+    return PackedGraphs(
+        replace(graphs.arrays, y=torch.from_numpy(targets[graphs.row.numpy()].astype(np.float32))),
+        replace(
+            description,
+            node_dims=graphs.description.node_dims,
+            num_edge_types=graphs.description.num_edge_types,
+        ),
+        rejects=sorted([*rejects, *unknown], key=lambda reject: reject.row),
+    )
+
+
+def _cached(
+    build: Callable[[], PackedGraphs],
+    smiles: list[object],
+    targets: np.ndarray,
+    labels: SplitIndex | None,
+    split: str | None,
+    description: Description,
+) -> PackedGraphs:
+    """The store from the cache if it is there; else built, saved there, and opened memory-mapped."""
+    table = get_features(description.features)
+    digest = hashlib.sha256()
+    # Everything that the store depends on. Lists keep what JSON does not know apart from its text.
+    content = [
+        *(CACHE_VERSION, rdkit.__version__, split, vars(description)),
+        [(column.name, column.values) for column in (*table.atom, *table.bond)],
+        [text if isinstance(text, str) else [str(text)] for text in smiles],
+        None if labels is None else {part: rows.tolist() for part, rows in labels.items()},
+    ]
+    digest.update(json.dumps(content).encode())
+    digest.update(targets.tobytes())
+    path = cache_folder() / "packed" / f"{digest.hexdigest()}.safetensors"
+    if path.is_file():
+        try:
+            return PackedGraphs.load(path)
+        except ValueError as error:
+            warnings.warn(f"damaged cache, built again: {error}", stacklevel=3)
+    data = build()
+    try:
+        data.save(path)
+    except OSError as error:
+        warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=3)
+        return data
+    return PackedGraphs.load(path)
+
+
+def _report_duplicates(frame: pd.DataFrame, smiles: list[object], where: str) -> None:
+    first: dict[str, int] = {}
+    again: list[int] = []
+    for position, text in enumerate(smiles):
+        if isinstance(text, str) and text.strip() and first.setdefault(text.strip(), position) != position:
+            again.append(position)
+    if again:
+        text = str(smiles[again[0]]).strip()
+        logger.warning(
+            f"{where}: {len(again):,} rows repeat the SMILES of an earlier row and are kept; "
+            f"the first is {place(frame, again[0])}, like {place(frame, first[text])}: {text}"
+        )
+
+
+def _complaint(frame: pd.DataFrame, rejects: list[Reject], where: str) -> str:
+    shown = [f"{place(frame, row)}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
+    if len(rejects) > len(shown):
+        shown.append(f"and {len(rejects) - len(shown):,} more")
+    return (
+        f"{where}: {len(rejects):,} of {len(frame):,} rows give no molecule (on_invalid='skip' leaves them "
+        "out)\n  " + "\n  ".join(shown)
+    )
+
+
+def _published(name: str) -> MoleculeSet:
+    key = {"chembl": "chembl2321810"}.get(name.lower(), name.lower())
+    if key not in MOLECULE_SETS:
+        close = difflib.get_close_matches(key, MOLECULE_SETS, n=1)
+        hint = f"; did you mean {close[0]!r}" if close else ""
+        raise ValueError(
+            f"no data set is called {name!r}{hint}? Known are {', '.join(MOLECULE_SETS)}; "
+            "a table needs a name that ends in .csv, .tsv or .parquet"
+        )
+    return MOLECULE_SETS[key]
+
+
+def _locate(spec: MoleculeSet, root: str | os.PathLike[str] | None, progress: bool) -> Path:
+    """The file of a published set, fetched into the cache if it is nowhere."""
+    path = find_file(spec.file, root)
+    if path is not None:
+        if (checksum := content_sha256(path)) not in spec.sha256:
+            logger.warning(
+                f"{path}: not a known version of this data set (SHA-256 of the content {checksum}); "
+                "results may not compare with published ones"
+            )
+        return path
+    folders = data_folders(root)
+    searched = f"{spec.name}: {spec.file} is not in {' nor in '.join(map(str, folders))}"
+    remedy = f"Get it from {spec.url or spec.source} and put it, as it is or gzipped, into {folders[-1]}"
+    if not spec.url:
+        raise FileNotFoundError(f"{searched}. {remedy}")
+    try:
+        return download(spec.url, folders[-1] / Path(spec.url).name, spec.sha256, progress=progress)
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(f"{searched}, and {error}. {remedy} (source: {spec.source})") from error
+
+
+def _chembl(spec: MoleculeSet) -> pd.DataFrame:
+    """The data set inside rdkit: SMILES and activities in two files, joined by name."""
+    folder = Path(RDConfig.RDContribDir, "FreeWilson", "data")
+    smiles_path, activity_path = folder / "CHEMBL2321810.smi", folder / "CHEMBL2321810_act.csv"
+    if not smiles_path.is_file():
+        raise FileNotFoundError(
+            f"{smiles_path}: this rdkit ({rdkit.__version__}) comes without its Contrib folder; "
+            "install rdkit from PyPI (pip install rdkit)"
+        )
+    frame = pd.read_csv(smiles_path, sep=" ", names=[spec.smiles_column, "Name"], dtype=str)
+    return frame.merge(read_table(activity_path), on="Name", how="left", validate="one_to_one")

@@ -1,0 +1,406 @@
+from __future__ import annotations
+
+import hashlib
+import logging
+import pickle
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from wlkernelnn.datasets import (
+    MOLECULE_SETS,
+    PackedGraphs,
+    Reject,
+    content_sha256,
+    find_file,
+    load_molecules,
+    molecules_from,
+    random_split,
+    read_table,
+    scaffold_split,
+    write_rejects,
+)
+from wlkernelnn.datasets import molecules as module
+
+# What a table can hold: row 0, 3, 5, 7 and 9 are molecules with a target.
+CELLS = [
+    ("CCO", 1.5),
+    ("C1CC", 2.0),
+    ("", 3.0),
+    ("c1ccccc1", -1.0),
+    ("   ", 0.0),
+    ("[Na+].[Cl-]", 7.0),
+    (None, 1.0),
+    ("C", 0.25),
+    ("CN", None),
+    ("CCO", 2.5),
+    ("C(C)(C)(C)(C)C", 0.0),
+]
+GOOD = [0, 3, 5, 7, 9]
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("WLKERNELNN_DATA", raising=False)
+    monkeypatch.setenv("WLKERNELNN_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(CELLS, columns=["SMILES", "y"])
+
+
+@pytest.fixture
+def path(frame: pd.DataFrame, tmp_path: Path) -> Path:
+    frame.to_csv(tmp_path / "set.csv", index=False)
+    return tmp_path / "set.csv"
+
+
+def assert_same(a: PackedGraphs, b: PackedGraphs) -> None:
+    for name, tensor in vars(a.arrays).items():
+        np.testing.assert_array_equal(tensor.numpy(), getattr(b.arrays, name).numpy())
+
+
+# Published sets
+
+
+def test_every_set_is_described() -> None:
+    names = "esol freesolv lipophilicity cep bbbp bace clintox sider tox21 hiv qm7 qm8 organic_ri"
+    assert " ".join(MOLECULE_SETS) == "chembl2321810 " + names
+    for name, spec in MOLECULE_SETS.items():
+        assert spec.name == name
+        assert spec.metric in ("rmse", "mae") if spec.task == "regression" else spec.metric == "roc_auc"
+        assert spec.unit
+        assert spec.source
+        assert spec.licence
+        assert spec.sha256 or name == "chembl2321810"
+        assert all(len(checksum) == 64 for checksum in spec.sha256)
+
+
+def test_the_embedded_set() -> None:
+    data = load_molecules("chembl2321810")
+    assert (len(data), data.rejects, data.task, data.metric) == (1017, [], "regression", "rmse")
+    assert data.description.target_names == ("Act",)
+    assert data.y.min().item() == pytest.approx(4.27)
+    assert data.y.max().item() == pytest.approx(9.22)
+    # Name 1520012, the first of the SMILES file.
+    assert data.smiles[0] == "O=S(=O)(Nc1cccs1)c2ccc(Oc3ccccc3c4ccccc4)c(c2)C#N"
+    assert data.y[0].item() == pytest.approx(5.48)
+    assert data.row.tolist() == list(range(1017))
+    assert [len(part) for part in data.split_idx.values()] == [813, 102, 102]
+    assert np.array_equal(data.split_idx["test"], scaffold_split(data.smiles)["test"])
+    assert_same(data, load_molecules("ChEMBL"))
+
+
+@pytest.mark.parametrize(
+    ("name", "rejected"),
+    [("esol", 0), ("freesolv", 0), ("bbbp", 11), ("clintox", 0), ("sider", 0), ("tox21", 8), ("qm7", 0)],
+)
+def test_published_sets(data_root: Path, name: str, rejected: int) -> None:
+    spec = MOLECULE_SETS[name]
+    data = load_molecules(name, data_root)
+    assert len(data) + rejected == spec.size
+    assert len(data.rejects) == rejected
+    assert sorted([*data.row.tolist(), *(reject.row for reject in data.rejects)]) == list(range(spec.size))
+    assert (data.task, data.metric, data.num_tasks) == (spec.task, spec.metric, len(spec.target_columns))
+    assert data.description.target_names == spec.target_columns
+    assert data.description.unit == spec.unit
+    assert list(data.split_idx) == ["train", "valid", "test"]
+    if spec.split == "random":
+        assert np.array_equal(data.split_idx["valid"], random_split(len(data))["valid"])
+    frame = read_table(find_file(spec.file, data_root), [spec.smiles_column, spec.target_columns[-1]])
+    last = int(data.row[-1])
+    assert data.smiles[-1] == frame[spec.smiles_column].iloc[last].strip()
+    assert data.y[-1, -1].item() == pytest.approx(float(frame[spec.target_columns[-1]].iloc[last] or "nan"))
+
+
+@pytest.mark.parametrize("name", [name for name in MOLECULE_SETS if name != "chembl2321810"])
+def test_files_are_what_the_table_says(data_root: Path, name: str) -> None:
+    spec = MOLECULE_SETS[name]
+    path = find_file(spec.file, data_root)
+    if path is None:
+        pytest.skip(f"{spec.file} is not in {data_root}")
+    assert content_sha256(path) in spec.sha256
+    assert len(read_table(path, [spec.smiles_column, *spec.target_columns])) == spec.size
+
+
+def test_a_set_is_downloaded_once_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "smiles,expt,calc\r\nCCO,-5.0,1\r\nC,2.0,1\r\n" + "CC,0.5,1\r\n" * 18
+    served = tmp_path / "served" / "SAMPL.csv"
+    served.parent.mkdir()
+    served.write_bytes(text.encode())
+    spec = replace(MOLECULE_SETS["freesolv"], url=served.as_uri(), sha256=(content_sha256(served),))
+    monkeypatch.setitem(MOLECULE_SETS, "freesolv", spec)
+    data = load_molecules("FreeSolv")
+    assert data.smiles[:2] == ["CCO", "C"]
+    assert data.y[:2, 0].tolist() == [-5.0, 2.0]
+    assert (tmp_path / "cache" / "data" / "SAMPL.csv").read_bytes() == served.read_bytes()
+    shutil.rmtree(served.parent)
+    assert_same(load_molecules("freesolv"), data)
+    assert "not a known version" not in caplog.text
+
+    (tmp_path / "SAMPL.csv").write_text(text.replace("-5.0", "-6.0"))
+    assert load_molecules("freesolv", tmp_path).y[0].item() == -6.0
+    assert "SAMPL.csv: not a known version of this data set" in caplog.text
+
+
+def test_a_set_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = tmp_path / "SAMPL.csv"
+    served.write_text("smiles,expt\nC,1\n")
+    spec = replace(MOLECULE_SETS["freesolv"], url=served.as_uri(), file="elsewhere/freesolv.csv")
+    monkeypatch.setitem(MOLECULE_SETS, "freesolv", spec)
+    folder = tmp_path / "cache" / "data"
+    with pytest.raises(FileNotFoundError) as error:
+        load_molecules("freesolv", tmp_path)
+    for part in (
+        f"freesolv: elsewhere/freesolv.csv is not in {tmp_path} nor in {folder}",
+        f"has SHA-256 {hashlib.sha256(served.read_bytes()).hexdigest()}, expected {spec.sha256[0]}",
+        f"Get it from {spec.url} and put it, as it is or gzipped, into {folder}",
+    ):
+        assert part in str(error.value)
+    with pytest.raises(
+        FileNotFoundError, match=r"organic_ri/properties\.csv is not in .* chemml 1\.3 on PyPI"
+    ):
+        load_molecules("organic_ri")
+    with pytest.raises(FileNotFoundError, match="root is not a folder"):
+        load_molecules("esol", tmp_path / "nowhere")
+
+
+def test_names(path: Path) -> None:
+    with pytest.raises(
+        ValueError, match="no data set is called 'lipophilicty'; did you mean 'lipophilicity'"
+    ):
+        load_molecules("lipophilicty")
+    with pytest.raises(ValueError, match="root goes with the name of a published data set"):
+        load_molecules(path, path.parent)
+
+
+def test_a_published_set_with_other_columns(data_root: Path) -> None:
+    data = load_molecules("tox21", data_root, target_columns=["SR-p53"], on_invalid="nan", cache=False)
+    assert data.description.target_names == ("SR-p53",)
+    # Of the 8 rows without a molecule some have no p53 label either: each row is rejected once.
+    assert len(data) + len(data.rejects) == 7831
+    assert not data.y.isnan().any()
+    reasons = pd.Series([reject.reason for reject in data.rejects])
+    labels = pd.read_csv(find_file("moleculenet/tox21.csv", data_root))["SR-p53"]
+    assert (reasons == "no target value").sum() == labels.isna().sum()
+
+
+# Any table or list
+
+
+def test_rows_without_a_molecule_are_left_out_and_listed(
+    path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "wlkernelnn")
+    data = load_molecules(
+        path, target_columns=["y"], on_invalid="skip", rejects_path=tmp_path / "out" / "rejects.csv"
+    )
+    assert data.row.tolist() == GOOD
+    assert data.y[:, 0].tolist() == [CELLS[row][1] for row in GOOD]
+    assert [reject.row for reject in data.rejects] == [1, 2, 4, 6, 8, 10]
+    assert data.rejects[4] == Reject(8, "CN", "no target value")
+    assert data.description.name == "set.csv"
+    assert (data.task, data.metric, data.split_idx) == ("regression", "rmse", None)
+    assert f"{path}: 11 rows in = 5 molecules + 6 rejected" in caplog.text
+    assert "1 rows repeat the SMILES of an earlier row and are kept; the first is data row 10 (line 11)," in (
+        caplog.text
+    )
+    written = pd.read_csv(tmp_path / "out" / "rejects.csv", keep_default_na=False)
+    assert written.columns.tolist() == ["row", "smiles", "reason"]
+    assert written["row"].tolist() == [2, 3, 5, 7, 9, 11]
+    assert written["smiles"].tolist() == ["C1CC", "", "   ", "", "CN", "C(C)(C)(C)(C)C"]
+    assert written["reason"].str.len().gt(0).all()
+    assert_same(data, molecules_from(path, target_columns=["y"], on_invalid="nan", cache=False))
+
+
+def test_by_default_a_row_without_a_molecule_is_an_error(path: Path, frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="11 rows give no molecule") as error:
+        molecules_from(path, target_columns=["y"])
+    message = str(error.value)
+    assert f"{path}: 6 of 11 rows give no molecule" in message
+    assert "data row 2 (line 3): 'C1CC': " in message
+    assert "and 3 more" in message
+    with pytest.raises(ValueError, match=r"the data frame: 5 of 11 .*\n  data row 2: 'C1CC': "):
+        molecules_from(frame)
+    with pytest.raises(ValueError, match="on_invalid must be 'raise', 'skip' or 'nan', got 'drop'"):
+        molecules_from(frame, on_invalid="drop")  # type: ignore[arg-type]
+
+
+def test_all_kinds_of_sources_give_the_same(frame: pd.DataFrame, path: Path, tmp_path: Path) -> None:
+    frame.to_parquet(tmp_path / "set.parquet")
+    wanted = molecules_from(path, target_columns=["y"], on_invalid="skip")
+    for data in (
+        molecules_from(str(tmp_path / "set.parquet"), target_columns=["y"], on_invalid="skip"),
+        molecules_from(frame, target_columns=["y"], on_invalid="skip"),
+        molecules_from(frame["SMILES"], frame["y"], on_invalid="skip"),
+        load_molecules(frame["SMILES"].to_list(), y=[y for _, y in CELLS], on_invalid="skip"),
+    ):
+        assert_same(data, wanted)
+        assert data.description.target_names == ("y",)
+
+
+def test_without_targets_every_molecule_counts(path: Path) -> None:
+    data = molecules_from(path, on_invalid="nan")
+    assert data.row.tolist() == sorted([*GOOD, 8])
+    assert (data.num_tasks, data.task, data.metric) == (0, None, None)
+
+
+def test_nothing_left() -> None:
+    data = molecules_from(["x", ""], y=[1.0, 2.0], on_invalid="skip")
+    assert (len(data), len(data.rejects), data.num_tasks) == (0, 2, 1)
+
+
+def test_the_smiles_column(tmp_path: Path) -> None:
+    assert len(molecules_from(pd.DataFrame({"structure": ["C", "CC"]}))) == 2
+    assert molecules_from(pd.DataFrame({"id": ["C"], "Smiles": ["CC"]})).smiles == ["CC"]
+    assert molecules_from(pd.DataFrame({"a": ["C"], "b": ["CC"]}), smiles_column="b").smiles == ["CC"]
+    with pytest.raises(ValueError, match=r"the data frame: no column 'smiles' \(columns: 'a', 'b'\)"):
+        molecules_from(pd.DataFrame({"a": ["C"], "b": ["CC"]}))
+    (tmp_path / "t.csv").write_text("smile,y\nC,1\n")
+    with pytest.raises(ValueError, match=r"t\.csv: no column 'smiles'; did you mean 'smile'\?"):
+        load_molecules(str(tmp_path / "t.csv"))
+
+
+def test_task_and_metric() -> None:
+    smiles = ["C", "CC", "CCC"]
+    labels = [[0, 1], [1, None], [None, 0]]
+    assert molecules_from(smiles, labels).task == "classification"
+    assert molecules_from(smiles, labels).metric == "roc_auc"
+    assert molecules_from(smiles, [0, 1, 0.5]).task == "regression"
+    assert molecules_from(smiles, [1, 1, 1]).task == "regression"
+    data = molecules_from(smiles, [0, 1, 1], task="regression", metric="mae", unit="K", name="mine")
+    assert (data.task, data.metric, data.description.unit, data.description.name) == (
+        *("regression", "mae", "K"),
+        "mine",
+    )
+    with pytest.raises(ValueError, match="data row 3, column 'y': expected 0 or 1"):
+        molecules_from(smiles, [0, 1, 2], task="classification")
+    with pytest.raises(ValueError, match="task must be 'regression' or 'classification', got 'ranking'"):
+        molecules_from(smiles, [0, 1, 2], task="ranking")
+
+
+def test_targets_of_a_list() -> None:
+    y = np.array([[1.0, np.nan], [np.nan, np.nan], [2.0, 3.0]])
+    data = molecules_from(["C", "CC", "CCC"], y, on_invalid="skip")
+    assert data.description.target_names == ("y1", "y2")
+    np.testing.assert_array_equal(data.y.numpy(), y[[0, 2]].astype(np.float32))
+    assert molecules_from(["C"], [[1, 2]], target_columns=["a", "b"]).description.target_names == ("a", "b")
+    for bad, message in (
+        ([1.0], r"y must be \[2\] or \[2, T\], got shape \(1,\)"),
+        (["high", 1], "data row 1, column 'y': expected a finite number.* got 'high'"),
+        ([1, np.inf], "data row 2, column 'y'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            molecules_from(["C", "CC"], bad)
+    with pytest.raises(ValueError, match="1 target_columns for y with 2 columns"):
+        molecules_from(["C"], [[1, 2]], target_columns=["a"])
+
+
+def test_arguments_that_do_not_fit(frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="y goes with a list of SMILES"):
+        molecules_from(frame, [1.0])
+    with pytest.raises(ValueError, match="go with a table, not with a list"):
+        molecules_from(["C"], smiles_column="smiles")
+    with pytest.raises(ValueError, match="either split or split_column"):
+        molecules_from(frame, split="random", split_column="y")
+    with pytest.raises(ValueError, match="the data frame: no column 'z'"):
+        molecules_from(frame, target_columns=["y", "z"])
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_a_split_given_by_a_column(frame: pd.DataFrame, tmp_path: Path, cache: bool) -> None:
+    frame["set"] = ["train", "test", "train", "val", "train", "train", "test", "test", "val", "Train", "test"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    data = molecules_from(
+        tmp_path / "t.csv", target_columns=["y"], split_column="set", on_invalid="skip", cache=cache
+    )
+    rows = {part: data.row[positions].tolist() for part, positions in data.split_idx.items()}
+    assert list(rows.items()) == [("train", [0, 5, 9]), ("valid", [3]), ("test", [7])]
+    frame.loc[4, "set"] = "holdout"
+    with pytest.raises(ValueError, match=r"the data frame: column 'set': data row 5: .* got 'holdout'"):
+        molecules_from(frame, split_column="set")
+
+
+def test_a_split_that_is_made() -> None:
+    smiles = ["C" * i for i in range(1, 41)]
+    data = molecules_from(smiles, split="random")
+    assert np.array_equal(data.split_idx["test"], random_split(40)["test"])
+
+
+# The cache
+
+
+@pytest.fixture
+def large(path: Path) -> Path:
+    """The same table with enough molecules for a split."""
+    path.write_text(path.read_text() + "".join(f"{'C' * n},{n}\n" for n in range(3, 30)))
+    return path
+
+
+def test_what_was_packed_is_not_packed_again(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = molecules_from(large, target_columns=["y"], on_invalid="skip", split="random")
+    monkeypatch.setattr(module, "featurize", None)
+    again = molecules_from(large, target_columns=["y"], on_invalid="skip", split="random")
+    assert_same(first, again)
+    assert again.rejects == first.rejects
+    assert all(isinstance(reject, Reject) for reject in again.rejects)
+    assert again.description == first.description
+    for part, positions in first.split_idx.items():
+        assert np.array_equal(positions, again.split_idx[part])
+    copy = pickle.loads(pickle.dumps(again[[1, 2]]))
+    assert copy.smiles == again.smiles[1:3]
+    assert copy.rejects == []
+    with pytest.raises(ValueError, match="rows give no molecule"):
+        molecules_from(large, target_columns=["y"], split="random")
+
+
+def test_the_cache_tells_contents_apart(large: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "packed"
+
+    def count(**options: object) -> int:
+        load_molecules(large, on_invalid="skip", **options)
+        return len(list(folder.iterdir()))
+
+    assert count(target_columns=["y"]) == 1
+    assert count(target_columns=["y"]) == 1
+    assert count() == 2
+    assert count(target_columns=["y"], features="duvenaud") == 3
+    assert count(target_columns=["y"], split="random") == 4
+    assert count(target_columns=["y"], cache=False) == 4
+    large.write_text(large.read_text().replace("CN", "CF"))
+    assert count(target_columns=["y"]) == 5
+
+
+def test_a_damaged_cache_is_reported_and_mended(path: Path, tmp_path: Path) -> None:
+    wanted = molecules_from(path, on_invalid="skip", cache=False)
+    molecules_from(path, on_invalid="skip")
+    (stored,) = (tmp_path / "cache" / "packed").iterdir()
+    stored.write_bytes(stored.read_bytes()[:-50])
+    with pytest.warns(UserWarning, match=rf"damaged cache.*{stored.name}"):
+        data = molecules_from(path, on_invalid="skip")
+    assert_same(data, wanted)
+    assert_same(molecules_from(path, on_invalid="skip"), wanted)
+
+
+def test_a_cache_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file, not a folder")
+    with pytest.warns(UserWarning, match=r"could not be written .* going on without the cache"):
+        data = molecules_from(path, on_invalid="skip")
+    assert data.row.tolist() == sorted([*GOOD, 8])
+
+
+def test_a_rejects_file_without_rejects(tmp_path: Path) -> None:
+    molecules_from(["C"], rejects_path=tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text() == "row,smiles,reason\n"
+    write_rejects(tmp_path / "b.csv", [Reject(0, 'a,"b"\n', "x"), Reject(4, None, "y")])
+    assert pd.read_csv(tmp_path / "b.csv", keep_default_na=False).to_numpy().tolist() == [
+        [1, 'a,"b"\n', "x"],
+        [5, "", "y"],
+    ]

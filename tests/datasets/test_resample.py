@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wlkernelnn.datasets import BucketResampler, PackedLoader, load_molecules
+
+
+@pytest.fixture
+def y() -> np.ndarray:
+    # Five buckets of width 0.05 with 1, 2, 10, 100 and 500 members; two of them hold negative values.
+    centres = np.repeat([-3.01, -0.02, 0.02, 1.01, 7.77], [1, 2, 10, 100, 500])
+    return np.random.default_rng(0).permutation(centres)
+
+
+def test_buckets_come_up_equally_often(y: np.ndarray) -> None:
+    resample = BucketResampler(y, num_samples=1000)
+    assert resample.num_buckets == 5
+    _, counts = np.unique(y[resample(3)], return_counts=True)
+    assert counts.tolist() == [200] * 5
+
+
+def test_negative_and_positive_values_around_zero_are_different_buckets() -> None:
+    assert BucketResampler([-0.01, 0.01]).num_buckets == 2
+    assert BucketResampler([0.01, 0.04, 0.06, 0.09], width=0.05).num_buckets == 2
+    assert BucketResampler([0.01, 0.04, 0.06, 0.09], width=0.1).num_buckets == 1
+
+
+def test_members_of_a_bucket_come_cyclically(y: np.ndarray) -> None:
+    draws = np.concatenate([BucketResampler(y, num_samples=997)(epoch) for epoch in range(6)])
+    for value in np.unique(y):
+        members = np.flatnonzero(y == value)
+        seen = draws[y[draws] == value]
+        whole = len(seen) // len(members) * len(members)
+        for lap in seen[:whole].reshape(-1, len(members)):
+            assert np.array_equal(lap, seen[: len(members)])
+        if whole:
+            assert np.array_equal(np.sort(seen[: len(members)]), members)
+            assert len(members) < 3 or not np.array_equal(seen[: len(members)], members)
+        assert len(np.unique(seen)) == min(len(seen), len(members))
+
+
+@pytest.mark.parametrize("num_samples", [1, 3, 7, 613])
+def test_an_epoch_continues_where_the_one_before_stopped(y: np.ndarray, num_samples: int) -> None:
+    epochs = [BucketResampler(y, num_samples=num_samples, seed=1)(epoch) for epoch in range(9)]
+    at_once = BucketResampler(y, num_samples=9 * num_samples, seed=1)(0)
+    assert np.array_equal(np.concatenate(epochs), at_once)
+
+
+def test_seeds_and_epochs_give_different_orders(y: np.ndarray) -> None:
+    resample = BucketResampler(y)
+    assert np.array_equal(resample(4), BucketResampler(y)(4))
+    assert not np.array_equal(resample(4), resample(5))
+    assert not np.array_equal(resample(4), BucketResampler(y, seed=1)(4))
+    assert len(resample(0)) == len(y)
+    # No round goes through the buckets in the order of another.
+    rounds = y[resample(0)[:600]].reshape(-1, 5)
+    assert len(np.unique(rounds, axis=0)) > 60
+
+
+def test_it_feeds_a_loader() -> None:
+    data = load_molecules("chembl", cache=False)
+    train = data[data.split_idx["train"]]
+    resample = BucketResampler(train.y, width=0.25, num_samples=200)
+    loader = PackedLoader(train, batch_size=64, resample=resample)
+    drawn = np.concatenate([batch.y[:, 0].numpy() for batch in loader])
+    np.testing.assert_array_equal(drawn, train.y[resample(0), 0])
+    spread = np.ptp(np.bincount(np.unique(np.floor(drawn / 0.25), return_inverse=True)[1]))
+    assert spread <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": [1.0, np.nan]}, r"y\[1\] is nan"),
+        ({"y": np.ones((3, 2))}, r"shape \(3, 2\)"),
+        ({"y": []}, r"shape \(0,\)"),
+        ({"y": [1.0], "width": 0.0}, "width must be positive"),
+        ({"y": [1.0], "num_samples": 0}, "num_samples must be at least 1"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BucketResampler(**arguments)  # type: ignore[arg-type]

@@ -1,0 +1,94 @@
+"""The data a verb reads: which file, which columns, how it is split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, split
+
+
+@dataclass
+class DataOptions:
+    """Where molecules and targets come from.
+
+    Args:
+        data_path: A CSV, TSV or Parquet file, or the name of a published data set: chembl2321810, esol,
+            freesolv, lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri.
+        smiles_columns: The column of SMILES; by default the one called smiles.
+        target_columns: Columns of targets; blank cells are missing values. Needed for a file.
+        task_type: What the targets are; by default classification if they are all 0 or 1.
+        features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark) or
+            "duvenaud" (the neural fingerprint's, used in the paper).
+        root: Folder with published data sets; by default $WLKERNELNN_DATA.
+        on_invalid: What to do with rows that give no molecule: "raise" an error, or "skip" them ("nan" does
+            the same here; in predictions it keeps the row).
+        num_workers: Processes that read molecules; by default all cores where it pays.
+    """
+
+    data_path: str
+    smiles_columns: list[str] | None = None
+    target_columns: list[str] | None = None
+    task_type: Literal["regression", "classification"] | None = None
+    features: Literal["ogb", "duvenaud"] = "ogb"
+    root: str | None = None
+    on_invalid: Literal["raise", "skip", "nan"] | None = None
+    num_workers: int | None = None
+
+    def load(self, rejects_path: Path | None = None, split_column: str | None = None) -> PackedGraphs:
+        """Read the molecules; the rows that gave none go to ``rejects_path``."""
+        if self.data_path not in MOLECULE_SETS and not self.target_columns:
+            raise ValueError(f"--target-columns: which columns of {self.data_path} are the targets?")
+        given = {
+            "smiles_column": one_column(self.smiles_columns),
+            "target_columns": self.target_columns,
+            "split_column": split_column,
+            "task": self.task_type,
+            "on_invalid": self.on_invalid,
+            "rejects_path": rejects_path,
+            "num_workers": self.num_workers,
+        }
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return load_molecules(self.data_path, self.root, features=self.features, progress=True, **options)
+
+
+@dataclass
+class SplitOptions:
+    """How the molecules are split.
+
+    Args:
+        split: "random", or "scaffold" (by Bemis-Murcko scaffold, OGB's recipe); by default the one
+            recommended for a published data set, random for a file.
+        splits_column: Column with the labels train, valid (or val) and test, instead.
+        split_sizes: Fractions of train, valid and test.
+        data_seed: Seed of a random split.
+    """
+
+    split: Literal["random", "scaffold"] | None = None
+    splits_column: str | None = None
+    split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    data_seed: int = 0
+
+    def apply(self, data: PackedGraphs) -> tuple[dict[str, np.ndarray], str]:
+        """Positions of each part in ``data``, and what to call the split."""
+        if self.splits_column is not None:
+            if self.split is not None:
+                raise ValueError("give either --split or --splits-column, not both")
+            assert data.split_idx is not None  # made from the column
+            return data.split_idx, f"column {self.splits_column}"
+        published = MOLECULE_SETS.get(data.description.name)
+        kind = self.split or (published.split if published else "random")
+        train, valid, test = self.split_sizes
+        return split(data, kind, (train, valid, test), self.data_seed), kind
+
+
+def one_column(columns: list[str] | None) -> str | None:
+    """chemprop's option takes several columns; ours is about one molecule a row."""
+    if columns is None:
+        return None
+    if len(columns) != 1:
+        raise ValueError(f"--smiles-columns: expected one column, got {len(columns)}: {', '.join(columns)}")
+    return columns[0]

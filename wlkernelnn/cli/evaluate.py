@@ -1,0 +1,87 @@
+"""Score trained networks on a table of SMILES with measured targets."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from wlkernelnn.files import write_text
+from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score_tasks
+
+from .data import DataOptions
+from .options import add_options, pick, verb_parser
+
+DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
+
+
+@dataclass
+class EvaluateOptions:
+    """What to score, and how.
+
+    Args:
+        model_path: A run folder of "wlkernelnn train", or one network's folder in it.
+        target_columns: Columns of targets; by default those that the networks were trained on.
+        metrics: Metrics; by default all that fit the task.
+        metrics_path: JSON file for the scores; by default none is written.
+        rejects_path: CSV file for the rows that gave no molecule; by default none is written.
+        batch_size: Molecules at once.
+    """
+
+    model_path: Path
+    target_columns: list[str] | None = None
+    metrics: list[str] | None = None
+    metrics_path: Path | None = None
+    rejects_path: Path | None = None
+    batch_size: int = 512
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = verb_parser("evaluate", __doc__)
+    add_options(parser, "Data", DataOptions, DATA_OPTIONS)
+    add_options(parser, "Options", EvaluateOptions)
+    parsed = parser.parse_args(argv)
+    options = EvaluateOptions(**pick(parsed, EvaluateOptions))
+
+    ensemble = load_ensemble(options.model_path)
+    task, names = ensemble.about["task"], ensemble.about["target_names"]
+    metrics = options.metrics or [name for name, metric in METRICS.items() if metric.task == task]
+    for name in metrics:
+        get_metric(name, task)
+    columns = options.target_columns or names
+    if len(columns) != len(names):
+        raise ValueError(
+            f"--target-columns: expected {len(names)} columns ({', '.join(names)}), got {len(columns)}"
+        )
+    data = DataOptions(
+        **pick(parsed, DataOptions, DATA_OPTIONS),
+        target_columns=columns,
+        task_type=task,
+        features=ensemble.about["features"],
+    ).load(options.rejects_path)
+    prediction, _ = ensemble.predict(data, options.batch_size)
+    target = data.y.numpy()
+
+    scores = {name: score(name, target, prediction) for name in metrics}
+    each = {name: score_tasks(name, target, prediction) for name in metrics}
+    table = Table(title=f"{data.description.name}: {len(data):,} molecules")
+    table.add_column("target")
+    for name in metrics:
+        table.add_column(name, justify="right")
+    for i, column in enumerate(columns):
+        table.add_row(column, *(f"{each[name][i]:.4f}" for name in metrics))
+    if len(columns) > 1:
+        table.add_section()
+        table.add_row("mean", *(f"{scores[name]:.4f}" for name in metrics))
+    Console().print(table)
+    if options.metrics_path is not None:
+        report = {
+            "molecules": len(data),
+            "rejected": len(data.rejects),
+            "mean": scores,
+            "targets": {c: {name: float(each[name][i]) for name in metrics} for i, c in enumerate(columns)},
+        }
+        write_text(options.metrics_path, json.dumps(report, indent=2) + "\n")

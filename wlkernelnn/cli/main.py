@@ -1,0 +1,48 @@
+"""The command ``wlkernelnn``."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+
+from rich.logging import RichHandler
+
+VERBS = {
+    "train": "Train networks on a table of SMILES, and keep them in a run folder.",
+    "predict": "Predict for every row of a table of SMILES, in order.",
+    "evaluate": "Score trained networks on a table of SMILES with measured targets.",
+    "benchmark": "Run a benchmark, and write its tables and figures.",
+}
+
+USAGE = "usage: wlkernelnn VERB [options]\n\nNeural networks derived from kernels.\n\nverbs:\n" + "".join(
+    f"  {verb:<11}{text}\n" for verb, text in VERBS.items()
+)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a verb; errors of the user's input are one line on stderr and exit status 1."""
+    argv = sys.argv[1:] if argv is None else argv
+    if not argv or argv[0] in ("-h", "--help"):
+        print(USAGE + "\nwlkernelnn VERB --help tells a verb's options.")
+        return 0
+    if argv[0] == "--version":
+        from wlkernelnn import __version__
+
+        print(__version__)
+        return 0
+    verb = argv[0]
+    if verb not in VERBS:
+        print(f"wlkernelnn: unknown verb {verb!r}\n\n{USAGE}", file=sys.stderr)
+        return 2
+    logger = logging.getLogger("wlkernelnn")
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(RichHandler(show_time=False, show_level=False, show_path=False))
+    try:
+        # A verb's imports (torch, rdkit) take seconds: only those of the verb that runs.
+        importlib.import_module(f"wlkernelnn.cli.{verb}").main(argv[1:])
+    except (ValueError, OSError) as error:
+        print(f"wlkernelnn {verb}: error: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,72 @@
+"""Trained networks as files: weights in safetensors, everything else in JSON."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from wlkernelnn.files import read_tensors, write_tensors, write_text
+from wlkernelnn.models import GraphKernelNetwork
+
+FORMAT = "wlkernelnn.checkpoint/1"
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+
+
+def save_checkpoint(
+    directory: str | os.PathLike[str], net: GraphKernelNetwork, about: dict[str, Any] | None = None
+) -> None:
+    """Write ``model.safetensors`` and ``config.json`` into a folder.
+
+    Args:
+        directory: The folder; made if it isn't there.
+        net: The network, target scaling included.
+        about: What else a user of the weights must know, as JSON: featurizer, target names, unit, ….
+    """
+    directory = Path(directory)
+    write_tensors(directory / WEIGHTS, net.state_dict(), {"format": FORMAT})
+    config = {"format": FORMAT, "network": net.config, "about": about or {}}
+    write_text(directory / CONFIG, json.dumps(config, indent=2) + "\n")
+
+
+def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphKernelNetwork, dict[str, Any]]:
+    """The network (in evaluation mode) and ``about`` of :func:`save_checkpoint`.
+
+    Raises:
+        FileNotFoundError: One of the two files is missing.
+        ValueError: A file is damaged, has another format, an unknown or missing key, or weights
+            that don't fit.
+    """
+    directory = Path(directory)
+    path = directory / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; expected a folder that holds {CONFIG} and {WEIGHTS}")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not JSON ({error})") from error
+    _check_keys(path, config, {"format", "network", "about"}, {"format", "network", "about"})
+    if config["format"] != FORMAT:
+        raise ValueError(f"{path}: expected format {FORMAT}, got {config['format']!r}")
+    parameters = inspect.signature(GraphKernelNetwork).parameters
+    required = {name for name, p in parameters.items() if p.default is inspect.Parameter.empty}
+    _check_keys(path, config["network"], set(parameters), required, "network.")
+    net = GraphKernelNetwork(**config["network"])
+    weights, _ = read_tensors(directory / WEIGHTS)
+    try:
+        net.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"{directory / WEIGHTS}: the weights don't fit {path}: {error}") from error
+    return net.eval(), config["about"]
+
+
+def _check_keys(path: Path, came: Any, known: set[str], required: set[str], prefix: str = "") -> None:
+    if not isinstance(came, dict):
+        raise ValueError(f"{path}: expected an object with keys {', '.join(sorted(known))}, got {came!r}")
+    for name in came:
+        if name not in known:
+            raise ValueError(f"{path}: unknown key {prefix}{name}; known are {', '.join(sorted(known))}")
+    for name in sorted(required - set(came)):
+        raise ValueError(f"{path}: missing key {prefix}{name}")

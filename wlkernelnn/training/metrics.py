@@ -1,0 +1,84 @@
+"""Metrics of predictions with missing targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn import metrics as sk
+
+
+class Metric(NamedTuple):
+    """A score of one task.
+
+    Attributes:
+        score: Maps targets and predictions ``[n]`` to a float.
+        maximize: Larger is better.
+        task: ``"regression"`` or ``"classification"``.
+    """
+
+    score: Callable[[np.ndarray, np.ndarray], float]
+    maximize: bool
+    task: str
+
+
+def _at_half(score: Callable[..., float]) -> Callable[[np.ndarray, np.ndarray], float]:
+    return lambda y, p: score(y, p > 0.5)
+
+
+METRICS = {
+    "rmse": Metric(sk.root_mean_squared_error, False, "regression"),
+    "mae": Metric(sk.mean_absolute_error, False, "regression"),
+    "r2": Metric(sk.r2_score, True, "regression"),
+    "roc_auc": Metric(sk.roc_auc_score, True, "classification"),
+    "average_precision": Metric(sk.average_precision_score, True, "classification"),
+    "accuracy": Metric(_at_half(sk.accuracy_score), True, "classification"),
+    "f1": Metric(_at_half(sk.f1_score), True, "classification"),
+    "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
+}
+
+DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
+
+
+def get_metric(name: str, task: str | None = None) -> Metric:
+    """Look a metric up.
+
+    Raises:
+        ValueError: There is no such metric, or it is for another kind of task.
+    """
+    known = [n for n, m in METRICS.items() if task is None or m.task == task]
+    if name not in known:
+        kind = "" if task is None else f" for {task}"
+        raise ValueError(f"metric must be one of {', '.join(known)}{kind}, got {name!r}")
+    return METRICS[name]
+
+
+def score_tasks(name: str, target: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    """The metric of every task.
+
+    Args:
+        name: A key of ``METRICS``.
+        target: ``[G, tasks]``, NaN = missing.
+        prediction: ``[G, tasks]``: values, or probabilities of class 1.
+
+    Returns:
+        ``[tasks]``, NaN where a task has too few targets: none at all, one for ``r2``, a single class for
+        ``roc_auc`` and ``average_precision``.
+    """
+    metric = get_metric(name)
+    scores = np.full(target.shape[1], np.nan)
+    for task in range(target.shape[1]):
+        known = ~np.isnan(target[:, task])
+        y, p = target[known, task].astype(np.float64), prediction[known, task].astype(np.float64)
+        two_classes = name in ("roc_auc", "average_precision")
+        enough = len(np.unique(y)) == 2 if two_classes else len(y) > (name == "r2")
+        if enough:
+            scores[task] = metric.score(y, p)
+    return scores
+
+
+def score(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
+    """The mean of :func:`score_tasks` over the tasks that have one; NaN if none has."""
+    scores = score_tasks(name, target, prediction)
+    return float(np.nanmean(scores)) if not np.isnan(scores).all() else float("nan")

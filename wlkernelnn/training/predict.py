@@ -1,0 +1,29 @@
+"""Predictions for a whole data set."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets import PackedGraphs, PackedLoader
+from wlkernelnn.models import GraphKernelNetwork
+
+
+@torch.no_grad()
+def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = 512) -> np.ndarray:
+    """Values in the unit of the targets, or probabilities of class 1.
+
+    Args:
+        net: A trained network; it is used in evaluation mode, on the device where it is.
+        data: Graphs, in this order.
+        batch_size: Graphs at once.
+
+    Returns:
+        float32 ``[len(data), num_tasks]``.
+    """
+    training = net.training
+    net.eval()
+    device = net.target_mean.device
+    parts = [net.predict(batch.to(device)).cpu().numpy() for batch in PackedLoader(data, batch_size)]
+    net.train(training)
+    return np.concatenate(parts) if parts else np.zeros((0, net.config["num_tasks"]), np.float32)

@@ -1,0 +1,180 @@
+"""A run folder: the networks of one training, what they were trained on, and how well they do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytorch_lightning as pl
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.models import GraphKernelNetwork
+
+from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
+from .fit import fit
+from .metrics import DEFAULT_METRIC, score
+from .options import FitOptions
+from .predict import predict
+
+PARTS = ("train", "valid", "test")
+
+
+@dataclass
+class Ensemble:
+    """Networks that predict together, by their mean.
+
+    Attributes:
+        networks: Trained networks of the same targets.
+        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit`` and ``name`` of their data set.
+    """
+
+    networks: list[GraphKernelNetwork]
+    about: dict[str, Any]
+
+    def predict(self, data: PackedGraphs, batch_size: int = 512) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation over the networks, each ``[len(data), num_tasks]``.
+
+        Raises:
+            ValueError: ``data`` was made by another featurizer.
+        """
+        if data.description.features != self.about["features"]:
+            raise ValueError(
+                f"the networks were trained on features {self.about['features']!r}, "
+                f"the data have {data.description.features!r}"
+            )
+        each = np.stack([predict(net, data, batch_size) for net in self.networks])
+        return each.mean(0), each.std(0)
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(p.numel() for net in self.networks for p in net.parameters())
+
+
+def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
+    """The networks of a run folder (``model_0``, ``model_1``, …), or the one network of such a folder.
+
+    Raises:
+        FileNotFoundError: No network lies there.
+        ValueError: A file is damaged, or the networks are of different targets or features.
+    """
+    path = Path(path)
+    folders = [path] if (path / CONFIG).is_file() else sorted(path.glob("model_*"), key=_number)
+    if not folders:
+        raise FileNotFoundError(f"{path}: expected a run folder with model_0, …, or a folder with {CONFIG}")
+    loaded = [load_checkpoint(folder) for folder in folders]
+    first = loaded[0][1]
+    for folder, (_, about) in zip(folders, loaded, strict=True):
+        for key in ("features", "target_names", "task"):
+            if about[key] != first[key]:
+                raise ValueError(f"{folder}: {key} is {about[key]!r}, but {first[key]!r} in {folders[0]}")
+    return Ensemble([net for net, _ in loaded], first)
+
+
+def _number(folder: Path) -> int:
+    return int(folder.name.removeprefix("model_"))
+
+
+def train_run(
+    data: PackedGraphs,
+    split_idx: dict[str, np.ndarray],
+    directory: str | os.PathLike[str],
+    options: FitOptions | None = None,
+    *,
+    network: dict[str, Any] | None = None,
+    ensemble_size: int = 1,
+    resume: bool = False,
+    progress: bool = True,
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Train networks that differ in their seeds, keep them in a folder, and score them.
+
+    The folder then holds ``model_<i>`` for each network (weights, config, ``history.csv``), ``splits.json``
+    (input rows of each part), ``valid_predictions.csv``, ``test_predictions.csv`` and ``metrics.json``.
+
+    Args:
+        data: The whole data set, with targets.
+        split_idx: Positions in ``data`` of ``"train"``, and any of ``"valid"`` and ``"test"``.
+        directory: The run folder.
+        options: How to train; network i takes ``options.seed + i``.
+        network: Arguments of :class:`~wlkernelnn.models.GraphKernelNetwork`.
+        ensemble_size: Number of networks.
+        resume: Keep the networks that are finished and go on with the one that was interrupted.
+        progress: Show a progress bar.
+
+    Returns:
+        The ensemble and the content of ``metrics.json``.
+
+    Raises:
+        ValueError: ``ensemble_size`` < 1, or the data don't fit the options.
+        FileExistsError: The folder holds a run already, and ``resume`` is off.
+    """
+    directory, options = Path(directory), options or FitOptions()
+    if ensemble_size < 1:
+        raise ValueError(f"ensemble_size must be at least 1, got {ensemble_size}")
+    if not resume and any(directory.glob("model_*")):
+        raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
+    directory.mkdir(parents=True, exist_ok=True)
+    parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
+    rows = {name: part.row.tolist() for name, part in parts.items()}
+    write_text(directory / "splits.json", json.dumps(rows) + "\n")
+    metric = options.metric or data.metric or DEFAULT_METRIC[data.task or "regression"]
+    about = {
+        "features": data.description.features,
+        "target_names": list(data.description.target_names),
+        "task": data.task,
+        "metric": metric,
+        "unit": data.description.unit,
+        "name": data.description.name,
+    }
+    seconds = 0.0
+    for i in range(ensemble_size):
+        folder = directory / f"model_{i}"
+        if (folder / CONFIG).is_file():
+            continue
+        seeded = FitOptions(**{**vars(options), "seed": options.seed + i})
+        pl.seed_everything(seeded.seed, workers=False, verbose=False)
+        net = GraphKernelNetwork.from_data(parts["train"], **(network or {}))
+        result = fit(
+            net,
+            parts["train"],
+            parts.get("valid"),
+            seeded,
+            directory=folder / "training",
+            resume=resume,
+            progress=progress,
+        )
+        seconds += result.seconds
+        with atomic_path(folder / "history.csv") as temporary:
+            pd.DataFrame(result.history).to_csv(temporary, index=False)
+        save_checkpoint(folder, net, about)  # last: a folder with a config is a finished network
+        shutil.rmtree(folder / "training", ignore_errors=True)
+    ensemble = load_ensemble(directory)
+    report: dict[str, Any] = {
+        "metric": metric,
+        "parameters": ensemble.num_parameters,
+        "seconds": round(seconds, 1),
+        "counts": {name: len(part) for name, part in parts.items()},
+    }
+    for name in ("valid", "test"):
+        if name in parts:
+            mean, std = ensemble.predict(parts[name])
+            report[name] = score(metric, parts[name].y.numpy(), mean)
+            with atomic_path(directory / f"{name}_predictions.csv") as temporary:
+                _predictions(parts[name], about["target_names"], mean, std).to_csv(temporary, index=False)
+    write_text(directory / "metrics.json", json.dumps(report, indent=2) + "\n")
+    return ensemble, report
+
+
+def _predictions(data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray) -> pd.DataFrame:
+    columns: dict[str, Any] = {"row": data.row.numpy(), "smiles": data.smiles}
+    for task, name in enumerate(names):
+        columns[name] = data.y[:, task].numpy()
+        columns[f"{name}_pred"] = mean[:, task]
+        columns[f"{name}_std"] = std[:, task]
+    return pd.DataFrame(columns)
