@@ -13,8 +13,9 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -23,6 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 from rdkit import Chem, rdBase
+from rich.console import Console
 from rich.progress import Progress
 
 from .features import Features, get_features
@@ -53,7 +55,7 @@ def featurize(
         features: Name of the columns of codes, see :func:`~wlkernelnn.datasets.features.get_features`.
         rows: Row to report for each input, default 0 … n−1.
         num_workers: Processes to start; 0 works in this one. Default: one per core if there are many SMILES.
-        progress: Show a progress bar.
+        progress: Show a progress bar on stderr.
 
     Returns:
         The graphs with their rows and SMILES (without targets), and the rejects, both in the order of the
@@ -81,7 +83,7 @@ def featurize(
         num_workers = joblib.cpu_count() if len(texts) >= PARALLEL_FROM else 0
 
     parts = [_featurize_chunk([], columns)[0]]
-    with Progress(disable=not progress) as bar:
+    with Progress(console=Console(stderr=True), disable=not progress) as bar:
         task = bar.add_task("Featurizing", total=len(texts))
         for number, (part, bad) in enumerate(_run(chunks, columns, min(num_workers, len(chunks)))):
             parts.append(part)
@@ -160,7 +162,7 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
             if molecule is None:
                 reasons[position] = reason
                 continue
-            structures.append(_read_binary(molecule) or _read_objects(molecule, position))
+            structures.append(_read_binary(molecule) or _read_objects(molecule))
             positions.append(position)
 
     num_atoms = np.array([len(read.atoms) for read in structures], dtype=np.int64)
@@ -188,10 +190,14 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
     bond_in_ring[bond_of_edge[np.searchsorted(key, after * total + around)]] = 1
 
     # One atom and one bond of each kind are asked for their codes.
+    @cache
+    def molecule(number: int) -> Chem.Mol:
+        return _parse(smiles[positions[number]])[0]
+
     def examples(index: np.ndarray, starts: np.ndarray) -> Iterator[tuple[Chem.Mol, int]]:
         owner = np.searchsorted(starts, index, side="right") - 1
         for number, local in zip(owner.tolist(), (index - starts[owner]).tolist(), strict=True):
-            yield Chem.MolFromSmiles(smiles[positions[number]]), local
+            yield molecule(number), local
 
     kind = _numbered(read.atoms for read in structures) * (degree.max(initial=0) + 1) + degree
     _, first, node_type = np.unique(_small(kind * 2 + atom_in_ring), return_index=True, return_inverse=True)
@@ -242,11 +248,24 @@ def _parse(smiles: str) -> tuple[Chem.Mol | None, str]:
     return None, "; ".join(list(said)[:2])
 
 
-def _read_objects(molecule: Chem.Mol, position: int) -> _Structure:
-    """Read any molecule through RDKit's objects; each atom and bond counts as a kind of its own."""
+# All that RDKit stores with an atom or a bond and that a column of codes could depend on.
+_OF_ATOM = tuple(
+    methodcaller(f"Get{name}")
+    for name in (
+        *("AtomicNum", "IsAromatic", "NoImplicit", "FormalCharge", "ChiralTag", "Hybridization", "Isotope"),
+        *("NumExplicitHs", "NumImplicitHs", "NumRadicalElectrons"),
+    )
+)
+_OF_BOND = tuple(
+    methodcaller(f"Get{name}") for name in ("BondType", "IsAromatic", "IsConjugated", "BondDir", "Stereo")
+)
+
+
+def _read_objects(molecule: Chem.Mol) -> _Structure:
+    """Read any molecule through RDKit's objects."""
     return _Structure(
-        atoms=[(position, index) for index in range(molecule.GetNumAtoms())],
-        bonds=[(position, index) for index in range(molecule.GetNumBonds())],
+        atoms=[tuple(fact(atom) for fact in _OF_ATOM) for atom in molecule.GetAtoms()],
+        bonds=[tuple(fact(bond) for fact in _OF_BOND) for bond in molecule.GetBonds()],
         ends=[end for bond in molecule.GetBonds() for end in (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())],
         rings=molecule.GetRingInfo().AtomRings(),
     )
@@ -260,10 +279,10 @@ _NUM_BITS = tuple(value.bit_count() for value in range(256))
 
 
 def _read_binary(molecule: Chem.Mol) -> _Structure | None:
-    """Read a molecule through RDKit's binary form; a kind is what this stores with an atom or a bond.
+    """Read a molecule through RDKit's binary form, five times as fast.
 
     Returns:
-        ``None`` for what is rare (more than 255 atoms, dummy atoms, atom maps, queries) and for the formats
+        ``None`` for what is rare (more than 255 atoms, dummy atoms, queries) and for the formats
         of other versions of RDKit. All that is left to :func:`_read_objects`.
     """
     binary = molecule.ToBinary(_NO_CONFORMERS)
@@ -275,10 +294,13 @@ def _read_binary(molecule: Chem.Mol) -> _Structure | None:
     for _ in range(num_atoms):
         # Element, flags, four bytes that say what follows: one byte each for charge, chirality, hybridization
         # (other than SP3), hydrogens, two valences and radicals, four bytes for an isotope.
-        if binary[at + 1] & 0b10011111:  # more than "aromatic" and "no implicit hydrogens"
+        flags = binary[at + 1]
+        if flags & 0b10010111:  # more than "aromatic", "no implicit hydrogens" and "atom map"
             return None
         stop = at + 6 + _NUM_BITS[binary[at + 2]] + 4 * binary[at + 3]
         atoms.append(binary[at:stop])
+        if flags & 0b1000:  # a tag and the number in the atom map, which is no part of the kind
+            stop += 6 if binary[stop + 1] == 255 else 2
         at = stop
     if binary[at] != _BEGIN_BOND:
         return None
