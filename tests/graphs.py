@@ -101,7 +101,10 @@ def assert_same_with_gradients(
 def random_packed(
     num_graphs: int, seed: int = 0, max_nodes: int = 12, num_edge_types: int = 5, num_tasks: int = 2
 ) -> PackedGraphs:
-    """Random graphs with codes, missing targets and strings; the second has no nodes, the third no edges."""
+    """Random graphs with codes, missing targets and strings; the second has no nodes, the third no edges.
+
+    The first target is a graph's number, so that it can be recognised.
+    """
     rng = np.random.default_rng(seed)
     nodes = rng.integers(1, max_nodes + 1, num_graphs)
     edges = rng.integers(0, 3 * max_nodes, num_graphs)
@@ -110,6 +113,7 @@ def random_packed(
     owner = np.repeat(nodes, edges)
     y = rng.normal(size=(num_graphs, num_tasks))
     y[rng.random(y.shape) < 0.2] = np.nan
+    y[:, 0] = np.arange(num_graphs)
     return PackedGraphs.pack(
         x=rng.integers(0, 7, (nodes.sum(), 3)),
         edge_index=rng.integers(0, owner, (2, edges.sum())),

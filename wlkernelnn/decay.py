@@ -7,6 +7,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
+from torch_geometric.nn.inits import reset
 
 
 class Decay(torch.nn.Module):
@@ -61,8 +62,7 @@ class Decay(torch.nn.Module):
     def reset_parameters(self) -> None:
         if self.logit is not None:
             torch.nn.init.zeros_(self.logit)
-        for lin in self.lins:
-            lin.reset_parameters()
+        reset(self.lins)
 
     @property
     def gated(self) -> bool:

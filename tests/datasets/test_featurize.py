@@ -219,6 +219,7 @@ def test_nothing_is_lost_and_order_is_kept() -> None:
     assert graphs.smiles == ["CC", "CO", "CC"]
     assert graphs.row.tolist() == [0, 2, 4]
     assert [(reject.row, reject.smiles) for reject in rejects] == [(1, None), (3, "x"), (5, "")]
+    assert graphs.rejects == rejects
     assert graphs.num_tasks == 0
     assert graphs.y.shape == (3, 0)
     assert graphs[0].x.equal(graphs[2].x)
@@ -247,6 +248,12 @@ def test_molecules_of_all_sizes() -> None:
 def test_disconnected_molecules_have_no_edges_between_parts() -> None:
     graphs, _ = featurize(["CC.OO.[Na+]"])
     assert graphs[0].edge_index.as_tensor().tolist() == [[1, 0, 3, 2], [0, 1, 2, 3]]
+
+
+def test_rdkit_keeps_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    graphs, _ = featurize(["[H+]", "C", "[H]"])  # RDKit warns of hydrogens that it doesn't remove
+    assert len(graphs) == 3
+    assert capfd.readouterr() == ("", "")
 
 
 def test_elements_outside_the_table_get_its_last_code() -> None:

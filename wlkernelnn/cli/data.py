@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, split
+from wlkernelnn.datasets.table import is_table
 
 
 @dataclass
@@ -24,8 +25,9 @@ class DataOptions:
         features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark) or
             "duvenaud" (the neural fingerprint's, used in the paper).
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
-        on_invalid: What to do with rows that give no molecule: "raise" an error, or "skip" them ("nan" does
-            the same here; in predictions it keeps the row).
+        on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the default
+            for a file), or "skip" them (the default for a published data set). "nan" is "skip" here; in
+            predictions it keeps the row.
         num_workers: Processes that read molecules; by default all cores where it pays.
     """
 
@@ -40,7 +42,7 @@ class DataOptions:
 
     def load(self, rejects_path: Path | None = None, split_column: str | None = None) -> PackedGraphs:
         """Read the molecules; the rows that gave none go to ``rejects_path``."""
-        if self.data_path not in MOLECULE_SETS and not self.target_columns:
+        if is_table(self.data_path) and not self.target_columns:
             raise ValueError(f"--target-columns: which columns of {self.data_path} are the targets?")
         given = {
             "smiles_column": one_column(self.smiles_columns),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from wlkernelnn.files import write_text
-from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score_tasks
+from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score_tasks, write_report
 
 from .data import DataOptions
 from .options import add_options, pick, verb_parser
@@ -67,12 +66,12 @@ def main(argv: list[str] | None = None) -> None:
 
     scores = {name: score(name, target, prediction) for name in metrics}
     each = {name: score_tasks(name, target, prediction) for name in metrics}
-    table = Table(title=f"{data.description.name}: {len(data):,} molecules")
+    table = Table(title=escape(f"{data.description.name}: {len(data):,} molecules"))
     table.add_column("target")
     for name in metrics:
         table.add_column(name, justify="right")
     for i, column in enumerate(columns):
-        table.add_row(column, *(f"{each[name][i]:.4f}" for name in metrics))
+        table.add_row(escape(column), *(f"{each[name][i]:.4f}" for name in metrics))
     if len(columns) > 1:
         table.add_section()
         table.add_row("mean", *(f"{scores[name]:.4f}" for name in metrics))
@@ -84,4 +83,4 @@ def main(argv: list[str] | None = None) -> None:
             "mean": scores,
             "targets": {c: {name: float(each[name][i]) for name in metrics} for i, c in enumerate(columns)},
         }
-        write_text(options.metrics_path, json.dumps(report, indent=2) + "\n")
+        write_report(options.metrics_path, report)

@@ -6,8 +6,6 @@ import importlib
 import logging
 import sys
 
-from rich.logging import RichHandler
-
 VERBS = {
     "train": "Train networks on a table of SMILES, and keep them in a run folder.",
     "predict": "Predict for every row of a table of SMILES, in order.",
@@ -21,7 +19,7 @@ USAGE = "usage: wlkernelnn VERB [options]\n\nNeural networks derived from kernel
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a verb; errors of the user's input are one line on stderr and exit status 1."""
+    """Run a verb; errors of the user's input are a message on stderr and exit status 1."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help"):
         print(USAGE + "\nwlkernelnn VERB --help tells a verb's options.")
@@ -33,16 +31,20 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     verb = argv[0]
     if verb not in VERBS:
-        print(f"wlkernelnn: unknown verb {verb!r}\n\n{USAGE}", file=sys.stderr)
+        print(f"wlkernelnn: error: unknown verb {verb!r}; verbs are {', '.join(VERBS)}", file=sys.stderr)
         return 2
-    logger = logging.getLogger("wlkernelnn")
+    logger, handler = logging.getLogger("wlkernelnn"), logging.StreamHandler()
     logger.setLevel(logging.INFO)
-    if not logger.handlers:
-        logger.addHandler(RichHandler(show_time=False, show_level=False, show_path=False))
+    logger.addHandler(handler)
     try:
         # A verb's imports (torch, rdkit) take seconds: only those of the verb that runs.
         importlib.import_module(f"wlkernelnn.cli.{verb}").main(argv[1:])
     except (ValueError, OSError) as error:
         print(f"wlkernelnn {verb}: error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt as error:
+        print(f"wlkernelnn {verb}: interrupted {error}".rstrip(), file=sys.stderr)
+        return 130
+    finally:
+        logger.removeHandler(handler)
     return 0

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import types
 from collections.abc import Callable, Collection
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from docstring_parser import parse as parse_docstring
-from jsonargparse import ActionYesNo, ArgumentParser, Namespace
+from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Namespace
+
+
+class _Parser(ArgumentParser):
+    """A parser whose errors are one line: the usage of fifty options would hide them."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {' '.join(message.split())}; see {self.prog} --help\n")
+
+
+class _HelpFormatter(DefaultHelpFormatter):
+    """Help without Python's notation of types, and without defaults that are described in words."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        if action.required:
+            return f"{action.help} (required)"
+        described = not action.option_strings or action.default in (None, argparse.SUPPRESS)
+        return action.help or "" if described else f"{action.help} (default: %(default)s)"
 
 
 def verb_parser(verb: str, description: str | None) -> ArgumentParser:
-    """A parser whose errors are one line: the usage of fifty options would hide them."""
-    parser = ArgumentParser(
-        prog=f"wlkernelnn {verb}", usage=f"wlkernelnn {verb} [options]", description=description
+    """The parser of a verb, so far with ``--config`` alone."""
+    parser = _Parser(
+        prog=f"wlkernelnn {verb}",
+        usage=f"wlkernelnn {verb} [options]",
+        description=description,
+        formatter_class=_HelpFormatter,
+        print_config="--print-config",
     )
     parser.add_argument("--config", action="config", help="YAML file with any of the options below.")
     return parser
@@ -25,7 +47,6 @@ def add_options(
     title: str,
     source: Callable[..., Any],
     names: Collection[str] | None = None,
-    docs: Callable[..., Any] | None = None,
 ) -> None:
     """Add an option for every parameter of a function or dataclass.
 
@@ -34,11 +55,10 @@ def add_options(
         title: Title of the group.
         source: Its signature gives names, types and defaults; its docstring the help.
         names: Only these parameters.
-        docs: Where the help of a parameter stands if ``source`` has none.
     """
     group = parser.add_argument_group(title)
     hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
-    helps = _helps(docs) | _helps(source) if docs is not None else _helps(source)
+    helps = _helps(source)
     for name, parameter in inspect.signature(source).parameters.items():
         if names is not None and name not in names:
             continue
@@ -60,24 +80,22 @@ def pick(
 
 
 def _helps(source: Callable[..., Any]) -> dict[str, str]:
-    """Help by parameter; one entry may speak of several, and class markup is for the web pages."""
+    """Help by parameter, without the markup for the web pages."""
     docstring = parse_docstring(inspect.getdoc(source) or "")
-    helps = {}
-    for entry in docstring.params:
-        text = " ".join((entry.description or "").split()).replace("``", "").replace("%", "%%")
-        for name in entry.arg_name.split(", "):
-            helps[name] = text
-    return helps
+    texts = {entry.arg_name: " ".join((entry.description or "").split()) for entry in docstring.params}
+    return {name: text.replace("``", "").replace("%", "%%") for name, text in texts.items()}
 
 
 def _kind(hint: Any) -> dict[str, Any]:
     """How an option of a type is given: lists and tuples as words, booleans as --name and --no-name."""
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    for option in options:
-        if get_origin(option) is list:
-            return {"type": get_args(option)[0], "nargs": "+"}
-        if get_origin(option) is tuple:
-            return {"type": get_args(option)[0], "nargs": len(get_args(option))}
+    if get_origin(hint) in (Union, types.UnionType):
+        # None is what an option has that is not given; nobody gives it.
+        options = tuple(option for option in get_args(hint) if option is not types.NoneType)
+        hint = Union[options]  # noqa: UP007 (of one type, it is that type)
+    if get_origin(hint) is list:
+        return {"type": get_args(hint)[0], "nargs": "+"}
+    if get_origin(hint) is tuple:
+        return {"type": get_args(hint)[0], "nargs": len(get_args(hint))}
     if hint is bool:
         return {"action": ActionYesNo(yes_prefix="", no_prefix="no-")}
     return {"type": hint}

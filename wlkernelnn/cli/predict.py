@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 from wlkernelnn.datasets import molecules_from, read_table
 from wlkernelnn.datasets.molecules import smiles_column_of
@@ -26,8 +25,9 @@ class PredictOptions:
     Args:
         test_path: A CSV, TSV or Parquet file.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        preds_path: Where predictions go, .csv or .parquet: the SMILES, a column per target, and for several
-            networks their standard deviation as <target>_std.
+        preds_path: Where predictions go, .csv or .parquet: the columns of the input, a column per target (in
+            place of an input column of that name), and for several networks their standard deviation as
+            <target>_std.
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
@@ -52,11 +52,14 @@ def main(argv: list[str] | None = None) -> None:
     options = PredictOptions(**pick(parser.parse_args(argv), PredictOptions))
     if options.preds_path.suffix not in (".csv", ".parquet"):
         raise ValueError(f"--preds-path: expected a name in .csv or .parquet, got {options.preds_path}")
+    rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
+    for name, path in (("--preds-path", options.preds_path), ("--rejects-path", rejects_path)):
+        if path.resolve() == options.test_path.resolve():
+            raise ValueError(f"{name}: {path} is the input, which would be overwritten")
 
     ensemble = load_ensemble(options.model_path)
     frame = read_table(options.test_path)
     column = smiles_column_of(frame, one_column(options.smiles_columns), str(options.test_path))
-    rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
     data = molecules_from(
         frame,
         smiles_column=column,
@@ -70,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     mean, std = ensemble.predict(data, options.batch_size)
     rows = data.row.numpy()
     names = ensemble.about["target_names"]
-    out = pd.DataFrame({column: frame[column]})
+    out = frame.copy()
     for task, name in enumerate(names):
         out[name] = _in_rows(mean[:, task], rows, len(frame))
         if len(ensemble.networks) > 1:
@@ -82,8 +85,9 @@ def main(argv: list[str] | None = None) -> None:
             out.to_csv(temporary, index=False)
         else:
             out.to_parquet(temporary, index=False)
-    Console().print(
-        f"{len(frame):,} rows in = {len(data):,} predicted + {len(data.rejects):,} rejected; "
+    reasons = f" (reasons in {rejects_path})" if data.rejects else ""
+    print(
+        f"{len(frame):,} rows in = {len(data):,} predicted + {len(data.rejects):,} rejected{reasons}; "
         f"{len(out):,} rows out: {options.preds_path}"
     )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from wlkernelnn.conv import WLKernelConv
 from wlkernelnn.files import write_text
 from wlkernelnn.models import GraphKernelNetwork
-from wlkernelnn.training import FitOptions, train_run
+from wlkernelnn.training import FitOptions, check_free, train_run
 
 from .data import DataOptions, SplitOptions
 from .options import add_options, pick, verb_parser
@@ -31,6 +31,9 @@ NETWORK_OPTIONS = (
     "dropout",
 )
 
+# What a resumed run may be given anew: it changes no network.
+MAY_DIFFER = ("config", "output_dir", "ensemble_size", "resume", "num_workers", "root")
+
 
 @dataclass
 class RunOptions:
@@ -39,7 +42,8 @@ class RunOptions:
     Args:
         output_dir: The run folder: networks, predictions, metrics, config and rejected rows.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
-        resume: Go on with a run that was interrupted.
+        resume: Go on with a run that was interrupted; all other options as they were (--config takes the
+            config.yaml of the run folder).
     """
 
     output_dir: Path
@@ -52,7 +56,7 @@ def build_parser() -> ArgumentParser:
     add_options(parser, "Data", DataOptions)
     add_options(parser, "Split", SplitOptions)
     add_options(parser, "Run", RunOptions)
-    add_options(parser, "Network", GraphKernelNetwork, NETWORK_OPTIONS, docs=WLKernelConv)
+    add_options(parser, "Network", GraphKernelNetwork, NETWORK_OPTIONS)
     add_options(parser, "Training", FitOptions)
     return parser
 
@@ -66,28 +70,46 @@ def main(argv: list[str] | None = None) -> None:
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
     directory = run_options.output_dir
+    config_path = directory / "config.yaml"
+    if not run_options.resume:
+        check_free(directory)
+    elif config_path.is_file():
+        _check_same(parser, parsed, config_path)
     data = data_options.load(directory / "rejects.csv", split_options.splits_column)
     split_idx, split_name = split_options.apply(data)
-    write_text(directory / "config.yaml", parser.dump(parsed))
-    _, report = train_run(
-        data,
-        split_idx,
-        directory,
-        fit_options,
-        network=pick(parsed, GraphKernelNetwork, NETWORK_OPTIONS),
-        ensemble_size=run_options.ensemble_size,
-        resume=run_options.resume,
-    )
+    parsed.resume = False  # the file says what the run is, not how it came about
+    write_text(config_path, parser.dump(parsed))
+    try:
+        _, report = train_run(
+            data,
+            split_idx,
+            directory,
+            fit_options,
+            network=pick(parsed, GraphKernelNetwork, NETWORK_OPTIONS),
+            ensemble_size=run_options.ensemble_size,
+            resume=run_options.resume,
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"(--config {config_path} --resume goes on)") from None
 
     unit = f", {data.description.unit}" if data.description.unit else ""
-    table = Table(title=f"{data.description.name}, {split_name} split: {report['metric']}{unit}")
+    table = Table(title=escape(f"{data.description.name}, {split_name} split: {report['metric']}{unit}"))
     table.add_column("part")
     table.add_column("molecules", justify="right")
     table.add_column(report["metric"], justify="right")
     for part, count in report["counts"].items():
         table.add_row(part, f"{count:,}", f"{report[part]:.4f}" if part in report else "")
-    console = Console()
-    console.print(table)
-    console.print(
-        f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
-    )
+    Console().print(table)
+    if data.rejects:
+        print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")
+    print(f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}")
+
+
+def _check_same(parser: ArgumentParser, parsed: Namespace, config_path: Path) -> None:
+    """Networks of one run are trained alike: a resumed run takes the options it was started with."""
+    before = parser.parse_path(config_path)
+    for name, value in before.items():
+        if name not in MAY_DIFFER and parsed[name] != value:
+            raise ValueError(
+                f"{config_path}: the run to resume has {name}={value!r}, but {parsed[name]!r} is given"
+            )

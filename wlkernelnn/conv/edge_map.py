@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
-from torch_geometric.nn.inits import uniform
+from torch_geometric.nn.inits import reset, uniform
 
 from .graph import EdgeFeatures
 
@@ -42,16 +42,15 @@ class EdgeMap(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.lin is not None:
-            self.lin.reset_parameters()
-        else:
+        reset(self.lin)
+        if self.table is not None:
             uniform(self.table.size(1), self.table)
             if self.factor:
-                with torch.no_grad():
-                    self.table += 1.0
+                self.table.data += 1.0
 
     def rows(self, features: EdgeFeatures) -> Tensor:
         """The result for every edge, ``[E, out_channels]``."""
-        if self.lin is not None:
-            return self.lin(features.attr)
-        return self.table.index_select(0, features.type)
+        if self.table is not None and features.type is not None:
+            return self.table.index_select(0, features.type)
+        assert self.lin is not None
+        return self.lin(features.attr)

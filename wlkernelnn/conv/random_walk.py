@@ -90,6 +90,10 @@ class RandomWalkKernelConv(WalkConv):
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
+        if self.all_lengths and isinstance(x, tuple):
+            raise ValueError(
+                "all_lengths needs one kind of nodes, got a pair of features (a bipartite graph)"
+            )
         graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
         states = self.walk(x, graph)
         return torch.stack(states).sum(0) if self.all_lengths else states[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
@@ -11,6 +13,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from wlkernelnn.decay import Decay
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
 
+from .edge_map import EdgeMap
 from .graph import Graph
 from .kernel_conv import Features, KernelConv
 
@@ -64,11 +67,8 @@ class WalkConv(KernelConv):
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        for module in (*self.lins, self.decay, *self.edge_factors):
-            module.reset_parameters()
-        reset(self.act)
-        if self.edge_gate is not None:
-            self.edge_gate.reset_parameters()
+        for module in (self.lins, self.decay, self.edge_gate, self.edge_factors, self.act):
+            reset(module)
 
     def walk(self, x: Features, graph: Graph) -> list[Tensor]:
         """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes)."""
@@ -97,7 +97,7 @@ class WalkConv(KernelConv):
 
     def _move(self, c: Tensor, gates: tuple[Tensor, ...] | None, j: int, graph: Graph) -> Tensor:
         """Sum the states of neighbours with the factors of their edges: the j-th step of the walk."""
-        factor = self.edge_factors[j - 1] if len(self.edge_factors) else None
+        factor = cast(EdgeMap, self.edge_factors[j - 1]) if len(self.edge_factors) else None
         if self.watched:
             features = graph.features
             return self.propagate(
@@ -126,7 +126,7 @@ class WalkConv(KernelConv):
         edge_factor: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        if gate_j is not None:
+        if gate_j is not None and gate_i is not None:
             logits = gate_j + gate_i
             c_j = self.decay.gate(logits if edge_gate is None else logits + edge_gate) * c_j
         if edge_factor is not None:

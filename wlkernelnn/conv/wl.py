@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -37,8 +37,8 @@ class WLKernelConv(KernelConv):
     the width of the input. The last relabelling would feed nothing and is left out.
 
     Args:
-        in_channels: Width of the node features :math:`h^{(0)}` and of all labels; −1 for lazy; a pair for a
-            bipartite graph.
+        in_channels: Width of the node features :math:`h^{(0)}` and of all labels; −1 for lazy (run the layer
+            once before making an optimizer: that run makes U and V); a pair for a bipartite graph.
         out_channels: Number of reference walks.
         num_iterations: L.
         walk_length: Number n of NODES of a walk (n = 2 is one hop).
@@ -128,15 +128,15 @@ class WLKernelConv(KernelConv):
         self.lin_neighbors = Linear(channels, channels, bias=False)
         self.lin_message = Linear(channels, channels)
         self.edge_message = self.edge_map(channels)
-        like = self.walks[0].lins[0].weight  # a lazy layer may have been moved or converted before
+        # A lazy layer may have been moved or converted before.
+        like = cast(RandomWalkKernelConv, self.walks[0]).lins[0].weight
         self.to(like.device, like.dtype)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        for module in (*self.walks, self.lin_self, self.lin_neighbors, self.lin_message, self.edge_message):
-            if module is not None:
-                module.reset_parameters()
-        reset(self.act)
+        relabelling = (self.lin_self, self.lin_neighbors, self.lin_message, self.edge_message, self.act)
+        for module in (self.walks, *relabelling):
+            reset(module)
 
     def forward(
         self,
@@ -151,6 +151,7 @@ class WLKernelConv(KernelConv):
         h, outs = x, []
         for iteration in range(self.num_iterations):
             if iteration > 0:
+                assert isinstance(h, Tensor)
                 h = self._relabel(h, graph)
             if self.readout != "last" or iteration == self.num_iterations - 1:
                 outs.append(self.walks[iteration % len(self.walks)](h, graph))
@@ -213,7 +214,7 @@ class WLKernelConv(KernelConv):
         return m_j if edge_weight is None else edge_weight * m_j
 
     def __repr__(self) -> str:
-        walk = self.walks[0]
+        walk = cast(RandomWalkKernelConv, self.walks[0])
         return (
             f"{type(self).__name__}({self.in_channels}, {self.out_channels}, "
             f"num_iterations={self.num_iterations}, walk_length={walk.walk_length}, "

@@ -20,7 +20,7 @@ class CodeEncoder(torch.nn.Module):
         - output: ``[N, channels]``
 
     Raises:
-        ValueError: The number of columns is not ``len(dims)``.
+        ValueError: ``dims`` is empty or holds a number below 1, or the number of columns is not ``len(dims)``.
         IndexError: A code is out of its column's range.
     """
 
@@ -29,6 +29,8 @@ class CodeEncoder(torch.nn.Module):
     def __init__(self, dims: Sequence[int], channels: int) -> None:
         super().__init__()
         self.dims = tuple(dims)
+        if not self.dims or min(self.dims) < 1:
+            raise ValueError(f"expected at least one column of at least one value, got {list(self.dims)}")
         starts = [sum(self.dims[:i]) for i in range(len(self.dims))]
         self.register_buffer("offsets", torch.tensor(starts), persistent=False)
         # One table for all columns: a single gather adds the columns up.

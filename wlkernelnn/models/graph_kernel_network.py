@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 
 from wlkernelnn.conv import WLKernelConv
@@ -31,15 +31,23 @@ class GraphKernelNetwork(torch.nn.Module):
         num_tasks: Number of targets.
         task: ``"regression"``, or ``"classification"`` (every target is 0 or 1).
         hidden_channels: Width of everything.
-        num_iterations, walk_length, decay, readout, share_walk_weights, all_lengths, gate_scale: See
-            :class:`~wlkernelnn.WLKernelConv`.
+        num_iterations: Weisfeiler-Lehman iterations: with walks of 2 nodes, a node sees that many edges far.
+        walk_length: Number of nodes of a walk: 2 is one edge.
+        decay: λ, the factor of every edge of a walk: a number from 0 to 1, ``"learned"``, or ``"gated"``
+            (computed from the edge and its two nodes).
+        readout: What is read of the iterations: their ``"sum"``, the ``"last"`` one, or ``"cat"`` (side by
+            side; hidden_channels must be divisible by num_iterations).
+        share_walk_weights: One set of walk weights and gates for all iterations instead of one each.
+        all_lengths: Count walks of up to walk_length nodes, so that single nodes count, not only those of
+            exactly walk_length.
+        gate_scale: Factor of a gated decay; the authors' release uses 10.
         pooling: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         norm: Layer normalisation of a graph's vector before the head.
         dropout: Probability that a hidden value of the head is dropped.
 
     Shapes:
         - input: a batch with ``x [N, len(node_dims)]``, ``edge_index [2, E]``, ``edge_type [E]``,
-          ``batch [N]`` and ``ptr [B+1]``
+          ``batch [N]`` and ``ptr [B+1]``; or a single graph, which has neither of the last two
         - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
 
     Raises:
@@ -75,8 +83,11 @@ class GraphKernelNetwork(torch.nn.Module):
             raise ValueError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
         if pooling not in ("sum", "mean"):
             raise ValueError(f'pooling must be "sum" or "mean", got {pooling!r}')
-        if num_tasks < 1:
-            raise ValueError(f"num_tasks must be at least 1, got {num_tasks}")
+        for name, size in (("num_tasks", num_tasks), ("hidden_channels", hidden_channels)):
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         self.task = task
         self.pooling = pooling
         self.encoder = CodeEncoder(node_dims, hidden_channels)
@@ -108,11 +119,13 @@ class GraphKernelNetwork(torch.nn.Module):
             **kwargs: Any other argument of the class.
 
         Raises:
-            ValueError: ``data`` has no targets.
+            ValueError: ``data`` has no targets, or does not say how many values its node codes have.
         """
         about = data.description
         if data.num_tasks == 0:
             raise ValueError(f"data set {about.name!r} has no targets to size a network from")
+        if not about.node_dims:
+            raise ValueError(f"data set {about.name!r}: its description has no node_dims")
         net = cls(
             about.node_dims,
             about.num_edge_types or None,
@@ -126,12 +139,12 @@ class GraphKernelNetwork(torch.nn.Module):
 
     def scale_targets(self, y: Tensor) -> None:
         """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network."""
-        count = (~y.isnan()).sum(0)
+        y = y.double()
         mean = y.nanmean(0).nan_to_num(0.0)
-        variance = ((y - mean) ** 2).nansum(0) / count.clamp(min=1)
-        std = variance.sqrt()
+        std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
         self.target_mean.copy_(mean)
-        self.target_std.copy_(torch.where(std > 0, std, 1.0))
+        # Equal targets differ from their mean by rounding: that is no scale.
+        self.target_std.copy_(torch.where(std > 1e-6 * mean.abs(), std, 1.0))
 
     def reset_parameters(self) -> None:
         self.encoder.reset_parameters()
@@ -142,6 +155,8 @@ class GraphKernelNetwork(torch.nn.Module):
 
     def embed(self, batch: Data) -> Tensor:
         """The vector of every graph before the head, ``[B, hidden_channels]``."""
+        if "ptr" not in batch:
+            batch = Batch.from_data_list([batch])
         h = self.encoder(batch.x).relu()
         edge_type = batch.edge_type if self.conv.num_edge_types is not None else None
         h = self.conv(h, batch.edge_index, edge_type=edge_type)

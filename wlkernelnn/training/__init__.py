@@ -5,13 +5,14 @@ from .fit import FitResult, fit
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
-from .run import Ensemble, load_ensemble, train_run
+from .run import Ensemble, check_free, load_ensemble, train_run, write_report
 
 __all__ = [
     "METRICS",
     "Ensemble",
     "FitOptions",
     "FitResult",
+    "check_free",
     "fit",
     "get_metric",
     "load_checkpoint",
@@ -21,4 +22,5 @@ __all__ = [
     "score",
     "score_tasks",
     "train_run",
+    "write_report",
 ]

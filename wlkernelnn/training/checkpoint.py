@@ -45,7 +45,7 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphKernelNetwo
         raise FileNotFoundError(f"{path}: no such file; expected a folder that holds {CONFIG} and {WEIGHTS}")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # not JSON, or not even text
         raise ValueError(f"{path}: not JSON ({error})") from error
     _check_keys(path, config, {"format", "network", "about"}, {"format", "network", "about"})
     if config["format"] != FORMAT:
@@ -53,12 +53,16 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphKernelNetwo
     parameters = inspect.signature(GraphKernelNetwork).parameters
     required = {name for name, p in parameters.items() if p.default is inspect.Parameter.empty}
     _check_keys(path, config["network"], set(parameters), required, "network.")
-    net = GraphKernelNetwork(**config["network"])
+    try:
+        net = GraphKernelNetwork(**config["network"])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: network: {error}") from error
     weights, _ = read_tensors(directory / WEIGHTS)
     try:
         net.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(f"{directory / WEIGHTS}: the weights don't fit {path}: {error}") from error
+        what = " ".join(str(error).split())
+        raise ValueError(f"{directory / WEIGHTS}: the weights don't fit {path}: {what}") from error
     return net.eval(), config["about"]
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
+import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
+import rich
 import torch
 from pytorch_lightning.callbacks import (
     Callback,
@@ -20,14 +25,17 @@ from pytorch_lightning.callbacks import (
     RichProgressBar,
     WeightAveraging,
 )
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork
 
-from .metrics import DEFAULT_METRIC, get_metric
+from .metrics import DEFAULT_METRIC, get_metric, score
 from .module import NetworkModule
 from .options import FitOptions
+
+logger = logging.getLogger("wlkernelnn")
 
 EVALUATION_BATCH = 512
 
@@ -52,14 +60,18 @@ class FitResult:
 
 
 class _History(Callback):
-    """Keeps what was logged, epoch by epoch, through interruptions."""
+    """Keeps what was measured, epoch by epoch, through interruptions, and tells it unless a bar does."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: bool) -> None:
+        self.tell = tell
         self.epochs: list[dict[str, float]] = []
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        logged = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        self.epochs.append({"epoch": trainer.current_epoch, **logged})
+        measured = {name: float(value) for name, value in sorted(trainer.callback_metrics.items())}
+        self.epochs.append({"epoch": trainer.current_epoch, **measured})
+        if self.tell:
+            values = ", ".join(f"{name} {value:.4g}" for name, value in measured.items())
+            logger.info(f"epoch {trainer.current_epoch} of {trainer.max_epochs}: {values}")
 
     def state_dict(self) -> dict[str, Any]:
         return {"epochs": self.epochs}
@@ -92,7 +104,8 @@ def fit(
 ) -> FitResult:
     """Train ``net`` in place; afterwards it holds the weights of the best validation epoch.
 
-    Without ``valid`` the last weights are kept.
+    Without ``valid`` the last weights are kept. The same arguments on the same machine give the same weights,
+    also if training was interrupted and resumed.
 
     Args:
         net: The network.
@@ -100,11 +113,13 @@ def fit(
         options: How to train.
         directory: Where Lightning keeps its checkpoints of the run, for ``resume``; default nowhere.
         resume: Go on from the last epoch that lies in ``directory``, if there is one.
-        progress: Show a progress bar.
+        progress: Show a progress bar, if there is a terminal or notebook to show it in. Without it, a line per
+            epoch goes to the logger ``wlkernelnn``.
 
     Raises:
-        ValueError: No training graphs, targets that don't fit the network, an unknown metric, or ``resume``
-            without ``directory``.
+        ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
+            ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``, an
+            accelerator that this machine lacks, or training diverged.
     """
     options = options or FitOptions()
     if resume and directory is None:
@@ -117,12 +132,18 @@ def fit(
             )
     metric = options.metric or train.metric or DEFAULT_METRIC[net.task]
     maximize = get_metric(metric, net.task).maximize
+    if valid is not None and math.isnan(score(metric, valid.y.numpy(), np.zeros(valid.y.shape))):
+        raise ValueError(
+            f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that it "
+            "needs (two classes, for example); take another split or metric"
+        )
+    if options.patience and valid is None:
+        raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
 
     start = time.perf_counter()
-    torch.set_float32_matmul_precision(options.matmul_precision)
     resample = None
     if options.bucket_width:
-        resample = BucketResampler(train.y[:, 0].numpy(), width=options.bucket_width, seed=options.seed)
+        resample = BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)
     loader = PackedLoader(
         train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample
     )
@@ -135,7 +156,9 @@ def fit(
         best = ModelCheckpoint(
             folder, filename="best", monitor=monitor, mode=mode, save_last=True, enable_version_counter=False
         )
-        history = _History()
+        console = rich.get_console()
+        bar = progress and (console.is_terminal or console.is_jupyter)
+        history = _History(tell=not bar)
         callbacks: list[Callback] = [best, history]
         if options.ema_decay:
             callbacks.append(
@@ -143,10 +166,10 @@ def fit(
             )
         if options.patience and monitor is not None:
             callbacks.append(EarlyStopping(monitor, patience=options.patience, mode=mode))
-        if progress:
+        if bar:
             callbacks.append(RichProgressBar())
         last = folder / "last.ckpt"
-        with _quiet():
+        with _quiet(), _plain_errors(), _matmul_precision(options.matmul_precision):
             trainer = pl.Trainer(
                 max_epochs=options.epochs,
                 accelerator=options.accelerator,
@@ -155,7 +178,7 @@ def fit(
                 gradient_clip_val=options.gradient_clip or None,
                 callbacks=callbacks,
                 logger=False,
-                enable_progress_bar=progress,
+                enable_progress_bar=bar,
                 enable_model_summary=False,
                 inference_mode=False,  # EdgeIndex cannot be used in it
                 num_sanity_val_steps=0,
@@ -168,20 +191,21 @@ def fit(
                 ckpt_path=last if resume and last.exists() else None,
                 weights_only=True,
             )
-        if not best.best_model_path:
-            raise RuntimeError(f"training wrote no checkpoint: valid_{metric} was never a number")
         kept = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
     net.load_state_dict({name.removeprefix("net."): value for name, value in kept["state_dict"].items()})
     net.eval()
-    score = float("nan") if best.best_model_score is None else float(best.best_model_score)
-    return FitResult(metric, score, int(kept["epoch"]), history.epochs, time.perf_counter() - start)
+    best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
+    if math.isinf(best_score):  # Lightning's value for NaN
+        raise ValueError(f"training diverged: valid_{metric} was a number in no epoch")
+    return FitResult(metric, best_score, int(kept["epoch"]), history.epochs, time.perf_counter() - start)
 
 
-class _quiet(warnings.catch_warnings):
+@contextmanager
+def _quiet() -> Iterator[None]:
     """Lightning's hints at what was decided on purpose stay out of the user's terminal."""
-
-    def __enter__(self) -> None:  # type: ignore[override]
-        super().__enter__()
+    lightning = logging.getLogger("pytorch_lightning")
+    level = lightning.level
+    with warnings.catch_warnings():
         for pattern in (
             ".*does not have many workers.*",
             ".*Checkpoint directory .* exists and is not empty.*",
@@ -189,9 +213,33 @@ class _quiet(warnings.catch_warnings):
             ".*number of training batches.*",
         ):
             warnings.filterwarnings("ignore", pattern)
-        self._level = logging.getLogger("pytorch_lightning").level
-        logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
+        lightning.setLevel(logging.WARNING)
+        try:
+            yield
+        finally:
+            lightning.setLevel(level)
 
-    def __exit__(self, *exc: object) -> None:
-        logging.getLogger("pytorch_lightning").setLevel(self._level)
-        super().__exit__(*exc)  # type: ignore[arg-type]
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """What Lightning refuses is a ``ValueError``, and Ctrl-C stays a ``KeyboardInterrupt``."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except MisconfigurationException as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except SystemExit as error:  # Lightning's way out, after which it would ignore every later Ctrl-C
+        if isinstance(error.__context__, KeyboardInterrupt):
+            signal.signal(signal.SIGINT, handler)
+            raise error.__context__ from None
+        raise
+
+
+@contextmanager
+def _matmul_precision(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

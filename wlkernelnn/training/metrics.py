@@ -34,7 +34,7 @@ METRICS = {
     "roc_auc": Metric(sk.roc_auc_score, True, "classification"),
     "average_precision": Metric(sk.average_precision_score, True, "classification"),
     "accuracy": Metric(_at_half(sk.accuracy_score), True, "classification"),
-    "f1": Metric(_at_half(sk.f1_score), True, "classification"),
+    "f1": Metric(_at_half(lambda y, p: sk.f1_score(y, p, zero_division=0.0)), True, "classification"),
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
 }
 
@@ -63,17 +63,25 @@ def score_tasks(name: str, target: np.ndarray, prediction: np.ndarray) -> np.nda
         prediction: ``[G, tasks]``: values, or probabilities of class 1.
 
     Returns:
-        ``[tasks]``, NaN where a task has too few targets: none at all, one for ``r2``, a single class for
-        ``roc_auc`` and ``average_precision``.
+        ``[tasks]``, NaN where a task has too few targets (none at all, one for ``r2``, a single class for
+        ``roc_auc`` and ``average_precision``) or a prediction that is not finite.
+
+    Raises:
+        ValueError: There is no such metric, or the shapes differ.
     """
     metric = get_metric(name)
+    if target.ndim != 2 or target.shape != prediction.shape:
+        raise ValueError(
+            f"expected targets and predictions of one shape [G, tasks], got {target.shape} and "
+            f"{prediction.shape}"
+        )
     scores = np.full(target.shape[1], np.nan)
     for task in range(target.shape[1]):
         known = ~np.isnan(target[:, task])
         y, p = target[known, task].astype(np.float64), prediction[known, task].astype(np.float64)
         two_classes = name in ("roc_auc", "average_precision")
         enough = len(np.unique(y)) == 2 if two_classes else len(y) > (name == "r2")
-        if enough:
+        if enough and np.isfinite(p).all():
             scores[task] = metric.score(y, p)
     return scores
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
@@ -59,6 +60,9 @@ class NetworkModule(pl.LightningModule):
         options: How.
         metric: What validation logs as ``valid_<metric>``.
         steps_per_epoch: For the schedule.
+
+    Raises:
+        ValueError: At the end of an epoch whose loss is not a finite number.
     """
 
     def __init__(
@@ -71,17 +75,30 @@ class NetworkModule(pl.LightningModule):
         self.steps_per_epoch = steps_per_epoch
         self._seen: list[tuple[Tensor, Tensor]] = []
 
+    def on_train_epoch_start(self) -> None:
+        # Dropout depends on the seed and the epoch alone: a resumed run draws what one run would have drawn.
+        seed = np.random.SeedSequence((self.options.seed, self.current_epoch)).generate_state(1)
+        torch.manual_seed(int(seed[0]))
+
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         loss = masked_loss(self.net, self.net(batch), batch.y)
         self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
         return loss
 
+    def on_train_epoch_end(self) -> None:
+        loss = float(self.trainer.callback_metrics["train_loss"])
+        if not math.isfinite(loss):
+            raise ValueError(
+                f"training diverged: the loss of epoch {self.current_epoch} is {loss}; lower the learning rate "
+                f"(lr={self.options.lr:g}) or bound the gradient (gradient_clip={self.options.gradient_clip:g})"
+            )
+
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.net(batch)
         loss = masked_loss(self.net, out, batch.y)
         self.log("valid_loss", loss, batch_size=len(batch.y))
-        values = out if self.net.task == "regression" else out.sigmoid()
-        self._seen.append((batch.y.cpu(), values.float().cpu()))
+        values = out.float() if self.net.task == "regression" else out.float().sigmoid()
+        self._seen.append((batch.y.cpu(), values.cpu()))
 
     def on_validation_epoch_end(self) -> None:
         target, prediction = (torch.cat(parts).numpy() for parts in zip(*self._seen, strict=True))

@@ -18,7 +18,7 @@ class FitOptions:
         schedule: Learning rate after the warm-up: "cosine" to lr_min at the last epoch, "exponential"
             (times lr_decay every lr_decay_samples graphs, down to lr_min), or "constant".
         warmup_epochs: Epochs over which the learning rate rises from 0.
-        lr_min: The learning rate never falls below this.
+        lr_min: The learning rate never falls below this after the warm-up.
         lr_decay: Factor of the exponential schedule.
         lr_decay_samples: Graphs between two steps of the exponential schedule.
         gradient_clip: Largest norm of the gradient, 0 for no bound.
@@ -33,6 +33,9 @@ class FitOptions:
         accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
         matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
             inside and is faster on many processors.
+
+    Raises:
+        ValueError: An option is out of its range.
     """
 
     epochs: int = 100
@@ -55,22 +58,24 @@ class FitOptions:
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
 
     def __post_init__(self) -> None:
-        bounds = {
-            "epochs": self.epochs >= 1,
-            "batch_size": self.batch_size >= 1,
-            "lr": self.lr > 0,
-            "weight_decay": self.weight_decay >= 0,
-            "warmup_epochs": self.warmup_epochs >= 0,
-            "lr_min": self.lr_min >= 0,
-            "lr_decay": 0 < self.lr_decay <= 1,
-            "lr_decay_samples": self.lr_decay_samples >= 1,
-            "gradient_clip": self.gradient_clip >= 0,
-            "ema_decay": 0 <= self.ema_decay < 1,
-            "patience": self.patience >= 0,
-            "bucket_width": self.bucket_width >= 0,
-            "schedule": self.schedule in ("cosine", "exponential", "constant"),
-            "matmul_precision": self.matmul_precision in ("highest", "high", "medium"),
+        schedules, precisions = ("cosine", "exponential", "constant"), ("highest", "high", "medium")
+        ranges = {
+            "epochs": (self.epochs >= 1, "at least 1"),
+            "batch_size": (self.batch_size >= 1, "at least 1"),
+            "lr": (self.lr > 0, "above 0"),
+            "weight_decay": (self.weight_decay >= 0, "at least 0"),
+            "schedule": (self.schedule in schedules, f"one of {', '.join(schedules)}"),
+            "warmup_epochs": (self.warmup_epochs >= 0, "at least 0"),
+            "lr_min": (0 <= self.lr_min <= self.lr, f"from 0 to lr={self.lr:g}"),
+            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
+            "lr_decay_samples": (self.lr_decay_samples >= 1, "at least 1"),
+            "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
+            "ema_decay": (0 <= self.ema_decay < 1, "at least 0 and below 1"),
+            "patience": (self.patience >= 0, "at least 0"),
+            "bucket_width": (self.bucket_width >= 0, "at least 0"),
+            "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
+            "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
         }
-        for name, fine in bounds.items():
+        for name, (fine, expected) in ranges.items():
             if not fine:
-                raise ValueError(f"{name}={getattr(self, name)!r} is out of its range")
+                raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytorch_lightning as pl
+import torch
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.files import atomic_path, write_text
@@ -22,6 +24,8 @@ from .fit import fit
 from .metrics import DEFAULT_METRIC, score
 from .options import FitOptions
 from .predict import predict
+
+logger = logging.getLogger("wlkernelnn")
 
 PARTS = ("train", "valid", "test")
 
@@ -65,20 +69,27 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
         ValueError: A file is damaged, or the networks are of different targets or features.
     """
     path = Path(path)
-    folders = [path] if (path / CONFIG).is_file() else sorted(path.glob("model_*"), key=_number)
+    folders = [path] if (path / CONFIG).is_file() else _network_folders(path)
     if not folders:
         raise FileNotFoundError(f"{path}: expected a run folder with model_0, …, or a folder with {CONFIG}")
+    for folder in folders:
+        if not (folder / CONFIG).is_file():
+            raise FileNotFoundError(f"{folder}: no {CONFIG}, so its training has not ended: resume the run")
     loaded = [load_checkpoint(folder) for folder in folders]
     first = loaded[0][1]
     for folder, (_, about) in zip(folders, loaded, strict=True):
         for key in ("features", "target_names", "task"):
+            if key not in about:
+                raise ValueError(f"{folder / CONFIG}: missing key about.{key}")
             if about[key] != first[key]:
                 raise ValueError(f"{folder}: {key} is {about[key]!r}, but {first[key]!r} in {folders[0]}")
     return Ensemble([net for net, _ in loaded], first)
 
 
-def _number(folder: Path) -> int:
-    return int(folder.name.removeprefix("model_"))
+def _network_folders(directory: Path) -> list[Path]:
+    """``model_0``, ``model_1``, … of a run folder."""
+    numbers = (folder.name.removeprefix("model_") for folder in directory.glob("model_*"))
+    return [directory / f"model_{i}" for i in sorted(int(number) for number in numbers if number.isdecimal())]
 
 
 def train_run(
@@ -95,7 +106,8 @@ def train_run(
     """Train networks that differ in their seeds, keep them in a folder, and score them.
 
     The folder then holds ``model_<i>`` for each network (weights, config, ``history.csv``), ``splits.json``
-    (input rows of each part), ``valid_predictions.csv``, ``test_predictions.csv`` and ``metrics.json``.
+    (input rows of each part, counted from 0), ``valid_predictions.csv`` and ``test_predictions.csv`` (rows
+    counted from 1, as in messages) and ``metrics.json``.
 
     Args:
         data: The whole data set, with targets.
@@ -111,18 +123,25 @@ def train_run(
         The ensemble and the content of ``metrics.json``.
 
     Raises:
-        ValueError: ``ensemble_size`` < 1, or the data don't fit the options.
+        ValueError: ``ensemble_size`` < 1, a split without a training part or with an unknown one, a split
+            other than that of the run that is resumed, or the data don't fit the options.
         FileExistsError: The folder holds a run already, and ``resume`` is off.
     """
     directory, options = Path(directory), options or FitOptions()
     if ensemble_size < 1:
         raise ValueError(f"ensemble_size must be at least 1, got {ensemble_size}")
-    if not resume and any(directory.glob("model_*")):
-        raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
-    directory.mkdir(parents=True, exist_ok=True)
+    if not resume:
+        check_free(directory)
+    if unknown := set(split_idx) - set(PARTS):
+        raise ValueError(f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too")
     parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
+    if "train" not in parts:
+        raise ValueError("the split has no training part")
     rows = {name: part.row.tolist() for name, part in parts.items()}
-    write_text(directory / "splits.json", json.dumps(rows) + "\n")
+    splits = directory / "splits.json"
+    if resume and splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
+        raise ValueError(f"{splits}: the run to resume has another split than the one given")
+    write_text(splits, json.dumps(rows) + "\n")
     metric = options.metric or data.metric or DEFAULT_METRIC[data.task or "regression"]
     about = {
         "features": data.description.features,
@@ -137,9 +156,10 @@ def train_run(
         folder = directory / f"model_{i}"
         if (folder / CONFIG).is_file():
             continue
-        seeded = FitOptions(**{**vars(options), "seed": options.seed + i})
-        pl.seed_everything(seeded.seed, workers=False, verbose=False)
+        seeded = replace(options, seed=options.seed + i)
+        torch.manual_seed(seeded.seed)
         net = GraphKernelNetwork.from_data(parts["train"], **(network or {}))
+        logger.info(f"network {i + 1} of {ensemble_size}, seed {seeded.seed}")
         result = fit(
             net,
             parts["train"],
@@ -150,6 +170,8 @@ def train_run(
             progress=progress,
         )
         seconds += result.seconds
+        if "valid" in parts:
+            logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
         with atomic_path(folder / "history.csv") as temporary:
             pd.DataFrame(result.history).to_csv(temporary, index=False)
         save_checkpoint(folder, net, about)  # last: a folder with a config is a finished network
@@ -166,15 +188,37 @@ def train_run(
             mean, std = ensemble.predict(parts[name])
             report[name] = score(metric, parts[name].y.numpy(), mean)
             with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-                _predictions(parts[name], about["target_names"], mean, std).to_csv(temporary, index=False)
-    write_text(directory / "metrics.json", json.dumps(report, indent=2) + "\n")
+                several = len(ensemble.networks) > 1
+                table = _predictions(parts[name], about["target_names"], mean, std if several else None)
+                table.to_csv(temporary, index=False)
+    write_report(directory / "metrics.json", report)
     return ensemble, report
 
 
-def _predictions(data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray) -> pd.DataFrame:
-    columns: dict[str, Any] = {"row": data.row.numpy(), "smiles": data.smiles}
+def check_free(directory: str | os.PathLike[str]) -> None:
+    """Raise a ``FileExistsError`` if the folder holds a run already."""
+    if _network_folders(Path(directory)):
+        raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
+
+
+def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
+    """Write scores as JSON; NaN, which JSON lacks, becomes null."""
+    write_text(path, json.dumps(_without_nan(report), indent=2, allow_nan=False) + "\n")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nan(entry) for name, entry in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _predictions(
+    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None
+) -> pd.DataFrame:
+    columns: dict[str, Any] = {"row": data.row.numpy() + 1, "smiles": data.smiles}
     for task, name in enumerate(names):
         columns[name] = data.y[:, task].numpy()
         columns[f"{name}_pred"] = mean[:, task]
-        columns[f"{name}_std"] = std[:, task]
+        if std is not None:
+            columns[f"{name}_std"] = std[:, task]
     return pd.DataFrame(columns)

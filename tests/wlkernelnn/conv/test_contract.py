@@ -290,8 +290,8 @@ def watch(conv: KernelConv, register: str) -> None:
 @ALL_OPTIONS
 @pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS)
 def test_watched_layer_computes_the_same(layer: str, options: dict[str, Any], edges: Edges) -> None:
-    """Values and all gradients are those of the fast sums."""
-    conv = make(layer, options)
+    """Values and all gradients, also of an activation's own parameter, are those of the fast sums."""
+    conv = make(layer, {**options, "act": torch.nn.PReLU()})
     randomize(conv)
     x = torch.randn(edges.num_sources, D, dtype=torch.float64, requires_grad=True)
     arguments = arguments_of(options, edges.edge_index.size(1), dtype=torch.float64)
@@ -716,6 +716,15 @@ def test_arguments_that_do_not_fit(
 def test_pairs_of_features_where_they_have_no_meaning(layer: str) -> None:
     with pytest.raises(ValueError, match="bipartite graph"):
         make(layer)((torch.zeros(7, D), torch.zeros(7, D)), EDGE_INDEX)
+
+
+@pytest.mark.parametrize("kind", [RandomWalkKernelConv, WLKernelConv])
+def test_pairs_of_features_have_no_walks_of_one_node(kind: type[KernelConv]) -> None:
+    """Not even where the two kinds of nodes are equally many, and could be added."""
+    iterations = {"num_iterations": 1} if kind is WLKernelConv else {}
+    conv = kind(D, K, all_lengths=True, **iterations)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="all_lengths needs one kind of nodes"):
+        conv((torch.zeros(7, D), torch.zeros(7, D)), EDGE_INDEX)
 
 
 def test_bipartite_graphs_need_features_of_the_targets() -> None:

@@ -58,7 +58,9 @@ def _whole_sum(
     names: Sequence[tuple[str, str]],
     values: Sequence[Tensor],
 ) -> Tensor:
-    rows = {"source": edges.source, "target": edges.target, "table": edge_type}
+    rows = {"source": edges.source, "target": edges.target}
+    if edge_type is not None:
+        rows["table"] = edge_type
     messages = message(
         **{
             name: value if kind == "edge" else value.index_select(0, rows[kind])

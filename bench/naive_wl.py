@@ -1,0 +1,83 @@
+"""The gated Weisfeiler-Lehman layer as one would write it first: the equations, edge by edge."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
+
+from wlkernelnn import WLKernelConv
+from wlkernelnn.conv import RandomWalkKernelConv
+from wlkernelnn.conv.edge_map import EdgeMap
+from wlkernelnn.models import GraphKernelNetwork
+
+
+class _GatedWalk(MessagePassing):
+    r""":math:`c_1 + c_2` with :math:`c_1[v] = W^{(1)} h_v`,
+    :math:`c_2[v] = \sum_u \lambda_{uv} \odot W_e e_{uv} \odot W^{(1)} h_u \odot W^{(2)} h_v` and
+    :math:`\lambda_{uv} = \mathrm{sigmoid}(U_s h_u + U_t h_v + U_e e_{uv} + b)`.
+    """
+
+    def __init__(self, layer: RandomWalkKernelConv) -> None:
+        super().__init__(aggr="add")
+        self.lins, self.gates = layer.lins, layer.decay.lins
+        self.edge_gate, self.edge_factor = _embedding(layer.edge_gate), _embedding(layer.edge_factors[0])
+
+    def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
+        return self.lins[0](h) + self.propagate(edge_index, h=h, edge_type=edge_type) * self.lins[1](h)
+
+    def message(self, h_i: Tensor, h_j: Tensor, edge_type: Tensor) -> Tensor:
+        decay = torch.sigmoid(self.gates[0](h_j) + self.gates[1](h_i) + self.edge_gate(edge_type))
+        return decay * self.edge_factor(edge_type) * self.lins[0](h_j)
+
+
+class _Relabelling(MessagePassing):
+    r""":math:`\mathrm{relu}(U_1 h_v + U_2 \sum_u \mathrm{relu}(V h_u + V_e e_{uv}))`."""
+
+    def __init__(self, layer: WLKernelConv) -> None:
+        super().__init__(aggr="add")
+        self.lin_self, self.lin_neighbors = layer.lin_self, layer.lin_neighbors
+        self.lin_message, self.edge_message = layer.lin_message, _embedding(layer.edge_message)
+
+    def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
+        total = self.propagate(edge_index, h=h, edge_type=edge_type)
+        return torch.relu(self.lin_self(h) + self.lin_neighbors(total))
+
+    def message(self, h_j: Tensor, edge_type: Tensor) -> Tensor:
+        return torch.relu(self.lin_message(h_j) + self.edge_message(edge_type))
+
+
+def _embedding(edge_map: EdgeMap) -> torch.nn.Embedding:
+    return torch.nn.Embedding.from_pretrained(edge_map.table, freeze=False)
+
+
+class NaiveWLConv(torch.nn.Module):
+    """A :class:`~wlkernelnn.WLKernelConv` in plain PyG: a Linear of whatever an equation has at an edge is
+    computed at every edge, and every message is written out.
+
+    Args:
+        layer: Gated, with edge codes, shared walks of up to 2 nodes and relu (what
+            :class:`~wlkernelnn.models.GraphKernelNetwork` makes by default). Its parameters are used, not copied.
+    """
+
+    def __init__(self, layer: WLKernelConv) -> None:
+        super().__init__()
+        self.num_iterations, self.num_edge_types = layer.num_iterations, layer.num_edge_types
+        self.walk = _GatedWalk(layer.walks[0])
+        self.relabelling = _Relabelling(layer)
+
+    def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
+        out = self.walk(h, edge_index, edge_type)
+        for _ in range(1, self.num_iterations):
+            h = self.relabelling(h, edge_index, edge_type)
+            out = out + self.walk(h, edge_index, edge_type)
+        return out
+
+
+def naive_network(net: GraphKernelNetwork) -> GraphKernelNetwork:
+    """A copy of ``net`` whose layer is a :class:`NaiveWLConv`; encoder, pooling and head stay as they are."""
+    naive = copy.deepcopy(net)
+    naive.conv = NaiveWLConv(naive.conv)  # type: ignore[assignment]
+    return naive

@@ -1,0 +1,104 @@
+"""Timing two ways to do the same work, turn by turn, and saying on what machine."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rates of two contestants, round by round.
+
+    Attributes:
+        ours, theirs: Work per second in every round.
+    """
+
+    ours: np.ndarray
+    theirs: np.ndarray
+
+    @property
+    def ratios(self) -> np.ndarray:
+        """How many times faster ours was in every round: neighbours in time, so that load hits both."""
+        return self.ours / self.theirs
+
+
+def compare(
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    *,
+    rounds: int,
+    work: float = 1.0,
+    min_seconds: float = 0.2,
+) -> Comparison:
+    """Time two contestants in turn: ours, theirs, ours, theirs, ….
+
+    A first turn of each, which also finds out how often to call a fast one, does not count.
+
+    Args:
+        ours, theirs: What to time.
+        rounds: Turns of each that count.
+        work: What one call does, in any unit.
+        min_seconds: A turn calls its contestant until it has (about) taken this long.
+    """
+    contestants = (ours, theirs)
+    calls = [_calls(contestant, min_seconds) for contestant in contestants]
+    rates = [
+        [work * n / _seconds(contestant, n) for contestant, n in zip(contestants, calls, strict=True)]
+        for _ in range(rounds)
+    ]
+    return Comparison(*np.array(rates).T)
+
+
+def _seconds(call: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return time.perf_counter() - start
+
+
+def _calls(call: Callable[[], object], min_seconds: float) -> int:
+    call()  # caches, pools of threads and processes
+    return max(1, math.ceil(min_seconds / _seconds(call, 1)))
+
+
+@contextmanager
+def torch_settings(threads: int, matmul_precision: str = "highest") -> Iterator[None]:
+    """Run a block with so many threads and this precision of float32 matrix products."""
+    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(matmul_precision)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        torch.set_float32_matmul_precision(before[1])
+
+
+def environment() -> dict[str, str]:
+    """Processor, Python, and the versions of what is measured."""
+    packages = ("wlkernelnn", "torch", "torch-geometric", "numpy", "rdkit", "ogb")
+    return {
+        "processor": f"{_processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+    }
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
