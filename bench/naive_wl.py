@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import copy
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from wlkernelnn import WLKernelConv
-from wlkernelnn.conv import RandomWalkKernelConv
+from wlkernelnn import RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.models import GraphKernelNetwork
+
+
+def _embedding(edge_map: torch.nn.Module | None) -> torch.nn.Embedding:
+    table = cast(EdgeMap, edge_map).table
+    assert table is not None
+    return torch.nn.Embedding.from_pretrained(table, freeze=False)
+
+
+def _linear(lin: torch.nn.Module | None) -> torch.nn.Module:
+    assert lin is not None
+    return lin
 
 
 class _GatedWalk(MessagePassing):
@@ -38,8 +49,8 @@ class _Relabelling(MessagePassing):
 
     def __init__(self, layer: WLKernelConv) -> None:
         super().__init__(aggr="add")
-        self.lin_self, self.lin_neighbors = layer.lin_self, layer.lin_neighbors
-        self.lin_message, self.edge_message = layer.lin_message, _embedding(layer.edge_message)
+        self.lin_self, self.lin_neighbors = _linear(layer.lin_self), _linear(layer.lin_neighbors)
+        self.lin_message, self.edge_message = _linear(layer.lin_message), _embedding(layer.edge_message)
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
         total = self.propagate(edge_index, h=h, edge_type=edge_type)
@@ -49,23 +60,20 @@ class _Relabelling(MessagePassing):
         return torch.relu(self.lin_message(h_j) + self.edge_message(edge_type))
 
 
-def _embedding(edge_map: EdgeMap) -> torch.nn.Embedding:
-    return torch.nn.Embedding.from_pretrained(edge_map.table, freeze=False)
-
-
 class NaiveWLConv(torch.nn.Module):
-    """A :class:`~wlkernelnn.WLKernelConv` in plain PyG: a Linear of whatever an equation has at an edge is
-    computed at every edge, and every message is written out.
+    """A :class:`~wlkernelnn.WLKernelConv` in plain PyG: a Linear of a neighbour is computed at every edge,
+    and every message is written out.
 
     Args:
-        layer: Gated, with edge codes, shared walks of up to 2 nodes and relu (what
-            :class:`~wlkernelnn.models.GraphKernelNetwork` makes by default). Its parameters are used, not copied.
+        layer: The layer whose parameters are used. It is like that of a default
+            :class:`~wlkernelnn.models.GraphKernelNetwork`: gated, relu, edge codes, walks of up to 2 nodes
+            that all iterations share, more than one iteration.
     """
 
     def __init__(self, layer: WLKernelConv) -> None:
         super().__init__()
         self.num_iterations, self.num_edge_types = layer.num_iterations, layer.num_edge_types
-        self.walk = _GatedWalk(layer.walks[0])
+        self.walk = _GatedWalk(cast(RandomWalkKernelConv, layer.walks[0]))
         self.relabelling = _Relabelling(layer)
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:

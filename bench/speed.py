@@ -260,12 +260,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="Fewer molecules and rounds: under a minute.")
     parser.add_argument("--dataset", default="cep", help="Name of a published data set.")
     parser.add_argument(
-        "--molecules", type=PositiveInt | None, help="Take so many of its molecules; default all, or 1000."
+        "--molecules", type=PositiveInt | None, help="Take so many of its molecules; default all, or 500."
     )
     parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
     parser.add_argument("--output-dir", default="bench/results", help="Folder of speed.md and speed.json.")
     options = parser.parse_args(argv)
-    molecules = options.molecules or (1000 if options.quick else None)
+    molecules = options.molecules or (500 if options.quick else None)
     timer = partial(compare, rounds=3 if options.quick else 9, min_seconds=0.02 if options.quick else 0.2)
 
     whole = load_molecules(options.dataset, progress=True)

@@ -18,7 +18,7 @@ from itertools import chain, count
 from operator import methodcaller
 from typing import Any, NamedTuple
 
-import cloudpickle  # type: ignore[import-untyped]
+import cloudpickle
 import joblib
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from .features import Features, get_features
-from .packed import Arrays, Description, PackedGraphs, Reject, _pack_strings, smallest
+from .packed import Arrays, Description, PackedGraphs, Reject, pack_strings, smallest
 
 # Molecules per task: enough to share the kinds of atoms, few enough to keep all processes busy to the end.
 CHUNK = 1000
@@ -379,7 +379,7 @@ def _merge(parts: Sequence[Part], rows: Sequence[int], smiles: Sequence[str]) ->
     table, place = np.unique(whole["node_table"], axis=0, return_inverse=True)
     shift = np.cumsum([0, *(len(part["node_table"]) for part in parts[:-1])])
     kind = whole["node_type"] + np.repeat(shift, [len(part["node_type"]) for part in parts])
-    text, text_ptr = _pack_strings(smiles)
+    text, text_ptr = pack_strings(smiles)
     return Arrays(
         node_type=smallest(place.reshape(-1)[kind]),
         node_table=smallest(table),

@@ -56,8 +56,8 @@ class PackedLoader:
         self.seed = seed
         self.resample = resample
         self.epoch = 0
-        self._skip = 0  # batches of this epoch that were consumed before a resume
-        self._done = 0
+        self._done = 0  # batches of this epoch that were yielded
+        self._resumed = False
 
     #: Lightning asks for one wherever there is a sampler.
     batch_sampler = None
@@ -75,7 +75,7 @@ class PackedLoader:
         return {"epoch": self.epoch, "batch": self._done}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        self.epoch, self._skip = state["epoch"], state["batch"]
+        self.epoch, self._done, self._resumed = state["epoch"], state["batch"], True
 
     def positions(self) -> np.ndarray:
         """Positions in ``data`` in this epoch's order."""
@@ -93,7 +93,7 @@ class PackedLoader:
         order = self.data.index[self.positions()]
         if self.drop_last:
             order = order[: len(order) // self.batch_size * self.batch_size]
-        self._done, self._skip = self._skip, 0
+        self._done, self._resumed = self._done if self._resumed else 0, False
         order = order[self._done * self.batch_size :]
         step = max(CHUNK // self.batch_size, 1) * self.batch_size
         for begin in range(0, len(order), step):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -89,12 +88,24 @@ def smallest(values: np.ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
 
 
-def _pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
+def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Strings end to end as UTF-8 bytes, and where each begins."""
     encoded = [string.encode() for string in strings]
     ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(string) for string in encoded], out=ptr[1:])
     flat = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
     return torch.from_numpy(flat), torch.from_numpy(ptr)
+
+
+def _codes(name: str, values: Any) -> np.ndarray:
+    """Values as int64, if that changes none of them and none is negative."""
+    came = np.asarray(values)
+    codes = came.astype(np.int64)
+    if came.size and (codes.min() < 0 or (codes != came).any()):
+        raise ValueError(
+            f"PackedGraphs: {name} must hold non-negative integers, got {came.min()} … {came.max()}"
+        )
+    return codes
 
 
 def sorted_edge_index(edge_index: Tensor, indptr: Tensor, is_undirected: bool = False) -> EdgeIndex:
@@ -180,17 +191,38 @@ class PackedGraphs(Dataset):
             y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
             row: Input row of each graph, default 0 … G−1.
             smiles: One string per graph.
+
+        Raises:
+            ValueError: A code is no non-negative integer, an edge leaves its graph, or lengths contradict
+                each other.
         """
+        node_ptr, edge_ptr = _codes("node_ptr", node_ptr), _codes("edge_ptr", edge_ptr)
         num_graphs = len(node_ptr) - 1
-        node_ptr = np.asarray(node_ptr, dtype=np.int64)
-        edge_ptr = np.asarray(edge_ptr, dtype=np.int64)
-        source, target = np.asarray(edge_index, dtype=np.int64)
-        edge_type = np.zeros(len(source), dtype=np.uint8) if edge_type is None else np.asarray(edge_type)
+        source, target = _codes("edge_index", edge_index)
+        edge_type = np.zeros(len(source), np.int64) if edge_type is None else _codes("edge_type", edge_type)
+        lengths = {
+            "edge_ptr": (len(edge_ptr), num_graphs + 1),
+            "x": (len(x), node_ptr[-1]),
+            "edge_index": (len(source), edge_ptr[-1]),
+            "edge_type": (len(edge_type), len(source)),
+            "y": (num_graphs if y is None else len(y), num_graphs),
+            "smiles": (num_graphs if smiles is None else len(smiles), num_graphs),
+        }
+        for name, (came, wanted) in lengths.items():
+            if came != wanted:
+                raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
+        num_nodes = np.repeat(np.diff(node_ptr), np.diff(edge_ptr))
+        if (outside := np.flatnonzero((source >= num_nodes) | (target >= num_nodes))).size:
+            e = outside[0]
+            raise ValueError(
+                f"PackedGraphs: edge {e} goes from node {source[e]} to {target[e]} of a graph "
+                f"with {num_nodes[e]} nodes"
+            )
         first = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
         order = np.lexsort((source, target + first))
         in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
-        table, node_type = np.unique(np.asarray(x), axis=0, return_inverse=True)
-        text, text_ptr = _pack_strings(smiles) if smiles is not None else (None, None)
+        table, node_type = np.unique(_codes("x", x), axis=0, return_inverse=True)
+        text, text_ptr = pack_strings(smiles) if smiles is not None else (None, None)
         arrays = Arrays(
             node_type=smallest(node_type.reshape(-1)),
             node_table=smallest(table),
@@ -202,7 +234,7 @@ class PackedGraphs(Dataset):
             y=torch.from_numpy(
                 np.zeros((num_graphs, 0), np.float32)
                 if y is None
-                else np.ascontiguousarray(y, dtype=np.float32).reshape(num_graphs, -1)
+                else np.ascontiguousarray(y, dtype=np.float32).reshape(num_graphs, *(np.shape(y)[1:] or (1,)))
             ),
             row=torch.arange(num_graphs) if row is None else torch.as_tensor(row, dtype=torch.int64),
             **({} if text is None else {"smiles": text, "smiles_ptr": text_ptr}),
@@ -224,7 +256,9 @@ class PackedGraphs(Dataset):
     def index_select(self, idx: Any) -> PackedGraphs:
         if isinstance(idx, Tensor):
             idx = idx.cpu().numpy()
-        view = copy.copy(self)
+        # Not copy.copy: that would open a mapped file again (see __reduce__).
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
         view._indices = self.index[idx]  # type: ignore[assignment]
         view.split_idx = None
         view.rejects = []
@@ -328,22 +362,27 @@ class PackedGraphs(Dataset):
         tensors, header = read_tensors(path)
         if header.get("format") != FORMAT:
             raise ValueError(f"{path}: expected a file of format {FORMAT}, got {header.get('format')!r}")
-        split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
-        fields = dict(header["description"])
-        for name in ("node_dims", "target_names"):
-            fields[name] = tuple(fields[name])
-        rejects = [Reject(*reject) for reject in header["rejects"]]
-        result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
-        result._path = os.fspath(path)
+        try:
+            split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
+            fields = dict(header["description"])
+            for name in ("node_dims", "target_names"):
+                fields[name] = tuple(fields[name])
+            rejects = [Reject(*reject) for reject in header["rejects"]]
+            result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
+        result._path = os.path.abspath(path)
         return result
 
     def __reduce__(self) -> Any:
         # A mapped store travels to another process as its path, not as its bytes.
         if self._path is None:
             return super().__reduce__()
-        return _reopen, (self._path, self._indices)
+        changed = {name: value for name, value in self.__dict__.items() if name != "arrays"}
+        return _reopen, (self._path, changed)
 
 
-def _reopen(path: str, indices: np.ndarray | None) -> PackedGraphs:
+def _reopen(path: str, changed: dict[str, Any]) -> PackedGraphs:
     data = PackedGraphs.load(path)
-    return data if indices is None else data.index_select(indices)
+    data.__dict__.update(changed)
+    return data

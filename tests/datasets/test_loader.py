@@ -168,9 +168,6 @@ def test_state_between_epochs(data: PackedGraphs) -> None:
     assert numbers_in(resumed) == numbers_in(loader)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="state_dict() forgets what load_state_dict() was told until iteration begins"
-)
 def test_state_that_was_loaded_is_kept(data: PackedGraphs) -> None:
     loader = PackedLoader(data, 8)
     loader.load_state_dict({"epoch": 2, "batch": 3})

@@ -219,7 +219,6 @@ def test_views_share_the_arrays(data: PackedGraphs) -> None:
     assert shares_arrays(data[2:5][[0]], data)
 
 
-@pytest.mark.xfail(strict=True, reason="copy.copy goes through __reduce__ and opens the file again")
 def test_views_of_a_mapped_store_share_the_arrays(data: PackedGraphs, tmp_path: Path) -> None:
     path = tmp_path / "data.safetensors"
     data.save(path)
@@ -349,9 +348,9 @@ def test_mapped_store_travels_as_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edge_index": np.array([[0, 1], [7, 0]])}, "in_degree has 8 entries, expected 3"),
+        ({"edge_index": np.array([[0, 1], [7, 0]])}, "of a graph with"),
         ({"row": [0, 1, 2]}, "row has 3 entries, expected 2"),
-        ({"y": np.zeros(3)}, "reshape"),
+        ({"y": np.zeros(3)}, "y has 3 entries, expected 2"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
@@ -360,7 +359,6 @@ def test_arrays_that_contradict_each_other(changes: dict[str, Any], message: str
         small(**changes)
 
 
-@pytest.mark.xfail(strict=True, reason="pack() does not look at the values yet")
 @pytest.mark.parametrize(
     "changes",
     [

@@ -1,0 +1,239 @@
+"""What our networks are compared with: the mean, Morgan fingerprints with a forest or ridge, and GINE."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from rdkit import Chem, rdBase
+from rdkit.Chem import rdFingerprintGenerator
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from torch import Tensor
+from torch_geometric.nn import MLP, BatchNorm, GINEConv
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
+from wlkernelnn.training.metrics import DEFAULT_METRIC
+
+ALPHAS = tuple(10.0 ** np.arange(-1, 5))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method predicts for a test set.
+
+    Attributes:
+        name: The method.
+        prediction: ``[G, tasks]``: values in the unit of the targets, or probabilities of class 1.
+        parameters: How many numbers were fitted (of a forest: the nodes of its trees).
+        seconds: Wall time of fitting and predicting, fingerprints included.
+    """
+
+    name: str
+    prediction: np.ndarray
+    parameters: int
+    seconds: float
+
+
+def _means(data: PackedGraphs) -> np.ndarray:
+    """The mean of every task's known targets, ``[tasks]``; 0 where none is known."""
+    return data.y.nanmean(0).nan_to_num(0.0).numpy()
+
+
+def mean_predictor(train: PackedGraphs, test: PackedGraphs) -> Result:
+    """Predict the mean of the training targets: for classes, how frequent class 1 is."""
+    start = time.perf_counter()
+    prediction = np.tile(_means(train), (len(test), 1))
+    return Result("mean of training set", prediction, train.num_tasks, time.perf_counter() - start)
+
+
+def morgan_counts(smiles: Sequence[str], radius: int = 2, size: int = 2048) -> np.ndarray:
+    """Morgan fingerprints with counts (not bits), float32 ``[len(smiles), size]``."""
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=size)
+    counts = np.empty((len(smiles), size), dtype=np.float32)
+    with rdBase.BlockLogs():
+        for row, text in zip(counts, smiles, strict=True):
+            row[:] = generator.GetCountFingerprintAsNumPy(Chem.MolFromSmiles(text))
+    return counts
+
+
+def _fit_tasks(
+    make: Callable[[], BaseEstimator], train: PackedGraphs, x: Any, others: Sequence[Any]
+) -> tuple[list[BaseEstimator], list[np.ndarray]]:
+    """Fit a model per task on its known targets; the models, and predictions ``[len(other), tasks]``.
+
+    A task whose known targets are all the same gets no model: its mean is predicted.
+    """
+    predictions = [np.tile(_means(train), (other.shape[0], 1)) for other in others]
+    models = []
+    for task, y in enumerate(train.y.numpy().T):
+        known = ~np.isnan(y)
+        if len(np.unique(y[known])) < 2:
+            continue
+        model = make().fit(x[known], y[known])
+        models.append(model)
+        for prediction, other in zip(predictions, others, strict=True):
+            prediction[:, task] = (
+                model.predict_proba(other)[:, 1] if is_classifier(model) else model.predict(other)
+            )
+    return models, predictions
+
+
+def random_forest(train: PackedGraphs, test: PackedGraphs, seed: int = 0, num_trees: int = 500) -> Result:
+    """A random forest on Morgan counts, with scikit-learn's defaults for classes.
+
+    For regression a split looks at a third of the columns, as Breiman recommends, not at all of them.
+    """
+    start = time.perf_counter()
+    forest = (
+        partial(RandomForestClassifier)
+        if train.task == "classification"
+        else partial(RandomForestRegressor, max_features=1 / 3)
+    )
+    make = partial(forest, num_trees, random_state=seed, n_jobs=-1)
+    models, (prediction,) = _fit_tasks(make, train, morgan_counts(train.smiles), [morgan_counts(test.smiles)])
+    nodes = sum(tree.tree_.node_count for model in models for tree in model.estimators_)
+    return Result("Morgan random forest", prediction, nodes, time.perf_counter() - start)
+
+
+def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Result:
+    """Ridge regression on Morgan counts, or logistic regression for classes.
+
+    The strength of the penalty, one of ``ALPHAS``, is that with the best score on ``valid``.
+    """
+    start = time.perf_counter()
+    x, *others = (csr_matrix(morgan_counts(part.smiles)) for part in (train, valid, test))
+    classes = train.task == "classification"
+    metric = train.metric or DEFAULT_METRIC["classification" if classes else "regression"]
+    sign = 1 if get_metric(metric).maximize else -1
+    best: tuple[float, int, np.ndarray] | None = None
+    for alpha in ALPHAS:
+        make = partial(LogisticRegression, C=1 / alpha, max_iter=5000) if classes else partial(Ridge, alpha)
+        models, (on_valid, on_test) = _fit_tasks(make, train, x, others)
+        value = sign * score(metric, valid.y.numpy(), on_valid)
+        if best is None or value > best[0]:
+            best = value, sum(model.coef_.size + 1 for model in models), on_test
+    assert best is not None
+    name = "Morgan logistic regression" if classes else "Morgan ridge"
+    return Result(name, best[2], best[1], time.perf_counter() - start)
+
+
+class _GINELayers(torch.nn.Module):
+    """GINE convolutions as in OGB's example: a table of edge codes, a perceptron and batch norm in each."""
+
+    def __init__(self, channels: int, num_layers: int, num_edge_types: int) -> None:
+        super().__init__()
+        self.num_edge_types = num_edge_types
+        layers = range(num_layers)
+        self.edge_tables = torch.nn.ModuleList(torch.nn.Embedding(num_edge_types, channels) for _ in layers)
+        # A batch may be a single atom, of which batch norm has no variance.
+        single = {"allow_single_element": True}
+        self.convs = torch.nn.ModuleList(
+            GINEConv(MLP([channels, 2 * channels, channels], norm_kwargs=single), train_eps=True)
+            for _ in layers
+        )
+        self.norms = torch.nn.ModuleList(BatchNorm(channels, **single) for _ in layers)
+
+    def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
+        last = len(self.convs) - 1
+        for i, (table, conv, norm) in enumerate(zip(self.edge_tables, self.convs, self.norms, strict=True)):
+            h = norm(conv(h, edge_index, table(edge_type)))
+            h = h if i == last else h.relu()
+        return h
+
+
+class GINENetwork(GraphKernelNetwork):
+    """A :class:`~wlkernelnn.models.GraphKernelNetwork` with GINE convolutions (Hu et al. 2020) for its layer.
+
+    Encoder, pooling, norm, head and the scaling of targets are the same, so that only the layers compare.
+
+    Args:
+        node_dims, num_tasks, task, hidden_channels, pooling, norm, dropout: As there.
+        num_edge_types: Number of edge codes; GINE cannot do without.
+        num_layers: Number of convolutions.
+
+    Raises:
+        ValueError: There are no edge codes, or an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        node_dims: Sequence[int],
+        num_edge_types: int | None = None,
+        num_tasks: int = 1,
+        task: str = "regression",
+        hidden_channels: int = 128,
+        num_layers: int = 4,
+        pooling: str = "sum",
+        norm: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        if num_edge_types is None:
+            raise ValueError("GINE needs edge codes, got num_edge_types=None")
+        super().__init__(
+            node_dims,
+            num_edge_types,
+            num_tasks,
+            task,
+            hidden_channels,
+            pooling=pooling,
+            norm=norm,
+            dropout=dropout,
+        )
+        self.config = config | {"node_dims": list(node_dims)}
+        self.conv = _GINELayers(hidden_channels, num_layers, num_edge_types)  # type: ignore[assignment]
+
+
+def count_parameters(net: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in net.parameters())
+
+
+def gine_width(data: PackedGraphs, parameters: int, **network: Any) -> int:
+    """The ``hidden_channels`` of the :class:`GINENetwork` for ``data`` closest to so many parameters."""
+
+    def count(width: int) -> int:
+        with torch.device("meta"):  # shapes without memory
+            net = GINENetwork.from_data(data, hidden_channels=width, **network)
+        return count_parameters(net)
+
+    wider = bisect_left(range(4096), parameters, lo=2, key=count)
+    return min(wider - 1, wider, key=lambda width: abs(count(width) - parameters))
+
+
+def gine(
+    train: PackedGraphs,
+    valid: PackedGraphs,
+    test: PackedGraphs,
+    parameters: int,
+    options: FitOptions | None = None,
+    *,
+    progress: bool = True,
+    **network: Any,
+) -> Result:
+    """Train a GINE network of about so many parameters, by the recipe of our networks.
+
+    Args:
+        train, valid, test: Graphs with targets.
+        parameters: Number of parameters to come close to.
+        options: How to train.
+        progress: Show a progress bar.
+        **network: Arguments of :class:`GINENetwork`.
+    """
+    start = time.perf_counter()
+    options = options or FitOptions()
+    torch.manual_seed(options.seed)
+    width = gine_width(train, parameters, **network)
+    net = GINENetwork.from_data(train, hidden_channels=width, **network)
+    fit(net, train, valid, options, progress=progress)
+    return Result("GINE", predict(net, test), count_parameters(net), time.perf_counter() - start)
