@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.molecules import SMALL_RUN, regression_set, write_table
+from wlkernelnn.cli.main import main
+
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:
@@ -29,3 +32,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def seeded() -> None:
     """Random inputs of a test are the same in every run."""
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two small networks by ``wlkernelnn train``, beside its table; not to be changed."""
+    folder = tmp_path_factory.mktemp("trained")
+    table = write_table(folder / "molecules.csv", regression_set())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WLKERNELNN_CACHE", str(folder / "cache"))
+        command = f"train --data-path {table} --target-columns Act --output-dir {folder / 'run'}"
+        assert main([*command.split(), *SMALL_RUN, "--ensemble-size", "2"]) == 0
+    return folder / "run"

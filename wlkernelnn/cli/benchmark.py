@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import wlkernelnn.bench
@@ -20,16 +21,16 @@ def benchmarks() -> dict[str, str]:
         source = spec.loader.get_source(module.name) if spec and spec.loader else None  # type: ignore[attr-defined]
         tree = ast.parse(source or "")
         if any(isinstance(node, ast.FunctionDef) and node.name == "main" for node in tree.body):
-            found[module.name.replace("_", "-")] = (ast.get_docstring(tree) or "").splitlines()[0]
+            found[module.name.replace("_", "-")] = (ast.get_docstring(tree) or "").partition("\n")[0]
     return found
 
 
 def main(argv: list[str] | None = None) -> None:
     known = benchmarks()
     if not argv or argv[0] in ("-h", "--help"):
-        table = Table("name", "what it does", title="wlkernelnn benchmark NAME [options]")
+        table = Table("name", "what it does", title=escape("wlkernelnn benchmark NAME [options]"))
         for name, line in known.items():
-            table.add_row(name, line)
+            table.add_row(name, escape(line))
         Console().print(table)
         return
     name = argv[0]

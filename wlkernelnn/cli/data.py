@@ -25,9 +25,9 @@ class DataOptions:
         features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark) or
             "duvenaud" (the neural fingerprint's, used in the paper).
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
-        on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the default
-            for a file), or "skip" them (the default for a published data set). "nan" is "skip" here; in
-            predictions it keeps the row.
+        on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the
+            default for a file), or "skip" them (the default for a published data set). "nan" is "skip"
+            here; in predictions it keeps the row.
         num_workers: Processes that read molecules; by default all cores where it pays.
     """
 

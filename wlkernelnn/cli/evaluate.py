@@ -66,7 +66,8 @@ def main(argv: list[str] | None = None) -> None:
 
     scores = {name: score(name, target, prediction) for name in metrics}
     each = {name: score_tasks(name, target, prediction) for name in metrics}
-    table = Table(title=escape(f"{data.description.name}: {len(data):,} molecules"))
+    print(f"{data.description.name}: {len(data):,} molecules")
+    table = Table()
     table.add_column("target")
     for name in metrics:
         table.add_column(name, justify="right")

@@ -15,8 +15,18 @@ from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Name
 class _Parser(ArgumentParser):
     """A parser whose errors are one line: the usage of fifty options would hide them."""
 
+    _reading = ""
+
+    def parse_path(self, cfg_path: Any, *args: Any, **kwargs: Any) -> Any:
+        self._reading = f"{cfg_path}: "
+        try:
+            return super().parse_path(cfg_path, *args, **kwargs)
+        finally:
+            self._reading = ""
+
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {' '.join(message.split())}; see {self.prog} --help\n")
+        what = self._reading + " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
 
 
 class _HelpFormatter(DefaultHelpFormatter):
@@ -83,7 +93,7 @@ def _helps(source: Callable[..., Any]) -> dict[str, str]:
     """Help by parameter, without the markup for the web pages."""
     docstring = parse_docstring(inspect.getdoc(source) or "")
     texts = {entry.arg_name: " ".join((entry.description or "").split()) for entry in docstring.params}
-    return {name: text.replace("``", "").replace("%", "%%") for name, text in texts.items()}
+    return {name: text.replace("``", "") for name, text in texts.items()}
 
 
 def _kind(hint: Any) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 
 from wlkernelnn.datasets import molecules_from, read_table
 from wlkernelnn.datasets.molecules import smiles_column_of

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from wlkernelnn.files import write_text
@@ -93,7 +92,8 @@ def main(argv: list[str] | None = None) -> None:
         raise KeyboardInterrupt(f"(--config {config_path} --resume goes on)") from None
 
     unit = f", {data.description.unit}" if data.description.unit else ""
-    table = Table(title=escape(f"{data.description.name}, {split_name} split: {report['metric']}{unit}"))
+    print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
+    table = Table()
     table.add_column("part")
     table.add_column("molecules", justify="right")
     table.add_column(report["metric"], justify="right")
@@ -102,7 +102,9 @@ def main(argv: list[str] | None = None) -> None:
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")
-    print(f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}")
+    print(
+        f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
+    )
 
 
 def _check_same(parser: ArgumentParser, parsed: Namespace, config_path: Path) -> None:

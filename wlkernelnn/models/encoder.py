@@ -20,7 +20,7 @@ class CodeEncoder(torch.nn.Module):
         - output: ``[N, channels]``
 
     Raises:
-        ValueError: ``dims`` is empty or holds a number below 1, or the number of columns is not ``len(dims)``.
+        ValueError: ``dims`` is empty or has a number below 1, or the number of columns is not ``len(dims)``.
         IndexError: A code is out of its column's range.
     """
 

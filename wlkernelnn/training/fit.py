@@ -87,7 +87,9 @@ def _moving_average(decay: float) -> Any:
     def update(averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Tensor) -> None:
         steps = int(num_averaged)
         weight = 1.0 - min(decay, (1 + steps) / (10 + steps))
-        torch._foreach_lerp_(list(averaged), list(current), weight)
+        # Lightning makes the copy that is averaged before it converts the network to, say, float64.
+        alike = [new.to(old.dtype) for old, new in zip(averaged, current, strict=True)]
+        torch._foreach_lerp_(list(averaged), alike, weight)
 
     return update
 
@@ -113,13 +115,13 @@ def fit(
         options: How to train.
         directory: Where Lightning keeps its checkpoints of the run, for ``resume``; default nowhere.
         resume: Go on from the last epoch that lies in ``directory``, if there is one.
-        progress: Show a progress bar, if there is a terminal or notebook to show it in. Without it, a line per
-            epoch goes to the logger ``wlkernelnn``.
+        progress: Show a progress bar, if there is a terminal or notebook to show it in. Without it, a line
+            per epoch goes to the logger ``wlkernelnn``.
 
     Raises:
         ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
-            ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``, an
-            accelerator that this machine lacks, or training diverged.
+            ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory`` or
+            from a damaged file, an accelerator that this machine lacks, or training diverged.
     """
     options = options or FitOptions()
     if resume and directory is None:
@@ -134,13 +136,14 @@ def fit(
     maximize = get_metric(metric, net.task).maximize
     if valid is not None and math.isnan(score(metric, valid.y.numpy(), np.zeros(valid.y.shape))):
         raise ValueError(
-            f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that it "
-            "needs (two classes, for example); take another split or metric"
+            f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
+            "it needs (two classes, for example); take another split or metric"
         )
     if options.patience and valid is None:
         raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
 
     start = time.perf_counter()
+    dtype = net.target_mean.dtype
     resample = None
     if options.bucket_width:
         resample = BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)
@@ -188,16 +191,28 @@ def fit(
                 module,
                 loader,
                 None if valid is None else PackedLoader(valid, EVALUATION_BATCH),
-                ckpt_path=last if resume and last.exists() else None,
+                ckpt_path=_whole(last) if resume and last.exists() else None,
                 weights_only=True,
             )
         kept = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
+    net.to(dtype)  # precisions such as "64-true" have converted it
     net.load_state_dict({name.removeprefix("net."): value for name, value in kept["state_dict"].items()})
     net.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
         raise ValueError(f"training diverged: valid_{metric} was a number in no epoch")
     return FitResult(metric, best_score, int(kept["epoch"]), history.epochs, time.perf_counter() - start)
+
+
+def _whole(checkpoint: Path) -> Path:
+    """The path, if torch can read what lies there."""
+    try:
+        torch.load(checkpoint, map_location="meta", weights_only=True)
+    except Exception as error:  # of many kinds, by where the file was cut
+        raise ValueError(
+            f"{checkpoint}: not a whole checkpoint; delete it to train from the start"
+        ) from error
+    return checkpoint
 
 
 @contextmanager
@@ -211,6 +226,7 @@ def _quiet() -> Iterator[None]:
             ".*Checkpoint directory .* exists and is not empty.*",
             ".*LeafSpec.*",
             ".*number of training batches.*",
+            ".*no `val_dataloader`.*",
         ):
             warnings.filterwarnings("ignore", pattern)
         lightning.setLevel(logging.WARNING)

@@ -89,8 +89,9 @@ class NetworkModule(pl.LightningModule):
         loss = float(self.trainer.callback_metrics["train_loss"])
         if not math.isfinite(loss):
             raise ValueError(
-                f"training diverged: the loss of epoch {self.current_epoch} is {loss}; lower the learning rate "
-                f"(lr={self.options.lr:g}) or bound the gradient (gradient_clip={self.options.gradient_clip:g})"
+                f"training diverged: the loss of epoch {self.current_epoch} is {loss}; lower the learning "
+                f"rate (lr={self.options.lr:g}) or bound the gradient "
+                f"(gradient_clip={self.options.gradient_clip:g})"
             )
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:

@@ -133,7 +133,9 @@ def train_run(
     if not resume:
         check_free(directory)
     if unknown := set(split_idx) - set(PARTS):
-        raise ValueError(f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too")
+        raise ValueError(
+            f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too"
+        )
     parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
     if "train" not in parts:
         raise ValueError("the split has no training part")
@@ -143,7 +145,7 @@ def train_run(
         raise ValueError(f"{splits}: the run to resume has another split than the one given")
     write_text(splits, json.dumps(rows) + "\n")
     metric = options.metric or data.metric or DEFAULT_METRIC[data.task or "regression"]
-    about = {
+    about: dict[str, Any] = {
         "features": data.description.features,
         "target_names": list(data.description.target_names),
         "task": data.task,

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.molecules import MOLECULES, ROWS, regression_set, write_table
+from wlkernelnn.cli.data import DataOptions, SplitOptions, one_column
+from wlkernelnn.datasets import random_split, scaffold_split
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    data = regression_set()
+    labels = ["Train"] * 40 + ["val"] * 12 + ["TEST"] * 8
+    return write_table(tmp_path / "set.csv", data, part=labels, other=data.y[:, 0] * 2)
+
+
+def test_a_file(table: Path) -> None:
+    data = DataOptions(str(table), target_columns=["Act", "other"]).load()
+    assert data.description.name == "set.csv"
+    assert data.description.target_names == ("Act", "other")
+    assert data.description.features == "ogb"
+    np.testing.assert_allclose(data.y[:, 1], 2 * regression_set().y[:, 0])
+
+
+def test_options_reach_the_loader(table: Path, tmp_path: Path) -> None:
+    table.write_text(table.read_text().replace("smiles", "structure") + "C1CC,0,test,0\n")
+    options: dict[str, Any] = {"target_columns": ["Act"], "features": "duvenaud", "num_workers": 0}
+    data = DataOptions(str(table), ["structure"], on_invalid="skip", **options).load(tmp_path / "r.csv")
+    assert data.description.features == "duvenaud"
+    assert (len(data), len(data.rejects)) == (60, 1)
+    assert (tmp_path / "r.csv").read_text().splitlines()[1].startswith("61,C1CC,")
+    with pytest.raises(ValueError, match="1 of 61 rows give no molecule"):
+        DataOptions(str(table), ["structure"], **options).load()
+    with pytest.raises(ValueError, match="expected 0 or 1"):
+        DataOptions(str(table), ["structure"], ["Act"], task_type="classification", on_invalid="skip").load()
+
+
+def test_every_bad_row_is_accounted_for(tmp_path: Path) -> None:
+    lines = [f'"{smiles}",{i}' for i, (smiles, _) in enumerate(ROWS.values())]
+    (tmp_path / "set.csv").write_text("\n".join(["smiles,y", *lines, "CC,", ""]))
+    data = DataOptions(str(tmp_path / "set.csv"), target_columns=["y"], on_invalid="skip").load()
+    assert data.row.tolist() == np.flatnonzero(MOLECULES).tolist()
+    assert len(data) + len(data.rejects) == len(ROWS) + 1
+    assert data.rejects[-1] == (len(ROWS), "CC", "no target value")
+
+
+def test_a_published_set() -> None:
+    data = DataOptions("chembl").load()
+    assert data.description.name == "chembl2321810"
+    split, name = SplitOptions().apply(data)
+    assert name == "scaffold"
+    assert np.array_equal(split["test"], scaffold_split(data.smiles)["test"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"data_path": "set.csv"}, "--target-columns: which columns of set.csv"),
+        ({"data_path": "set.csv", "target_columns": ["y"]}, "set.csv: no such file"),
+        ({"data_path": "esoll"}, "no data set is called 'esoll'; did you mean 'esol'"),
+        ({"data_path": "set.xlsx", "target_columns": ["y"]}, "ends in .csv, .tsv or .parquet"),
+        (
+            {"data_path": "chembl", "smiles_columns": ["a", "b"]},
+            "--smiles-columns: expected one column, got 2",
+        ),
+    ],
+)
+def test_what_cannot_be_read(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        DataOptions(**options).load()
+
+
+def test_one_column() -> None:
+    assert one_column(None) is None
+    assert one_column(["a"]) == "a"
+    with pytest.raises(ValueError, match="expected one column, got 2: a, b"):
+        one_column(["a", "b"])
+
+
+# Splits
+
+
+def test_a_random_split_is_the_default_for_a_file(table: Path) -> None:
+    data = DataOptions(str(table), target_columns=["Act"]).load()
+    split, name = SplitOptions(split_sizes=(0.5, 0.25, 0.25), data_seed=3).apply(data)
+    assert name == "random"
+    for part, positions in random_split(60, (0.5, 0.25, 0.25), 3).items():
+        assert np.array_equal(split[part], positions)
+
+
+def test_a_scaffold_split(table: Path) -> None:
+    data = DataOptions(str(table), target_columns=["Act"]).load()
+    split, name = SplitOptions(split="scaffold").apply(data)
+    assert name == "scaffold"
+    assert np.array_equal(split["train"], scaffold_split(data.smiles)["train"])
+
+
+def test_a_column_of_labels(table: Path) -> None:
+    lines = table.read_text().splitlines()
+    lines[3] = "C1CC" + lines[3][lines[3].index(",") :]
+    table.write_text("\n".join(lines))
+    options = DataOptions(str(table), target_columns=["Act"], on_invalid="skip")
+    data = options.load(split_column="part")
+    split, name = SplitOptions(splits_column="part").apply(data)
+    assert name == "column part"
+    # Positions among the molecules: row 2, of the training part, is none.
+    assert [part.tolist() for part in split.values()] == [
+        list(range(39)),
+        list(range(39, 51)),
+        list(range(51, 59)),
+    ]
+    with pytest.raises(ValueError, match="either --split or --splits-column"):
+        SplitOptions(split="random", splits_column="part").apply(data)
+
+
+def test_a_column_of_other_labels(table: Path) -> None:
+    table.write_text(table.read_text().replace("TEST", "blind"))
+    with pytest.raises(
+        ValueError, match=r"column 'part': data row 53: expected a split label .* got 'blind'"
+    ):
+        DataOptions(str(table), target_columns=["Act"]).load(split_column="part")

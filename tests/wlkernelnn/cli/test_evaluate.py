@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.molecules import (
+    SMALL_RUN,
+    classification_set,
+    regression_set,
+    small_network,
+    write_table,
+)
+from wlkernelnn.cli.evaluate import DATA_OPTIONS, EvaluateOptions
+from wlkernelnn.cli.main import main
+from wlkernelnn.training import load_ensemble, predict, save_checkpoint, score
+
+
+def evaluate(*arguments: Any) -> int:
+    return main(["evaluate", *map(str, arguments)])
+
+
+def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        evaluate("--help")
+    assert left.value.code == 0
+    out = capsys.readouterr().out
+    for name in [*DATA_OPTIONS, *(field.name for field in fields(EvaluateOptions))]:
+        assert re.search(rf"^  --{name.replace('_', '-')}\b", out, re.MULTILINE), name
+
+
+def test_regression(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = regression_set()
+    table = run_folder.parent / "molecules.csv"
+    path = tmp_path / "scores.json"
+    assert evaluate("--data-path", table, "--model-path", run_folder, "--metrics-path", path) == 0
+    out, err = capsys.readouterr()
+    assert "60 rows in = 60 molecules + 0 rejected" in err
+    mean, _ = load_ensemble(run_folder).predict(data)
+    report = json.loads(path.read_text())
+    assert (report["molecules"], report["rejected"]) == (60, 0)
+    for name in ("rmse", "mae", "r2"):
+        expected = score(name, data.y.numpy(), mean)
+        assert report["mean"][name] == pytest.approx(expected, rel=1e-5)
+        assert report["targets"]["Act"][name] == report["mean"][name]
+        assert f" {expected:.4f} " in out
+    assert "molecules.csv: 60 molecules" in out
+
+
+def test_the_test_part_of_a_run(run_folder: Path, tmp_path: Path) -> None:
+    """The predictions in a run folder are a table that can be evaluated, and give the score of the run."""
+    path = tmp_path / "scores.json"
+    table = run_folder / "test_predictions.csv"
+    assert evaluate("--data-path", table, "--model-path", run_folder, "--metrics-path", path) == 0
+    expected = json.loads((run_folder / "metrics.json").read_text())["test"]
+    assert json.loads(path.read_text())["mean"]["rmse"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_classification_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """train, predict and evaluate on a table with missing labels agree with each other."""
+    data = classification_set()
+    table = write_table(tmp_path / "set.csv", data)
+    run, preds, scores = tmp_path / "run", tmp_path / "preds.csv", tmp_path / "scores.json"
+    command = f"train --data-path {table} --target-columns active aza --output-dir {run}"
+    assert main([*command.split(), *SMALL_RUN, "--split-sizes", "0.6", "0.2", "0.2"]) == 0
+    assert (
+        main(["predict", "--test-path", f"{table}", "--model-path", f"{run}", "--preds-path", f"{preds}"])
+        == 0
+    )
+    capsys.readouterr()
+    assert evaluate("--data-path", table, "--model-path", run, "--metrics-path", scores) == 0
+    out = capsys.readouterr().out
+    prediction = pd.read_csv(preds)[["active", "aza"]].to_numpy()
+    assert 0 < prediction.min() < prediction.max() < 1
+    report = json.loads(scores.read_text())
+    for name in ("roc_auc", "average_precision", "accuracy", "f1", "log_loss"):
+        expected = score(name, data.y.numpy(), prediction)
+        assert report["mean"][name] == pytest.approx(expected, rel=1e-5)
+        assert name in out
+    assert [line.split("│")[1].strip() for line in out.splitlines() if "│ " in line] == [
+        "active",
+        "aza",
+        "mean",
+    ]
+
+
+def test_other_names_of_the_targets_and_chosen_metrics(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = regression_set()[:10]
+    frame = pd.DataFrame({"s": data.smiles, "pIC50 [mol/l]": data.y[:, 0]})
+    frame.to_csv(tmp_path / "other.csv", index=False)
+    command = ["--data-path", tmp_path / "other.csv", "--smiles-columns", "s", "--model-path", run_folder]
+    assert evaluate(*command, "--target-columns", "pIC50 [mol/l]", "--metrics", "mae") == 0
+    out = capsys.readouterr().out
+    assert "pIC50 [mol/l]" in out
+    assert "rmse" not in out
+    assert evaluate(*command) == 1
+    assert "no column 'Act'" in capsys.readouterr().err
+    assert evaluate(*command, "--target-columns", "s", "pIC50 [mol/l]") == 1
+    assert "--target-columns: expected 1 columns (Act), got 2" in capsys.readouterr().err
+    assert evaluate(*command, "--metrics", "roc_auc") == 1
+    assert "metric must be one of rmse, mae, r2 for regression, got 'roc_auc'" in capsys.readouterr().err
+
+
+def test_a_score_that_cannot_be_computed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = classification_set()
+    about = {"features": "ogb", "target_names": ["active", "aza"], "task": "classification"}
+    save_checkpoint(tmp_path / "net", small_network(data), about)
+    only_ones = data.y.clamp(min=1)
+    table = write_table(tmp_path / "set.csv", data.with_targets(only_ones))
+    command = ["--data-path", table, "--model-path", tmp_path / "net", "--metrics", "roc_auc", "accuracy"]
+    assert evaluate(*command, "--metrics-path", tmp_path / "scores.json") == 0
+    report = json.loads((tmp_path / "scores.json").read_text())
+    assert report["mean"]["roc_auc"] is None
+    expected = score(
+        "accuracy", only_ones.numpy(), predict(load_ensemble(tmp_path / "net").networks[0], data)
+    )
+    assert report["mean"]["accuracy"] == pytest.approx(expected)
+    assert " nan " in capsys.readouterr().out
+
+
+def test_rows_without_molecule_or_target(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "set.csv").write_text("smiles,Act\nCCO,5\nC1CC,6\nCC,\nCCC,7\n")
+    command = ["--data-path", tmp_path / "set.csv", "--model-path", run_folder]
+    assert evaluate(*command) == 1
+    assert "2 of 4 rows give no molecule" in capsys.readouterr().err
+    assert evaluate(*command, "--on-invalid", "skip", "--rejects-path", tmp_path / "rejects.csv") == 0
+    assert "4 rows in = 2 molecules + 2 rejected" in capsys.readouterr().err
+    rejects = pd.read_csv(tmp_path / "rejects.csv")
+    assert rejects["row"].tolist() == [2, 3]
+    assert rejects["reason"][1] == "no target value"

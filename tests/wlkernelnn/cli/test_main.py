@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from wlkernelnn import __version__
+from wlkernelnn.cli import benchmark
+from wlkernelnn.cli.main import VERBS, main
+
+COMMAND = Path(sys.executable).parent / "wlkernelnn"
+
+
+@pytest.mark.parametrize("argv", [[], ["-h"], ["--help"]], ids=["nothing", "-h", "--help"])
+def test_usage_names_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    for verb, text in VERBS.items():
+        assert verb in out
+        assert text in out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trian"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "wlkernelnn: error: unknown verb 'trian'; verbs are train, predict, evaluate, benchmark\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main([verb, "--help"])
+    except SystemExit as left:  # as argparse does
+        status = left.code
+    assert status == 0
+    assert VERBS[verb] in capsys.readouterr().out or verb == "benchmark"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "shown"),
+    [
+        (ValueError("row 7 is bad"), 1, "error: row 7 is bad"),
+        (FileNotFoundError("x.csv: no such file"), 1, "error: x.csv: no such file"),
+        (
+            PermissionError(13, "Permission denied", "x.csv"),
+            1,
+            "error: [Errno 13] Permission denied: 'x.csv'",
+        ),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=["value", "missing", "system", "interrupt"],
+)
+def test_errors_are_one_line_and_a_status(
+    error: BaseException,
+    status: int,
+    shown: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(argv: list[str]) -> None:
+        raise error
+
+    monkeypatch.setattr(benchmark, "main", fail)
+    assert main(["benchmark", "x"]) == status
+    assert capsys.readouterr() == ("", f"wlkernelnn benchmark: {shown}\n")
+
+
+def test_errors_of_the_package_itself_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "main", lambda argv: [][1])
+    with pytest.raises(IndexError):
+        main(["benchmark", "x"])
+
+
+def test_messages_go_to_stderr_during_a_verb_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logger = logging.getLogger("wlkernelnn")
+    handlers = list(logger.handlers)
+    monkeypatch.setattr(benchmark, "main", lambda argv: logger.info("12 rows [a/b] in"))
+    for _ in range(2):
+        main(["benchmark", "x"])
+        assert capsys.readouterr() == ("", "12 rows [a/b] in\n")
+    assert logger.handlers == handlers
+
+
+def test_the_installed_command(run_folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("smiles\nCCO\nC1CC\n")
+    arguments = ["predict", "--test-path", "new.csv", "--model-path", run_folder, "--preds-path", "out/p.csv"]
+    done = subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 rows in = 1 predicted + 1 rejected" in done.stdout
+    assert pd.read_csv(tmp_path / "out" / "p.csv")["Act"].notna().tolist() == [True, False]
+
+    arguments[2] = "absent.csv"
+    done = subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["wlkernelnn predict: error: absent.csv: no such file"]

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from jsonargparse import ArgumentParser
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+
+
+@dataclass
+class Options:
+    """Every kind of option.
+
+    Args:
+        path: Where ``it`` is; 100% needed.
+        names: Some words,
+            on two lines.
+        sizes: Three numbers.
+        kind: This or that.
+        decay: A number or a word.
+        maybe: A whole number, by default none.
+        flag: Yes or no.
+        rate: How fast.
+    """
+
+    path: Path
+    names: list[str] | None = None
+    sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    kind: Literal["this", "that"] | None = None
+    decay: float | str = "gated"
+    maybe: int | None = None
+    flag: bool = True
+    rate: float = 1e-3
+
+
+@pytest.fixture
+def parser() -> ArgumentParser:
+    parser = verb_parser("test", "Try options.")
+    add_options(parser, "Options", Options)
+    return parser
+
+
+def parse(parser: ArgumentParser, line: str) -> Options:
+    return Options(**pick(parser.parse_args(line.split()), Options))
+
+
+def test_defaults_are_those_of_the_dataclass(parser: ArgumentParser) -> None:
+    options = parse(parser, "--path x")
+    assert options == Options(Path("x"), sizes=[0.8, 0.1, 0.1])
+    assert isinstance(options.path, Path)
+
+
+def test_values(parser: ArgumentParser) -> None:
+    line = "--path x --names a b --sizes 0.5 0.3 0.2 --kind that --decay 0.25 --maybe 3 --no-flag --rate 1"
+    options = parse(parser, line)
+    assert options == Options(Path("x"), ["a", "b"], [0.5, 0.3, 0.2], "that", 0.25, 3, False, 1.0)
+    assert parse(parser, "--path x --decay learned --flag").decay == "learned"
+
+
+def test_only_some_parameters() -> None:
+    parser = verb_parser("test", None)
+    add_options(parser, "Options", Options, ("path", "flag"))
+    parsed = parser.parse_args(["--path", "x"])
+    assert pick(parsed, Options, ("path", "flag")) == {"path": Path("x"), "flag": True}
+
+
+def test_config_file(parser: ArgumentParser, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("path: x\nsizes: [0.6, 0.2, 0.2]\nkind: null\nflag: false\nmaybe: 3\n")
+    options = parse(parser, f"--config {config} --maybe 4")
+    assert options == Options(Path("x"), sizes=[0.6, 0.2, 0.2], flag=False, maybe=4)
+
+
+def test_what_is_dumped_is_read_again(parser: ArgumentParser, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    line = "--path x --names a --decay 0.5 --kind this"
+    config.write_text(parser.dump(parser.parse_args(line.split())))
+    assert parse(parser, f"--config {config}") == parse(parser, line)
+
+
+def test_help_is_for_people(parser: ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parser.parse_args(["--help"])
+    assert left.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "Try options.",
+        "--path PATH Where it is; 100% needed. (required)",
+        "--names NAMES [NAMES ...] Some words, on two lines.",
+        "--sizes SIZES SIZES SIZES Three numbers. (default: [0.8, 0.1, 0.1])",
+        "--kind {this,that} This or that.",
+        "--decay DECAY A number or a word. (default: gated)",
+        "--maybe MAYBE A whole number, by default none. --flag, --no-flag",
+        "Yes or no. (default: True)",
+        "--config CONFIG",
+    ):
+        assert part in out
+    for notation in ("type:", "null", "class", "Optional", "Union", "``"):
+        assert notation not in out
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "required: path"),
+        ("--path x --epohcs 3", "unrecognized arguments: --epohcs 3"),
+        ("--path x --maybe many", 'key "maybe".* Got value: many'),
+        ("--path x --kind other", r'key "kind".*this.*that.* Got value: other'),
+        ("--path x --sizes 1 2", "sizes.* expected 3 arguments"),
+        ("--path x --config nowhere.yaml", "File does not exist.*nowhere.yaml"),
+        ("--path x --config unknown.yaml", "Option 'colour' is not accepted"),
+        ("--path x --config list.yaml", "list.yaml: Unexpected config"),
+        ("--path x --config broken.yaml", "broken.yaml: .*line 1, column 8"),
+    ],
+)
+def test_errors_are_one_line(
+    parser: ArgumentParser,
+    line: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("unknown.yaml").write_text("maybe: 3\ncolour: red\n")
+    Path("list.yaml").write_text("- 3\n")
+    Path("broken.yaml").write_text("maybe: [3\n")
+    with pytest.raises(SystemExit) as left:
+        parser.parse_args(line.split())
+    assert left.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (only,) = err.splitlines()
+    assert only.startswith("wlkernelnn test: error: ")
+    assert only.endswith("; see wlkernelnn test --help")
+    assert re.search(message, only)

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from tests.molecules import (
+    MOLECULES,
+    ROWS,
+    SMALL_RUN,
+    assert_same_weights,
+    classification_set,
+    regression_set,
+    write_table,
+)
+from wlkernelnn.cli.data import DataOptions, SplitOptions
+from wlkernelnn.cli.main import main
+from wlkernelnn.cli.train import NETWORK_OPTIONS, RunOptions
+from wlkernelnn.training import FitOptions, load_ensemble
+from wlkernelnn.training.module import NetworkModule
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "set.csv", regression_set())
+
+
+def train(*arguments: Any) -> int:
+    return main(["train", *SMALL_RUN, *map(str, arguments)])
+
+
+def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        train("--help")
+    assert left.value.code == 0
+    out = capsys.readouterr().out
+    sources = (DataOptions, SplitOptions, RunOptions, FitOptions)
+    for name in [*NETWORK_OPTIONS, *(field.name for source in sources for field in fields(source))]:
+        assert re.search(rf"^  --{name.replace('_', '-')}\b", out, re.MULTILINE), name
+    assert ":class:" not in out
+
+
+def test_a_run_and_what_is_printed(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f'"{smiles}",{i}' for i, (smiles, _) in enumerate(ROWS.values())]
+    table.write_text(table.read_text() + "\n".join(lines))
+    folder = tmp_path / "run"
+    assert (
+        train("--data-path", table, "--target-columns", "Act", "--output-dir", folder, "--on-invalid", "skip")
+        == 0
+    )
+    out, err = capsys.readouterr()
+    total, good = 60 + len(ROWS), 60 + sum(MOLECULES)
+    assert f"{total} rows in = {good} molecules + {total - good} rejected" in err
+    assert "1 rows repeat the SMILES" in err
+    assert "epoch 1 of 2: train_loss" in err
+    assert f"{total - good} rows were rejected, see {folder / 'rejects.csv'}" in out
+    assert f"run folder: {folder}" in out
+
+    report = json.loads((folder / "metrics.json").read_text())
+    assert sum(report["counts"].values()) == good
+    for part, count in report["counts"].items():
+        row = next(line for line in out.splitlines() if f" {part} " in line)
+        assert f" {count} " in row
+        assert part == "train" or f" {report[part]:.4f} " in row
+    rejects = pd.read_csv(folder / "rejects.csv", keep_default_na=False)
+    assert rejects.columns.tolist() == ["row", "smiles", "reason"]
+    assert rejects["row"].tolist() == [61 + i for i in np.flatnonzero(~np.array(MOLECULES))]
+    assert rejects["reason"].str.len().gt(0).all()
+
+
+def test_the_written_config_gives_the_same_run(run_folder: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load((run_folder / "config.yaml").read_text())
+    assert config["target_columns"] == ["Act"]
+    assert config["hidden_channels"] == 8
+    assert config["ensemble_size"] == 2
+    assert (
+        main(["train", "--config", f"{run_folder / 'config.yaml'}", "--output-dir", f"{tmp_path / 'again'}"])
+        == 0
+    )
+    again, before = load_ensemble(tmp_path / "again"), load_ensemble(run_folder)
+    assert len(again.networks) == 2
+    for came, expected in zip(again.networks, before.networks, strict=True):
+        assert_same_weights(came, expected)
+    for name in ("test_predictions.csv", "splits.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (run_folder / name).read_bytes()
+    assert yaml.safe_load((tmp_path / "again" / "config.yaml").read_text()) == {
+        **config,
+        "output_dir": f"{tmp_path / 'again'}",
+    }
+
+
+def test_options_reach_network_and_training(table: Path, tmp_path: Path) -> None:
+    line = "--decay 0.5 --pooling mean --no-norm --dropout 0.1 --walk-length 3 --features duvenaud --seed 5"
+    line += (
+        " --metric mae --bucket-width 0.5 --patience 1 --schedule exponential --ema-decay 0 --split scaffold"
+    )
+    assert (
+        train(
+            "--data-path", table, "--target-columns", "Act", "--output-dir", tmp_path / "run", *line.split()
+        )
+        == 0
+    )
+    ensemble = load_ensemble(tmp_path / "run")
+    config = ensemble.networks[0].config
+    expected = {"decay": 0.5, "pooling": "mean", "norm": False, "dropout": 0.1, "walk_length": 3}
+    assert {name: config[name] for name in expected} == expected
+    assert ensemble.about["features"] == "duvenaud"
+    assert (
+        ensemble.about["metric"]
+        == json.loads((tmp_path / "run" / "metrics.json").read_text())["metric"]
+        == "mae"
+    )
+
+
+def test_classification_with_missing_labels_and_a_column_of_splits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = classification_set()
+    labels = (["train"] * 3 + ["valid", "test"]) * 12
+    table = write_table(tmp_path / "set.parquet", data, split=labels[: len(data)])
+    command = ["--data-path", table, "--target-columns", "active", "aza", "--splits-column", "split"]
+    assert train(*command, "--output-dir", tmp_path / "run") == 0
+    out, err = capsys.readouterr()
+    assert "taken as a classification task" in err
+    assert "set.parquet: roc_auc (split: column split)" in out
+    splits = json.loads((tmp_path / "run" / "splits.json").read_text())
+    assert splits["test"] == list(range(4, len(data), 5))
+    assert load_ensemble(tmp_path / "run").about["target_names"] == ["active", "aza"]
+
+
+def test_names_with_brackets_are_shown_as_they_are(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.rename(tmp_path / "set [red].csv")
+    command = ["--data-path", tmp_path / "set [red].csv", "--target-columns", "Act"]
+    assert train(*command, "--output-dir", tmp_path / "run [a]") == 0
+    out = capsys.readouterr().out
+    assert "set [red].csv: rmse (split: random)" in out
+    assert "run [a]" in out
+
+
+# Interrupted and resumed
+
+
+def test_interrupted_and_resumed(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the second epoch of the second network; resumed, the run equals one without interruption."""
+    config, folder = run_folder / "config.yaml", tmp_path / "run"
+    step = NetworkModule.training_step
+
+    def interrupted(self: NetworkModule, batch: Any, batch_idx: int) -> Any:
+        if (self.options.seed, self.current_epoch) == (1, 1):
+            raise KeyboardInterrupt
+        return step(self, batch, batch_idx)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NetworkModule, "training_step", interrupted)
+        assert main(["train", "--config", f"{config}", "--output-dir", f"{folder}"]) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"wlkernelnn train: interrupted (--config {folder / 'config.yaml'} --resume goes on)"
+    assert not (folder / "metrics.json").exists()
+
+    assert main(["train", "--config", f"{folder / 'config.yaml'}", "--resume"]) == 0
+    for came, expected in zip(
+        load_ensemble(folder).networks, load_ensemble(run_folder).networks, strict=True
+    ):
+        assert_same_weights(came, expected)
+    for i in (0, 1):
+        assert sorted(path.name for path in (folder / f"model_{i}").iterdir()) == [
+            "config.json",
+            "history.csv",
+            "model.safetensors",
+        ]
+    assert yaml.safe_load((folder / "config.yaml").read_text())["resume"] is False
+
+
+def test_a_finished_run_is_not_touched(
+    run_folder: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()}
+    command = [
+        "--data-path",
+        table,
+        "--target-columns",
+        "Act",
+        "--output-dir",
+        run_folder,
+        "--ensemble-size",
+        "2",
+    ]
+    assert train(*command) == 1
+    assert "holds a run already" in capsys.readouterr().err
+    assert train(*command, "--resume", "--lr", "0.5") == 1
+    assert "config.yaml: the run to resume has data_path=" in capsys.readouterr().err
+    command[1] = run_folder.parent / "molecules.csv"
+    assert train(*command, "--resume", "--lr", "0.5") == 1
+    assert "config.yaml: the run to resume has lr=0.001, but 0.5 is given" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()} == before
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        (
+            "smiles,y\nCCO,1.5\nCC,high\n",
+            "",
+            r"data row 2 \(line 3\), column 'y': expected a finite number.*'high'",
+        ),
+        ("smiles,y\nCCO,1.5\nCC,\n", "", r"1 of 2 rows give no molecule"),
+        ("smiles,y\nCCO,1.5\nC1CC,2\n", "", r"1 of 2 rows give no molecule"),
+        ("smiles,logS\nCCO,1.5\n", "", r"no column 'y' \(columns: 'smiles', 'logS'\)"),
+        ("structure,y\nCCO,1.5\n", "", r"no column 'smiles' \(columns: 'structure', 'y'\)"),
+        ("smiles,y\nCCO,1.5\n", "--smiles-columns SMILES", r"no column 'SMILES' \(columns: 'smiles', 'y'\)"),
+        ("", "", "the file is empty"),
+        ("smiles,y\n", "", "has a header but no rows"),
+        (b"\x00\x01\x02\xff" * 100, "", "not a text table: binary data"),
+        (b"PK\x03\x04" + b"x" * 100, "", "a zip archive or an Excel workbook"),
+        ("smiles,y\nCCO,1,2\n", "", r"data row 1 \(line 2\) has 3 fields, the header has 2"),
+        ("smiles,y\nCCO,1.5\nCC,2\n", "", "the valid part of the split is empty: 2 molecules"),
+        ("smiles,y\nCCO,1\nCC,2\n", "--split-sizes 0.5 0.5 0.5", "three fractions .* that sum to 1"),
+        ("smiles,y\nCCO,test\nCC,test\n", "--splits-column y", "expected a finite number"),
+        ("smiles,y,s\nCCO,1,test\nCC,2,test\n", "--splits-column s", "the split has no training part"),
+        (
+            "smiles,y,s\nCCO,1,a\nCC,2,test\n",
+            "--splits-column s",
+            "column 's': data row 1: expected a split label",
+        ),
+        ("smiles,y\n" + "CCO,1\nCC,0\n" * 9, "--metric rmse", "metric must be one of roc_auc, .* got 'rmse'"),
+        ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--lr 0", "lr must be above 0, got 0"),
+        ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--decay sometimes", "decay must be a float .* got 'sometimes'"),
+        ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--precision half", "Precision 'half' is invalid"),
+        (
+            "smiles,y\n" + "CCO,1\nCC,2\n" * 9,
+            "--hidden-channels 0",
+            "hidden_channels must be at least 1, got 0",
+        ),
+    ],
+)
+def test_bad_input(
+    content: str | bytes, arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "set.csv"
+    table.write_bytes(content.encode() if isinstance(content, str) else content)
+    command = ["--data-path", table, "--target-columns", "y", "--output-dir", tmp_path / "run"]
+    assert train(*command, *arguments.split()) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert len(errors) == 1
+    assert errors[0].startswith("wlkernelnn train: error: ")
+    assert re.search(message, errors[0])
+
+
+def test_unknown_key_in_a_config(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.yaml").write_text("epochs: 2\nepohcs: 3\n")
+    with pytest.raises(SystemExit) as left:
+        train("--config", tmp_path / "bad.yaml", "--data-path", table, "--output-dir", tmp_path / "run")
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "'epohcs'" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_output_dir_that_is_a_file(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("--data-path", table, "--target-columns", "Act", "--output-dir", table) == 1
+    assert "set.csv" in capsys.readouterr().err
+    assert len(pd.read_csv(table)) == 60

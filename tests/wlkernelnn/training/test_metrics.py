@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from wlkernelnn.training import METRICS, get_metric, score, score_tasks
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "prediction", "expected"),
+    [
+        ("rmse", [1, 2, 3], [1, 2, 6], math.sqrt(3)),
+        ("mae", [1, 2, 3], [1, 0, 7], 2.0),
+        ("r2", [1, 2, 3], [1, 2, 2], 0.5),
+        ("roc_auc", [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], 0.75),
+        ("average_precision", [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], 0.5 * 1 + 0.5 * 2 / 3),
+        ("accuracy", [0, 0, 1, 1], [0.1, 0.6, 0.7, 0.5], 0.5),
+        ("f1", [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.2], 2 / 3),
+        ("log_loss", [1, 0], [0.8, 0.5], -(math.log(0.8) + math.log(0.5)) / 2),
+    ],
+)
+def test_by_hand(name: str, target: list[float], prediction: list[float], expected: float) -> None:
+    columns = np.array(target, dtype=np.float32)[:, None], np.array(prediction, dtype=np.float32)[:, None]
+    assert score(name, *columns) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_missing_targets_are_left_out(name: str) -> None:
+    rng = np.random.default_rng(0)
+    prediction = rng.random((50, 2))
+    target = np.round(rng.random((50, 2)))
+    target[rng.random(target.shape) < 0.3] = np.nan
+    each = score_tasks(name, target, prediction)
+    for task in range(2):
+        known = ~np.isnan(target[:, task])
+        alone = score(name, target[known][:, [task]], prediction[known][:, [task]])
+        assert each[task] == alone
+    assert score(name, target, prediction) == pytest.approx(each.mean())
+
+
+def test_against_scikit_learn() -> None:
+    rng = np.random.default_rng(1)
+    y, p = np.round(rng.random(40)), rng.random(40)
+    assert score("roc_auc", y[:, None], p[:, None]) == sk.roc_auc_score(y, p)
+    assert score("f1", y[:, None], p[:, None]) == sk.f1_score(y, p > 0.5)
+    assert score("r2", y[:, None], p[:, None]) == sk.r2_score(y, p)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        *[(name, [NAN, NAN]) for name in METRICS],
+        ("r2", [1.0, NAN]),
+        ("roc_auc", [1.0, 1.0]),
+        ("roc_auc", [0.0, NAN]),
+        ("average_precision", [0.0, 0.0]),
+    ],
+)
+def test_too_few_targets(name: str, target: list[float]) -> None:
+    prediction = np.full((2, 2), 0.3)
+    assert math.isnan(score(name, np.array(target)[:, None], prediction[:, :1]))
+    # A task without a score does not count in the mean.
+    both = np.stack([target, [0.0, 1.0]], axis=1)
+    alone = score(name, np.array([[0.0], [1.0]]), prediction[:, :1])
+    assert score(name, both, prediction) == alone
+    assert not math.isnan(alone)
+
+
+def test_f1_without_positives_is_zero() -> None:
+    assert score("f1", np.zeros((3, 1)), np.zeros((3, 1))) == 0.0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_prediction_that_is_no_number(value: float) -> None:
+    prediction = np.array([[0.0, 1.0], [value, 1.0]])
+    assert score_tasks("rmse", np.zeros((2, 2)), prediction).tolist() == pytest.approx(
+        [NAN, 1.0], nan_ok=True
+    )
+
+
+def test_directions_and_tasks() -> None:
+    smaller_is_better = {name for name, metric in METRICS.items() if not metric.maximize}
+    assert smaller_is_better == {"rmse", "mae", "log_loss"}
+    for_regression = {name for name, metric in METRICS.items() if metric.task == "regression"}
+    assert for_regression == {"rmse", "mae", "r2"}
+
+
+def test_unknown_metrics() -> None:
+    with pytest.raises(ValueError, match="must be one of rmse, mae, r2 for regression, got 'roc_auc'"):
+        get_metric("roc_auc", "regression")
+    with pytest.raises(ValueError, match=r"must be one of rmse, .*log_loss, got 'auc'"):
+        get_metric("auc")
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 2), (3, 1)], ids=str)
+def test_shapes_must_agree(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"one shape \[G, tasks\], got .*4, 1"):
+        score_tasks("rmse", np.zeros((4, 1)), np.zeros(shape))

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wlkernelnn.training import FitOptions
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("epochs", 0, "at least 1"),
+        ("batch_size", 0, "at least 1"),
+        ("lr", 0.0, "above 0"),
+        ("weight_decay", -1e-4, "at least 0"),
+        ("schedule", "linear", "one of cosine, exponential, constant"),
+        ("warmup_epochs", -1, "at least 0"),
+        ("lr_min", -1.0, "from 0 to lr=0.001"),
+        ("lr_min", 0.1, "from 0 to lr=0.001"),
+        ("lr_decay", 1.1, "above 0 and at most 1"),
+        ("lr_decay", 0.0, "above 0 and at most 1"),
+        ("lr_decay_samples", 0, "at least 1"),
+        ("gradient_clip", -1.0, "at least 0"),
+        ("ema_decay", 1.0, "at least 0 and below 1"),
+        ("patience", -1, "at least 0"),
+        ("bucket_width", -0.05, "at least 0"),
+        ("seed", -1, "from 0 to 2"),
+        ("matmul_precision", "low", "one of highest, high, medium"),
+    ],
+)
+def test_out_of_range(name: str, value: Any, expected: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name} must be {expected}.*, got {value!r}$"):
+        FitOptions(**{name: value})
+
+
+def test_bounds_that_are_allowed() -> None:
+    FitOptions(
+        epochs=1,
+        weight_decay=0,
+        warmup_epochs=0,
+        lr=1e-5,
+        lr_min=1e-5,
+        lr_decay=1.0,
+        gradient_clip=0.0,
+        ema_decay=0.0,
+    )

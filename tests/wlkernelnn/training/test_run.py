@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import logging
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.molecules import (
+    SMALL,
+    assert_same_weights,
+    classification_set,
+    quick,
+    regression_set,
+    small_network,
+)
+from wlkernelnn.datasets import molecules_from, random_split
+from wlkernelnn.training import (
+    Ensemble,
+    load_checkpoint,
+    load_ensemble,
+    predict,
+    save_checkpoint,
+    score,
+    train_run,
+)
+
+SPLIT = random_split(60, (0.6, 0.2, 0.2))
+
+
+def run(directory: Path, **kwargs: Any) -> tuple[Ensemble, dict[str, Any]]:
+    options = {"options": quick(epochs=2), "network": SMALL, "progress": False, "split_idx": SPLIT, **kwargs}
+    return train_run(options.pop("data", None) or regression_set(), directory=directory, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two networks; not to be changed."""
+    folder = tmp_path_factory.mktemp("run") / "of" / "two"
+    run(folder, ensemble_size=2)
+    return folder
+
+
+def test_files_of_a_run(folder: Path) -> None:
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    networks = [
+        f"model_{i}/{name}" for i in (0, 1) for name in ("config.json", "history.csv", "model.safetensors")
+    ]
+    tables = ["test_predictions.csv", "valid_predictions.csv"]
+    assert names == sorted([*networks, *tables, "metrics.json", "splits.json"])
+    assert json.loads((folder / "splits.json").read_text()) == {k: v.tolist() for k, v in SPLIT.items()}
+    history = pd.read_csv(folder / "model_1" / "history.csv")
+    assert history.columns.tolist() == ["epoch", "train_loss", "valid_loss", "valid_rmse"]
+    assert history["epoch"].tolist() == [0, 1]
+
+
+def test_what_a_network_says_about_itself(folder: Path) -> None:
+    about = load_checkpoint(folder / "model_0")[1]
+    assert about == {
+        "features": "ogb",
+        "target_names": ["Act"],
+        "task": "regression",
+        "metric": "rmse",
+        "unit": "",
+        "name": "some",
+    }
+
+
+def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
+    data = regression_set()
+    ensemble = load_ensemble(folder)
+    each = [predict(load_checkpoint(folder / f"model_{i}")[0], data) for i in (0, 1)]
+    assert not np.allclose(*each)
+    mean, std = ensemble.predict(data, batch_size=7)
+    np.testing.assert_allclose(mean, (each[0] + each[1]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(std, abs(each[0] - each[1]) / 2, atol=1e-5)
+    assert ensemble.num_parameters == 2 * sum(p.numel() for p in ensemble.networks[0].parameters())
+    one = load_ensemble(folder / "model_1")
+    np.testing.assert_array_equal(one.predict(data)[0], each[1])
+    assert not one.predict(data)[1].any()
+
+
+def test_predictions_and_metrics_agree(folder: Path) -> None:
+    data = regression_set()
+    report = json.loads((folder / "metrics.json").read_text())
+    assert report["counts"] == {"train": 36, "valid": 12, "test": 12}
+    assert report["parameters"] == load_ensemble(folder).num_parameters
+    for part in ("valid", "test"):
+        table = pd.read_csv(folder / f"{part}_predictions.csv")
+        assert table.columns.tolist() == ["row", "smiles", "Act", "Act_pred", "Act_std"]
+        # Rows count from 1, as in rejects and messages.
+        assert table["row"].tolist() == (SPLIT[part] + 1).tolist()
+        assert table["smiles"].tolist() == data[SPLIT[part]].smiles
+        np.testing.assert_allclose(table["Act"], data[SPLIT[part]].y[:, 0], rtol=1e-6)
+        rmse = ((table["Act"] - table["Act_pred"]) ** 2).mean() ** 0.5
+        assert report[part] == pytest.approx(rmse, rel=1e-5)
+
+
+def test_networks_differ_in_their_seeds(folder: Path, tmp_path: Path) -> None:
+    ensemble, _ = run(tmp_path / "again", ensemble_size=2)
+    for came, before in zip(ensemble.networks, load_ensemble(folder).networks, strict=True):
+        assert_same_weights(came, before)
+    second, _ = run(tmp_path / "second", options=quick(epochs=2, seed=1))
+    assert_same_weights(second.networks[0], ensemble.networks[1])
+
+
+def test_classification_with_missing_labels(tmp_path: Path) -> None:
+    data = classification_set()
+    split = random_split(len(data), (0.5, 0.25, 0.25))
+    ensemble, report = run(tmp_path, data=data, split_idx=split)
+    assert report["metric"] == "roc_auc"
+    test = data[split["test"]]
+    mean, _ = ensemble.predict(test)
+    assert 0 < mean.min() < mean.max() < 1
+    assert report["test"] == score("roc_auc", test.y.numpy(), mean)
+    table = pd.read_csv(tmp_path / "test_predictions.csv")
+    assert table.columns.tolist() == ["row", "smiles", "active", "active_pred", "aza", "aza_pred"]
+    assert np.array_equal(table[["active", "aza"]].isna(), test.y.isnan())
+    assert table["row"].tolist() == (test.row.numpy() + 1).tolist()
+
+
+def test_without_validation_or_test(tmp_path: Path) -> None:
+    everything = {"train": np.arange(60), "valid": np.arange(0), "test": np.arange(0)}
+    _, report = run(tmp_path, split_idx=everything)
+    assert report["counts"] == {"train": 60}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.json", "model_0", "splits.json"]
+
+
+def test_a_score_that_cannot_be_computed_is_null(tmp_path: Path) -> None:
+    data = classification_set()
+    ones = np.flatnonzero((data.y.numpy() != 0).all(1))
+    split = {"train": np.setdiff1d(np.arange(len(data)), ones), "test": ones}
+    _, report = run(tmp_path, data=data, split_idx=split)
+    assert math.isnan(report["test"])
+    assert json.loads((tmp_path / "metrics.json").read_text())["test"] is None
+    assert "NaN" not in (tmp_path / "metrics.json").read_text()
+
+
+# Resumed
+
+
+def test_resume_keeps_what_is_finished_and_trains_the_rest(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "model_0")
+    finished = (tmp_path / "run" / "model_1" / "config.json").stat().st_mtime_ns
+    with caplog.at_level(logging.INFO, "wlkernelnn"):
+        ensemble, report = run(tmp_path / "run", ensemble_size=2, resume=True)
+    assert (tmp_path / "run" / "model_1" / "config.json").stat().st_mtime_ns == finished
+    assert [text for text in caplog.messages if text.startswith("network")] == ["network 1 of 2, seed 0"]
+    for came, before in zip(ensemble.networks, load_ensemble(folder).networks, strict=True):
+        assert_same_weights(came, before)
+    before = json.loads((folder / "metrics.json").read_text())
+    assert {**report, "seconds": 0} == {**before, "seconds": 0}
+
+
+def test_a_run_is_not_overwritten(folder: Path) -> None:
+    with pytest.raises(FileExistsError, match="two holds a run already: resume it, or choose another folder"):
+        run(folder)
+
+
+def test_resuming_with_another_split(folder: Path) -> None:
+    before = (folder / "splits.json").read_text()
+    with pytest.raises(ValueError, match=r"splits\.json: the run to resume has another split"):
+        run(folder, split_idx=random_split(60, seed=1), resume=True)
+    assert (folder / "splits.json").read_text() == before
+
+
+# Errors
+
+
+def test_splits_that_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no training part"):
+        run(tmp_path, split_idx={"train": np.arange(0), "test": np.arange(60)})
+    with pytest.raises(ValueError, match="expected parts train, valid, test, got val too"):
+        run(tmp_path, split_idx={"train": np.arange(50), "val": np.arange(50, 60)})
+    with pytest.raises(ValueError, match="ensemble_size must be at least 1, got 0"):
+        run(tmp_path, ensemble_size=0)
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_of_another_featurizer(folder: Path) -> None:
+    other = molecules_from(regression_set().smiles[:3], features="duvenaud", cache=False)
+    with pytest.raises(ValueError, match="trained on features 'ogb', the data have 'duvenaud'"):
+        load_ensemble(folder).predict(other)
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        (
+            {"features": "duvenaud", "target_names": ["Act"], "task": "regression"},
+            "features is 'duvenaud', but",
+        ),
+        (
+            {"features": "ogb", "target_names": ["logP"], "task": "regression"},
+            r"target_names is \['logP'\], but",
+        ),
+        ({"features": "ogb", "target_names": ["Act"]}, r"config\.json: missing key about\.task"),
+    ],
+    ids=["features", "targets", "missing"],
+)
+def test_networks_that_do_not_belong_together(
+    folder: Path, tmp_path: Path, about: dict[str, Any], message: str
+) -> None:
+    shutil.copytree(folder / "model_0", tmp_path / "model_0")
+    save_checkpoint(tmp_path / "model_10", small_network(regression_set()), about)
+    with pytest.raises(ValueError, match=f"model_10.*{message}"):
+        load_ensemble(tmp_path)
+
+
+def test_networks_are_in_the_order_of_their_numbers(folder: Path, tmp_path: Path) -> None:
+    for i, source in ((2, 0), (10, 1)):
+        shutil.copytree(folder / f"model_{source}", tmp_path / f"model_{i}")
+    (tmp_path / "model_best").mkdir()
+    ensemble = load_ensemble(tmp_path)
+    assert_same_weights(ensemble.networks[1], load_checkpoint(folder / "model_1")[0])
+
+
+def test_folders_without_a_network(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere: expected a run folder with model_0"):
+        load_ensemble(tmp_path / "nowhere")
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "model_1" / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"model_1: no config\.json, so its training has not ended"):
+        load_ensemble(tmp_path / "run")
