@@ -112,11 +112,11 @@ def test_a_step_trains(data: PackedGraphs) -> None:
 
 def test_rows_say_whether_the_goal_is_met() -> None:
     result = Comparison(np.array([10.0, 20.0, 30.0]), np.array([10.0, 10.0, 10.0]))
-    met = speed._row("what", "against", "unit", result, 2.0)
+    met = speed._row("what", "against", result, 2.0)
     assert (met.ours, met.theirs, met.ratio, met.low, met.high) == (20.0, 10.0, 2.0, 1.0, 3.0)
     assert met.met is True
-    assert speed._row("what", "against", "unit", result, 2.1).met is False
-    assert speed._row("what", "against", "unit", result).met is None
+    assert speed._row("what", "against", result, 2.1).met is False
+    assert speed._row("what", "against", result).met is None
 
 
 def test_main_writes_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,7 +132,7 @@ def test_main_writes_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert row["theirs"] > 0
         assert 0 < row["low"] <= row["ratio"] <= row["high"]
     kinds = {row["what"].split(",")[0] for row in result["rows"]}
-    assert kinds == {"PackedLoader", "PackedGraphs", "featurize", "neighbor_sum", "WL training step"}
+    assert kinds == {"loader", "store", "featurize", "neighbor_sum", "WL step"}
     text = (tmp_path / "speed.md").read_text(encoding="utf-8")
     assert "quick" in text
     assert text.count("\n| ") == len(result["rows"]) + 2

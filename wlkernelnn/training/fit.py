@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 import tempfile
 import time
 import warnings
@@ -239,14 +238,12 @@ def _quiet() -> Iterator[None]:
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """What Lightning refuses is a ``ValueError``, and Ctrl-C stays a ``KeyboardInterrupt``."""
-    handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     except MisconfigurationException as error:
         raise ValueError(" ".join(str(error).split())) from error
-    except SystemExit as error:  # Lightning's way out, after which it would ignore every later Ctrl-C
+    except SystemExit as error:  # Lightning's way out, which would end a notebook
         if isinstance(error.__context__, KeyboardInterrupt):
-            signal.signal(signal.SIGINT, handler)
             raise error.__context__ from None
         raise
 

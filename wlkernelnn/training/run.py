@@ -144,11 +144,12 @@ def train_run(
     if resume and splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
         raise ValueError(f"{splits}: the run to resume has another split than the one given")
     write_text(splits, json.dumps(rows) + "\n")
-    metric = options.metric or data.metric or DEFAULT_METRIC[data.task or "regression"]
+    task = data.task or "regression"
+    metric = options.metric or data.metric or DEFAULT_METRIC[task]
     about: dict[str, Any] = {
         "features": data.description.features,
         "target_names": list(data.description.target_names),
-        "task": data.task,
+        "task": task,
         "metric": metric,
         "unit": data.description.unit,
         "name": data.description.name,

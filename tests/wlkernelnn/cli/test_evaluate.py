@@ -124,6 +124,10 @@ def test_a_score_that_cannot_be_computed(tmp_path: Path, capsys: pytest.CaptureF
     assert report["mean"]["accuracy"] == pytest.approx(expected)
     assert " nan " in capsys.readouterr().out
 
+    table = write_table(tmp_path / "set.csv", data.with_targets(only_ones + 1))
+    assert evaluate(*command) == 1
+    assert "column 'active': expected 0 or 1, or nothing for a missing label" in capsys.readouterr().err
+
 
 def test_rows_without_molecule_or_target(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -145,6 +145,14 @@ def test_batches_of_pyg() -> None:
     torch.testing.assert_close(net(Batch.from_data_list([data[3], data[3]])), came[[3, 3]])
 
 
+def test_compiles_without_graph_breaks() -> None:
+    data = regression_set()[:20]
+    net = small_network(data).eval()
+    compiled = torch.compile(net, backend="eager", fullgraph=True, dynamic=True)
+    for batch in PackedLoader(data, 8):
+        torch.testing.assert_close(compiled(batch), net(batch))
+
+
 def test_graphs_without_edge_types() -> None:
     data = described(random_packed(6), node_dims=(7, 7, 7), num_edge_types=0)
     net = small_network(data)
