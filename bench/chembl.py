@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
         data.split_idx,
         options.output_dir,
         recipe,
-        network={"readout": "last", "dropout": 0.1},
+        network={"dropout": 0.1},
         resume=options.resume,
     )
     prediction, _ = ensemble.predict(test)

@@ -68,6 +68,7 @@ def main(argv: list[str] | None = None) -> None:
         rejects_path=rejects_path,
         num_workers=options.num_workers,
         progress=True,
+        cache=False,  # a library is screened once
     )
     mean, std = ensemble.predict(data, options.batch_size)
     rows = data.row.numpy()

@@ -67,7 +67,7 @@ class GraphKernelNetwork(torch.nn.Module):
         num_iterations: int = 4,
         walk_length: int = 2,
         decay: float | str = "gated",
-        readout: str = "sum",
+        readout: str = "last",
         share_walk_weights: bool = True,
         all_lengths: bool = True,
         gate_scale: float = 1.0,

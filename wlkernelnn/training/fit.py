@@ -155,13 +155,18 @@ def fit(
         monitor, mode = (
             (f"valid_{metric}", "max" if maximize else "min") if valid is not None else (None, "min")
         )
-        best = ModelCheckpoint(
-            folder, filename="best", monitor=monitor, mode=mode, save_last=True, enable_version_counter=False
+        newest = ModelCheckpoint(
+            folder, filename="last", save_on_train_epoch_end=True, enable_version_counter=False
         )
+        best = newest
+        if monitor is not None:
+            best = ModelCheckpoint(
+                folder, filename="best", monitor=monitor, mode=mode, enable_version_counter=False
+            )
         console = rich.get_console()
         bar = progress and (console.is_terminal or console.is_jupyter)
         history = _History(tell=not bar)
-        callbacks: list[Callback] = [best, history]
+        callbacks: list[Callback] = [history, newest, *([best] if best is not newest else [])]
         if options.ema_decay:
             callbacks.append(
                 WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay))
