@@ -67,7 +67,7 @@ class NaiveWLConv(torch.nn.Module):
     Args:
         layer: The layer whose parameters are used. It is like that of a default
             :class:`~wlkernelnn.models.GraphKernelNetwork`: gated, relu, edge codes, walks of up to 2 nodes
-            that all iterations share, more than one iteration.
+            in the last of several iterations.
     """
 
     def __init__(self, layer: WLKernelConv) -> None:
@@ -77,11 +77,9 @@ class NaiveWLConv(torch.nn.Module):
         self.relabelling = _Relabelling(layer)
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
-        out = self.walk(h, edge_index, edge_type)
         for _ in range(1, self.num_iterations):
             h = self.relabelling(h, edge_index, edge_type)
-            out = out + self.walk(h, edge_index, edge_type)
-        return out
+        return self.walk(h, edge_index, edge_type)
 
 
 def naive_network(net: GraphKernelNetwork) -> GraphKernelNetwork:

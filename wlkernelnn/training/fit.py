@@ -166,7 +166,8 @@ def fit(
         console = rich.get_console()
         bar = progress and (console.is_terminal or console.is_jupyter)
         history = _History(tell=not bar)
-        callbacks: list[Callback] = [history, newest, *([best] if best is not newest else [])]
+        # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
+        callbacks: list[Callback] = [history, *([best] if best is not newest else []), newest]
         if options.ema_decay:
             callbacks.append(
                 WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay))

@@ -141,8 +141,8 @@ def test_no_gradient_is_kept_when_none_is_wanted(way: str) -> None:
     assert not out.requires_grad
 
 
-@pytest.mark.parametrize("trained", [{"a", "b", "t", "p"}, {"a"}, {"p"}], ids=str)
-def test_second_derivatives(trained: set[str], way: str) -> None:
+@pytest.mark.parametrize("trained", ["abtp", "a", "p"])
+def test_second_derivatives(trained: str, way: str) -> None:
     edges = EDGES["self_loops"]
     sorted_edges = sort_edges(*edges)
     edge_type = torch.tensor([0, 2, 2, 1])
