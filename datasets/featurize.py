@@ -93,7 +93,10 @@ def featurize(
     kept = [(numbers[place], text) for place, text in zip(places, texts, strict=True) if place not in reasons]
     arrays = _merge(parts, [row for row, _ in kept], [text for _, text in kept])
     description = Description(
-        features=features, node_dims=columns.node_dims, num_edge_types=columns.num_edge_types
+        features=features,
+        node_dims=columns.node_dims,
+        num_edge_types=columns.num_edge_types,
+        is_undirected=True,
     )
     rejects = [Reject(numbers[place], inputs[place], reasons[place]) for place in sorted(reasons)]
     return PackedGraphs(arrays, description, rejects=rejects), rejects

@@ -164,7 +164,7 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int) -> Iterator
         indptr = torch.from_numpy(edges_to[n0 : n1 + 1] - e0)
         yield _batch(
             x=torch.from_numpy(x[n0:n1]),
-            edge_index=sorted_edge_index(torch.from_numpy(edges), indptr),
+            edge_index=sorted_edge_index(torch.from_numpy(edges), indptr, data.description.is_undirected),
             edge_type=torch.from_numpy(edge_type[e0:e1]),
             y=torch.from_numpy(y[g0:g1]),
             batch=torch.from_numpy(batch[n0:n1]),

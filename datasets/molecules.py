@@ -38,7 +38,7 @@ logger = logging.getLogger("wlkernelnn")
 OnInvalid = Literal["raise", "skip", "nan"]
 METRICS = {"regression": "rmse", "classification": "roc_auc"}
 # Part of the name of a cached store: raise it when the same input gives another store than before.
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 
 
 def load_molecules(
@@ -287,6 +287,7 @@ def _pack(
             description,
             node_dims=graphs.description.node_dims,
             num_edge_types=graphs.description.num_edge_types,
+            is_undirected=graphs.description.is_undirected,
         ),
         rejects=sorted([*rejects, *unknown], key=lambda reject: reject.row),
     )

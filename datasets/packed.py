@@ -39,6 +39,7 @@ class Description:
         metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
         target_names: One name per column of ``y``.
         unit: Unit of the targets, for people.
+        is_undirected: Every edge is there in both directions.
     """
 
     name: str = ""
@@ -49,6 +50,7 @@ class Description:
     metric: str | None = None
     target_names: tuple[str, ...] = ()
     unit: str = ""
+    is_undirected: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,11 @@ class PackedGraphs(Dataset):
                 f"with {num_nodes[e]} nodes"
             )
         first = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
-        order = np.lexsort((source, target + first))
+        order, reverse = np.lexsort((source, target + first)), np.lexsort((target, source + first))
+        is_undirected = bool(
+            (source[order] == target[reverse]).all()
+            and (target[order] + first[order] == source[reverse] + first[reverse]).all()
+        )
         in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
         table, node_type = np.unique(_codes("x", x), axis=0, return_inverse=True)
         text, text_ptr = pack_strings(smiles) if smiles is not None else (None, None)
@@ -239,7 +245,7 @@ class PackedGraphs(Dataset):
             row=torch.arange(num_graphs) if row is None else torch.as_tensor(row, dtype=torch.int64),
             **({} if text is None else {"smiles": text, "smiles_ptr": text_ptr}),
         )
-        return cls(arrays, description, split_idx)
+        return cls(arrays, replace(description or Description(), is_undirected=is_undirected), split_idx)
 
     # A view keeps the arrays and an index of graphs; the arrays themselves are never copied.
 
@@ -273,7 +279,9 @@ class PackedGraphs(Dataset):
         indptr = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
         data = Data(
             x=a.node_table[a.node_type[n0:n1].long()].long(),
-            edge_index=sorted_edge_index(torch.stack([a.source[e0:e1].long(), target]), indptr),
+            edge_index=sorted_edge_index(
+                torch.stack([a.source[e0:e1].long(), target]), indptr, self.description.is_undirected
+            ),
             edge_type=a.edge_type[e0:e1].long(),
             y=a.y[idx : idx + 1].clone(),
         )

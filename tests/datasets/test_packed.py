@@ -13,7 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
 from tests.graphs import random_packed
-from wlkernelnn.datasets import Description, PackedGraphs, sorted_edge_index
+from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, sorted_edge_index
 from wlkernelnn.datasets.packed import Reject, smallest
 from wlkernelnn.files import write_tensors
 
@@ -34,6 +34,24 @@ def small(**changes: Any) -> PackedGraphs:
         "edge_ptr": [0, 2, 2],
     }
     return PackedGraphs.pack(**arrays | changes)
+
+
+@pytest.mark.parametrize(
+    ("edge_index", "expected"),
+    [
+        ([[0, 1], [1, 0]], True),
+        ([[0, 0], [1, 1]], False),
+        ([[0, 1, 0, 1, 0], [1, 0, 1, 0, 0]], True),
+        ([[0, 1, 0], [1, 0, 1]], False),
+    ],
+    ids=["both_ways", "one_way_twice", "multi_edges_and_a_loop", "twice_and_once"],
+)
+def test_pack_finds_out_whether_edges_go_both_ways(edge_index: list[list[int]], expected: bool) -> None:
+    data = small(edge_index=np.array(edge_index), edge_ptr=[0, len(edge_index[0]), len(edge_index[0])])
+    assert data.description.is_undirected is expected
+    for graph in (data[0], next(iter(PackedLoader(data)))):
+        assert bool(graph.edge_index.is_undirected) is expected
+        graph.edge_index.validate()
 
 
 def test_graphs_come_back() -> None:

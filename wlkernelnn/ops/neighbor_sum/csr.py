@@ -12,6 +12,19 @@ from .edges import SortedEdges
 from .segments import bag_sum
 
 
+class _UndirectedSum(torch.autograd.Function):
+    """Gather and sum by target, forwards and backwards: a product with a symmetric matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, source: Tensor, indptr: Tensor) -> Tensor:
+        ctx.save_for_backward(source, indptr)
+        return bag_sum(x, source, indptr)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return _UndirectedSum.apply(grad.contiguous(), *ctx.saved_tensors), None, None
+
+
 class _NeighborSum(torch.autograd.Function):
     """Gather and sum by target forwards, by source backwards: a sparse product and its transpose."""
 
@@ -47,7 +60,8 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
 
     A bag of rows is gathered and summed at once, forwards by target and backwards by source: nothing of size
     ``[E, d]`` is written and nothing needs atomics. Weights that want gradients go through
-    :func:`message_sum`.
+    :func:`message_sum`. Of a graph that is known to be undirected, both directions
+    are the same sum, and nothing has to be sorted.
 
     Args:
         x: ``[num_sources, d]``.
@@ -63,6 +77,8 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
             return message_sum(_scale, edges, source={"x": x}, edge={"weight": weight.unsqueeze(-1)})
     if not (x.requires_grad and torch.is_grad_enabled()):
         return bag_sum(x, edges.source, edges.indptr, weight)
+    if edges.is_undirected and weight is None:
+        return _UndirectedSum.apply(x, edges.source, edges.indptr)
     target, indptr, order = edges.transposed()
     transposed_weight = None if weight is None else weight.index_select(0, order)
     return _NeighborSum.apply(x, edges.source, edges.indptr, weight, target, indptr, transposed_weight)

@@ -19,6 +19,7 @@ class SortedEdges(NamedTuple):
         indptr: int64 ``[num_targets + 1]``: the edges of target v are ``indptr[v]:indptr[v+1]``.
         num_sources: Number of source nodes.
         order: ``[E]`` where each edge stood in the ``edge_index`` that came, ``None`` if it came sorted.
+        is_undirected: Every edge is there in both directions: sums by source are sums by target.
     """
 
     source: Tensor
@@ -26,6 +27,7 @@ class SortedEdges(NamedTuple):
     indptr: Tensor
     num_sources: int
     order: Tensor | None
+    is_undirected: bool = False
 
     def arrange(self, values: Tensor | None) -> Tensor | None:
         """Edge values ``[E, …]`` that came beside the ``edge_index``, in the order of the sorted edges."""
@@ -56,7 +58,9 @@ def sort_edges(edge_index: Tensor, num_sources: int, num_targets: int) -> Sorted
         if edge_index.is_sorted_by_col:
             if indptr is None or indptr.numel() != num_targets + 1:
                 indptr = pointers(index[1].contiguous(), num_targets)
-            return SortedEdges(index[0], index[1], indptr.long(), num_sources, None)
+            return SortedEdges(
+                index[0], index[1], indptr.long(), num_sources, None, bool(edge_index.is_undirected)
+            )
         edge_index = index
     edge_index = edge_index.long()
     target, order = index_sort(edge_index[1], max_value=num_targets)

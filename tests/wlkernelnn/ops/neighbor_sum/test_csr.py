@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.graphs import EDGES, Edges, assert_same_with_gradients, random_edges
+from wlkernelnn.datasets import sorted_edge_index
 from wlkernelnn.ops.neighbor_sum import neighbor_sum, neighbor_sum_naive, sort_edges
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
@@ -53,6 +54,26 @@ def test_same_as_naive_on_any_graph(
 ) -> None:
     edges = random_edges(num_sources, num_targets, num_edges, seed)
     assert_fast_is_naive(edges, inputs_of(edges, weights, torch.float64, channels=2))
+
+
+@WEIGHTS
+def test_same_as_naive_where_edges_are_known_to_go_both_ways(weights: str) -> None:
+    """Edge weights differ by direction even then."""
+    one_way = random_edges(12, 12, 30)
+    edge_index = torch.cat([one_way.edge_index, one_way.edge_index.flip(0)], dim=1)
+    order = edge_index[1].argsort(stable=True)
+    indptr = torch.bincount(edge_index[1], minlength=12).cumsum(0)
+    known = sorted_edge_index(
+        edge_index[:, order].contiguous(), torch.nn.functional.pad(indptr, (1, 0)), is_undirected=True
+    )
+    sorted_edges = sort_edges(known, 12, 12)
+    assert sorted_edges.is_undirected
+    inputs = inputs_of(Edges(edge_index, 12, 12), weights, torch.float64)
+    assert_same_with_gradients(
+        lambda x, weight=None: neighbor_sum(x, sorted_edges, weight),
+        lambda x, weight=None: neighbor_sum_naive(x, known.as_tensor(), 12, weight),
+        inputs,
+    )
 
 
 @WEIGHTS
