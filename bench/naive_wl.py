@@ -67,19 +67,23 @@ class NaiveWLConv(torch.nn.Module):
     Args:
         layer: The layer whose parameters are used. It is like that of a default
             :class:`~wlkernelnn.models.GraphKernelNetwork`: gated, relu, edge codes, walks of up to 2 nodes
-            in the last of several iterations.
+            that the iterations share; several iterations; readout "sum" or "last".
     """
 
     def __init__(self, layer: WLKernelConv) -> None:
         super().__init__()
         self.num_iterations, self.num_edge_types = layer.num_iterations, layer.num_edge_types
+        self.sums = layer.readout == "sum"
         self.walk = _GatedWalk(cast(RandomWalkKernelConv, layer.walks[0]))
         self.relabelling = _Relabelling(layer)
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
-        for _ in range(1, self.num_iterations):
+        outs = [self.walk(h, edge_index, edge_type)] if self.sums else []
+        for iteration in range(1, self.num_iterations):
             h = self.relabelling(h, edge_index, edge_type)
-        return self.walk(h, edge_index, edge_type)
+            if self.sums or iteration == self.num_iterations - 1:
+                outs.append(self.walk(h, edge_index, edge_type))
+        return torch.stack(outs).sum(0)
 
 
 def naive_network(net: GraphKernelNetwork) -> GraphKernelNetwork:

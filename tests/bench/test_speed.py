@@ -63,9 +63,9 @@ def test_ways_to_sum_over_neighbours_agree(data: PackedGraphs) -> None:
         torch.testing.assert_close(other_gradient, gradient, msg=name)
 
 
-def test_naive_network_equals_ours(data: PackedGraphs) -> None:
-    torch.manual_seed(0)
-    net = GraphKernelNetwork.from_data(data, hidden_channels=12).double()
+@pytest.mark.parametrize("readout", ["sum", "last"])
+def test_naive_network_equals_ours(data: PackedGraphs, readout: str) -> None:
+    net = GraphKernelNetwork.from_data(data, hidden_channels=12, readout=readout).double()
     naive = naive_network(net)
     assert isinstance(naive.conv, NaiveWLConv)
     batch = next(iter(PackedLoader(data, 20)))
@@ -94,6 +94,11 @@ def test_naive_network_equals_ours(data: PackedGraphs) -> None:
     for name, grad in theirs.items():
         assert grad.abs().max() > 0, name
         torch.testing.assert_close(ours[name], grad, msg=name)
+
+
+def test_naive_layer_refuses_another_readout(data: PackedGraphs) -> None:
+    with pytest.raises(ValueError, match="'sum'"):
+        naive_network(GraphKernelNetwork.from_data(data, hidden_channels=4, readout="sum"))
 
 
 def test_a_step_trains(data: PackedGraphs) -> None:
@@ -132,7 +137,7 @@ def test_main_writes_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert row["theirs"] > 0
         assert 0 < row["low"] <= row["ratio"] <= row["high"]
     kinds = {row["what"].split(",")[0] for row in result["rows"]}
-    assert kinds == {"loader", "store", "featurize", "neighbor_sum", "WL step"}
+    assert kinds == {"loader", "store", "featurize", "neighbor_sum", "WL step (sum)", "WL step (last)"}
     text = (tmp_path / "speed.md").read_text(encoding="utf-8")
     assert "quick" in text
     assert text.count("\n| ") == len(result["rows"]) + 2
