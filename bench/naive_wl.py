@@ -68,11 +68,18 @@ class NaiveWLConv(torch.nn.Module):
         layer: The layer whose parameters are used. It is like that of a default
             :class:`~wlkernelnn.models.GraphKernelNetwork`: gated, relu, edge codes, walks of up to 2 nodes
             that the iterations share; several iterations; readout "sum" or "last".
+
+    Raises:
+        ValueError: The layer has another readout.
     """
 
     def __init__(self, layer: WLKernelConv) -> None:
         super().__init__()
+        if layer.readout not in ("sum", "last"):
+            raise ValueError(f'the naive layer has readout "sum" or "last", got {layer.readout!r}')
         self.num_iterations, self.num_edge_types = layer.num_iterations, layer.num_edge_types
+        if layer.readout not in ("sum", "last"):
+            raise ValueError(f'expected readout "sum" or "last", got {layer.readout!r}')
         self.sums = layer.readout == "sum"
         self.walk = _GatedWalk(cast(RandomWalkKernelConv, layer.walks[0]))
         self.relabelling = _Relabelling(layer)

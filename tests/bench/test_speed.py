@@ -97,8 +97,8 @@ def test_naive_network_equals_ours(data: PackedGraphs, readout: str) -> None:
 
 
 def test_naive_layer_refuses_another_readout(data: PackedGraphs) -> None:
-    with pytest.raises(ValueError, match="'sum'"):
-        naive_network(GraphKernelNetwork.from_data(data, hidden_channels=4, readout="sum"))
+    with pytest.raises(ValueError, match="'cat'"):
+        naive_network(GraphKernelNetwork.from_data(data, hidden_channels=4, readout="cat"))
 
 
 def test_a_step_trains(data: PackedGraphs) -> None:
