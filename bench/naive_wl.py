@@ -78,8 +78,6 @@ class NaiveWLConv(torch.nn.Module):
         if layer.readout not in ("sum", "last"):
             raise ValueError(f'the naive layer has readout "sum" or "last", got {layer.readout!r}')
         self.num_iterations, self.num_edge_types = layer.num_iterations, layer.num_edge_types
-        if layer.readout not in ("sum", "last"):
-            raise ValueError(f'expected readout "sum" or "last", got {layer.readout!r}')
         self.sums = layer.readout == "sum"
         self.walk = _GatedWalk(cast(RandomWalkKernelConv, layer.walks[0]))
         self.relabelling = _Relabelling(layer)

@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
-        # A verb's imports (torch, rdkit) take seconds: only those of the verb that runs.
+        # Only the verb that runs is imported.
         importlib.import_module(f"wlkernelnn.cli.{verb}").main(argv[1:])
     except (ValueError, OSError) as error:
         print(f"wlkernelnn {verb}: error: {error}", file=sys.stderr)
