@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,7 @@ class AccuracyOptions:
     seeds: int = 3
     output_dir: Path = Path("runs/accuracy")
     root: str | None = None
-    matmul_precision: str = "highest"
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
     quick: bool = False
 
 

@@ -228,7 +228,8 @@ class PackedGraphs(Dataset):
         )
         in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
         table, node_type = np.unique(_codes("x", x), axis=0, return_inverse=True)
-        text, text_ptr = pack_strings(smiles) if smiles is not None else (None, None)
+        no_text = torch.zeros(0, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64)
+        text, text_ptr = no_text if smiles is None else pack_strings(smiles)
         arrays = Arrays(
             node_type=smallest(node_type.reshape(-1)),
             node_table=smallest(table),
@@ -243,7 +244,8 @@ class PackedGraphs(Dataset):
                 else np.ascontiguousarray(y, dtype=np.float32).reshape(num_graphs, *(np.shape(y)[1:] or (1,)))
             ),
             row=torch.arange(num_graphs) if row is None else torch.as_tensor(row, dtype=torch.int64),
-            **({} if text is None else {"smiles": text, "smiles_ptr": text_ptr}),
+            smiles=text,
+            smiles_ptr=text_ptr,
         )
         return cls(arrays, replace(description or Description(), is_undirected=is_undirected), split_idx)
 
@@ -265,7 +267,7 @@ class PackedGraphs(Dataset):
         # Not copy.copy: that would open a mapped file again (see __reduce__).
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._indices = self.index[idx]  # type: ignore[assignment]
+        view._indices = self.index[idx]
         view.split_idx = None
         view.rejects = []
         return view

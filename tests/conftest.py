@@ -34,6 +34,12 @@ def seeded() -> None:
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """Tests are small and run side by side: threads would only wait for each other."""
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two small networks by ``wlkernelnn train``, beside its table; not to be changed."""

@@ -28,7 +28,7 @@ def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = No
     if x.size(0) == 0:  # embedding_bag refuses an empty table
         return x.new_zeros(indptr.numel() - 1, x.size(1))
     sum_mode = 0
-    return torch.embedding_bag(x, index, indptr, False, sum_mode, False, weight, True)[0]
+    return torch.embedding_bag(x.detach(), index, indptr, False, sum_mode, False, weight, True)[0]
 
 
 class _SegmentSum(torch.autograd.Function):
