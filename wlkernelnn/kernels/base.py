@@ -1,0 +1,230 @@
+"""What all exact kernels share: scikit-learn's kernel protocol, Grams by blocks, normalisation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from rich.progress import track
+from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
+
+# A kernel and, where wanted, its derivative with respect to log λ.
+Values = tuple[np.ndarray, np.ndarray | None]
+
+
+class Side(Protocol):
+    """One side of a Gram matrix: structures in an order, with their sizes, that can be cut into parts."""
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64 ``[n]``: nodes of every graph, or tokens of every string."""
+        ...
+
+    def part(self, begin: int, end: int) -> Any:
+        """The structures ``begin`` … ``end − 1``."""
+        ...
+
+
+S = TypeVar("S", bound=Side)
+
+
+def cut(sizes: np.ndarray, budget: int) -> Iterator[tuple[int, int]]:
+    """Ranges of structures with at most ``budget`` nodes or tokens each (a larger structure stays alone)."""
+    ends = np.cumsum(sizes)
+    begin = 0
+    while begin < len(sizes):
+        filled = budget + (ends[begin - 1] if begin else 0)
+        end = max(begin + 1, int(np.searchsorted(ends, filled, side="right")))
+        yield begin, end
+        begin = end
+
+
+def objects(items: Sequence[Any]) -> np.ndarray:
+    """An object array ``[n]`` of graphs or sequences.
+
+    scikit-learn turns what it is given into an array, and numpy would take a list of ``Data`` or of
+    sequences apart; of an object array they leave each item whole.
+
+    >>> objects([["a", "b"], ["c"]]).shape
+    (2,)
+    """
+    array = np.empty(len(items), dtype=object)
+    for i in range(len(items)):
+        array[i] = items[i]
+    return array
+
+
+class StructureKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
+    """A kernel of graphs or strings in scikit-learn's protocol.
+
+    ``K(X, Y=None)`` and ``K.diag(X)`` as there; :meth:`gram` fills large matrices by blocks. A subclass says
+    how to bring X and Y into one form (``_encode``) and how to compare two parts (``_block``).
+    """
+
+    # Nodes or tokens of a part. Two parts are compared at once: budget² numbers per state.
+    _budget = 1024
+    _diag_budget = 192
+
+    normalize: bool
+
+    @abstractmethod
+    def _encode(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """Both sides in the kernel's own form, sharing one vocabulary; the second ``None`` if Y is."""
+
+    @abstractmethod
+    def _block(self, a: Any, b: Any, gradient: bool = False) -> Values:
+        """The kernel ``[len(a), len(b)]`` of two parts, and its derivative with respect to log λ."""
+
+    def _diag(self, side: Any, gradient: bool = False) -> Values:
+        parts = [side.part(*ends) for ends in cut(side.sizes, self._diag_budget)]
+        blocks = [self._block(part, part, gradient) for part in parts]
+        values = [np.diagonal(value) for value, _ in blocks]
+        slopes = [np.diagonal(slope) for _, slope in blocks if slope is not None]
+        return _join(values), _join(slopes) if gradient else None
+
+    def __call__(
+        self, X: Any, Y: Any = None, eval_gradient: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The Gram matrix ``[len(X), len(Y)]``, float64.
+
+        Args:
+            X, Y: Structures, in any form that the kernel takes; ``None`` is X again.
+            eval_gradient: Also give the gradient ``[n, n, parameters]`` with respect to the logarithms of the
+                free hyper-parameters (``theta``); only without Y.
+
+        Raises:
+            ValueError: ``eval_gradient`` with Y, or structures that the kernel cannot compare.
+        """
+        if not eval_gradient:
+            return self.gram(X, Y)
+        if Y is not None:
+            raise ValueError("the gradient is that of K(X): it cannot be had together with Y")
+        values, slopes = self._fill(X, None, gradient=self.n_dims > 0)
+        return values, np.zeros((*values.shape, 0)) if slopes is None else slopes[:, :, None]
+
+    def gram(
+        self,
+        X: Any,
+        Y: Any = None,
+        *,
+        out: np.ndarray | None = None,
+        progress: bool = False,
+        n_jobs: int | None = None,
+    ) -> np.ndarray:
+        """The Gram matrix by blocks, in memory that does not grow with it.
+
+        Args:
+            X, Y: As in a call.
+            out: Where to write: any array ``[len(X), len(Y)]``, such as a ``numpy.memmap``; default a
+                new one, float64.
+            progress: Show a progress bar.
+            n_jobs: Threads that fill blocks (−1: one per core).
+
+        Raises:
+            ValueError: ``out`` has another shape, or structures that the kernel cannot compare.
+        """
+        return self._fill(X, Y, out=out, progress=progress, n_jobs=n_jobs)[0]
+
+    def diag(self, X: Any) -> np.ndarray:
+        """The diagonal of ``K(X)``, ``[len(X)]``, without the rest."""
+        side, _ = self._encode(X, None)
+        values, _ = self._diag(side)
+        return (values > 0).astype(np.float64) if self.normalize else values
+
+    def is_stationary(self) -> bool:
+        """Whether k(x, y) depends on x − y only: structures have no difference."""
+        return False
+
+    def _fill(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        gradient: bool = False,
+        out: np.ndarray | None = None,
+        progress: bool = False,
+        n_jobs: int | None = None,
+    ) -> Values:
+        a, b = self._encode(X, Y)
+        symmetric = b is None
+        b = a if b is None else b
+        shape = len(a.sizes), len(b.sizes)
+        if out is not None and out.shape != shape:
+            raise ValueError(f"out has shape {out.shape}, the Gram matrix is {shape}")
+        values = np.empty(shape) if out is None else out
+        slopes = np.empty(shape) if gradient else None
+        scale_a = self._scale(a, gradient) if self.normalize else None
+        scale_b = scale_a if symmetric else self._scale(b, gradient) if self.normalize else None
+        rows = [(ends, a.part(*ends)) for ends in cut(a.sizes, self._budget)]
+        columns = rows if symmetric else [(ends, b.part(*ends)) for ends in cut(b.sizes, self._budget)]
+        pairs = [
+            (row, column)
+            for i, row in enumerate(rows)
+            for j, column in enumerate(columns)
+            if not symmetric or i <= j
+        ]
+
+        def fill(row: tuple[tuple[int, int], Any], column: tuple[tuple[int, int], Any]) -> None:
+            (r, part_a), (c, part_b) = row, column
+            place, mirror = (slice(*r), slice(*c)), (slice(*c), slice(*r))
+            value, slope = self._block(part_a, part_b, gradient)
+            if scale_a is not None and scale_b is not None:
+                value, slope = _normalized(value, slope, _at(scale_a, r), _at(scale_b, c))
+            for array, block in ((values, value), (slopes, slope)):
+                if array is not None and block is not None:
+                    array[place] = block
+                    if symmetric and part_a is not part_b:
+                        array[mirror] = block.T
+
+        work = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")(
+            delayed(fill)(*pair) for pair in pairs
+        )
+        for _ in track(work, description=str(self), total=len(pairs), disable=not progress):
+            pass
+        return values, slopes
+
+    def _scale(self, side: Any, gradient: bool) -> Values:
+        """1 / √k(x, x) of every structure (0 where k(x, x) = 0) and half the slope of log k(x, x)."""
+        values, slopes = self._diag(side, gradient)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+        return np.sqrt(inverse), None if slopes is None else slopes * inverse / 2
+
+    def __repr__(self) -> str:
+        parameters = (f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({', '.join(parameters)})"
+
+
+class DecayMixin:
+    """A kernel whose one hyper-parameter is ``decay``, with ``decay_bounds`` as scikit-learn's have."""
+
+    decay: float
+    decay_bounds: Any
+
+    @property
+    def hyperparameter_decay(self) -> Hyperparameter:
+        # λ = 0 has no logarithm: it stays what it is.
+        return Hyperparameter("decay", "numeric", self.decay_bounds if self.decay > 0 else "fixed")
+
+    def _check_decay(self) -> None:
+        if not (np.isfinite(self.decay) and self.decay >= 0):
+            raise ValueError(f"decay must be a number of at least 0, got {self.decay!r}")
+
+
+def _join(arrays: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0), *arrays])
+
+
+def _at(scale: Values, ends: tuple[int, int]) -> Values:
+    values, slopes = scale
+    return values[slice(*ends)], None if slopes is None else slopes[slice(*ends)]
+
+
+def _normalized(value: np.ndarray, slope: np.ndarray | None, a: Values, b: Values) -> Values:
+    factor = a[0][:, None] * b[0]
+    value = value * factor
+    if slope is not None and a[1] is not None and b[1] is not None:
+        slope = slope * factor - value * (a[1][:, None] + b[1])
+    return value, slope

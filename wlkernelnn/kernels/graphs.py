@@ -1,0 +1,425 @@
+"""Graphs in every form that users have them, as flat arrays that two sides of a kernel share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import networkx
+import numpy as np
+import pandas as pd
+import torch
+from scipy import sparse
+from torch_geometric.data import Data
+from torch_geometric.utils import from_networkx
+
+from wlkernelnn.datasets import featurize
+from wlkernelnn.datasets.packed import PackedGraphs
+
+_EDGE_FEATURES = ("edge_type", "edge_attr", "edge_weight")
+
+
+@dataclass(frozen=True)
+class FlatGraphs:
+    """Graphs end to end.
+
+    Attributes:
+        x: Floats ``[ΣV, d]`` (compared by inner products), integer codes ``[ΣV, F]`` (equal rows are
+            alike), or ``None`` (all nodes are alike).
+        source, target: int64 ``[ΣE]``, counted over all graphs.
+        node_ptr, edge_ptr: int64 ``[n+1]``.
+        edge_type: int64 ``[ΣE]``; edge_attr: float64 ``[ΣE, D]``; edge_weight: float64 ``[ΣE]``; or ``None``.
+    """
+
+    x: np.ndarray | None
+    source: np.ndarray
+    target: np.ndarray
+    node_ptr: np.ndarray
+    edge_ptr: np.ndarray
+    edge_type: np.ndarray | None = None
+    edge_attr: np.ndarray | None = None
+    edge_weight: np.ndarray | None = None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.node_ptr)
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+
+def flat_graphs(graphs: Any) -> FlatGraphs:
+    """Flatten graphs.
+
+    Args:
+        graphs: A :class:`~wlkernelnn.datasets.PackedGraphs`, or a sequence (list, array) of PyG ``Data``,
+            of networkx graphs whose attributes have the names of ``Data``, or of SMILES.
+
+    Raises:
+        TypeError: Not such a sequence.
+        ValueError: Graphs that do not go together, or a SMILES that gives no molecule.
+    """
+    if isinstance(graphs, FlatGraphs):
+        return graphs
+    if isinstance(graphs, PackedGraphs):
+        return _from_packed(graphs)
+    if isinstance(graphs, (str, Data, networkx.Graph)) or not hasattr(graphs, "__len__"):
+        raise TypeError(f"expected a list of graphs or of SMILES, got one {type(graphs).__name__}")
+    items = list(graphs)
+    kinds = {_kind(item, i) for i, item in enumerate(items)}
+    if len(kinds) > 1:
+        raise TypeError(f"graphs of several kinds in one list: {', '.join(sorted(kinds))}")
+    if kinds == {"SMILES"}:
+        return _from_smiles([str(item) for item in items])
+    if kinds == {"networkx"}:
+        items = [from_networkx(item) for item in items]
+    return _from_data(items)
+
+
+def _kind(item: Any, i: int) -> str:
+    for kind, types in (("SMILES", str), ("Data", Data), ("networkx", networkx.Graph)):
+        if isinstance(item, types):
+            return kind
+    raise TypeError(
+        f"item {i}: expected a PyG Data, a networkx graph or a SMILES string, got {type(item).__name__}"
+    )
+
+
+def _from_smiles(smiles: list[str]) -> FlatGraphs:
+    packed, rejects = featurize(smiles)
+    if rejects:
+        row, text, reason = rejects[0]
+        more = f" (and {len(rejects) - 1:,} more)" if len(rejects) > 1 else ""
+        raise ValueError(f"SMILES {row}: {text!r}: {reason}{more}")
+    return _from_packed(packed)
+
+
+def ranges(begin: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """begin[0], begin[0] + 1, …, for every range, end to end."""
+    first = np.cumsum(length) - length
+    return np.repeat(begin - first, length) + np.arange(length.sum())
+
+
+def pointers(lengths: np.ndarray) -> np.ndarray:
+    """Where each of some ranges that lie end to end begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _from_packed(packed: PackedGraphs) -> FlatGraphs:
+    a, index = packed.arrays, packed.index
+    node_begin, edge_begin = a.node_ptr.numpy()[index], a.edge_ptr.numpy()[index]
+    num_nodes = a.node_ptr.numpy()[index + 1] - node_begin
+    num_edges = a.edge_ptr.numpy()[index + 1] - edge_begin
+    nodes, edges = ranges(node_begin, num_nodes), ranges(edge_begin, num_edges)
+    node_ptr = pointers(num_nodes)
+    in_degree = a.in_degree.numpy()[nodes].astype(np.int64)
+    return FlatGraphs(
+        x=a.node_table.numpy().astype(np.int64)[a.node_type.numpy()[nodes].astype(np.int64)],
+        source=a.source.numpy()[edges].astype(np.int64) + np.repeat(node_ptr[:-1], num_edges),
+        target=np.repeat(np.arange(len(nodes)), in_degree),
+        node_ptr=node_ptr,
+        edge_ptr=pointers(num_edges),
+        edge_type=a.edge_type.numpy()[edges].astype(np.int64),
+    )
+
+
+def _from_data(graphs: list[Data]) -> FlatGraphs:
+    num_nodes = np.array([_num_nodes(graph, i) for i, graph in enumerate(graphs)], dtype=np.int64)
+    edge_indices = [
+        _edge_index(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
+    ]
+    num_edges = np.array([edges.shape[1] for edges in edge_indices], dtype=np.int64)
+    node_ptr = pointers(num_nodes)
+    edges = np.concatenate([np.zeros((2, 0), np.int64), *edge_indices], axis=1)
+    first = np.repeat(node_ptr[:-1], num_edges)
+    x = _attribute(graphs, "x", num_nodes)
+    edge_type = _attribute(graphs, "edge_type", num_edges)
+    edge_attr = _attribute(graphs, "edge_attr", num_edges)
+    edge_weight = _attribute(graphs, "edge_weight", num_edges)
+    if edge_type is not None and edge_type.dtype.kind == "f":
+        raise ValueError("edge_type must hold integers; floats go into edge_attr")
+    return FlatGraphs(
+        x=x,
+        source=edges[0] + first,
+        target=edges[1] + first,
+        node_ptr=node_ptr,
+        edge_ptr=pointers(num_edges),
+        edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
+        edge_attr=None if edge_attr is None else edge_attr.astype(np.float64),
+        edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
+    )
+
+
+def _num_nodes(graph: Data, i: int) -> int:
+    if graph.num_nodes is None:
+        raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
+    return int(graph.num_nodes)
+
+
+def _edge_index(graph: Data, i: int, num_nodes: int) -> np.ndarray:
+    if graph.edge_index is None:
+        return np.zeros((2, 0), np.int64)
+    edges = torch.as_tensor(graph.edge_index).as_subclass(torch.Tensor).detach().cpu().numpy()
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise ValueError(f"graph {i}: edge_index must be [2, E], got {list(edges.shape)}")
+    if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
+        raise ValueError(
+            f"graph {i}: edge_index has nodes {edges.min()} … {edges.max()}, expected 0 … {num_nodes - 1}"
+        )
+    return edges.astype(np.int64)
+
+
+def _attribute(graphs: list[Data], name: str, lengths: np.ndarray) -> np.ndarray | None:
+    """One attribute of all graphs as rows ``[Σ, width]``; graphs without rows need not have it."""
+    rows: list[np.ndarray] = []
+    with_it: int | None = None
+    without: int | None = None
+    for i, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
+        value = graph.get(name)
+        if value is None:
+            without = i if length else without
+            continue
+        array = torch.as_tensor(value).detach().cpu().numpy()
+        if array.shape[:1] != (length,):
+            raise ValueError(f"graph {i}: {name} has shape {list(array.shape)}, expected {length} rows")
+        if not length:
+            continue
+        with_it = i
+        array = array.reshape(length, -1)
+        rows.append(array.astype(np.int64 if array.dtype.kind in "iub" else np.float64))
+        if (rows[0].shape[1], rows[0].dtype) != (array.shape[1], rows[-1].dtype):
+            raise ValueError(
+                f"graph {i}: {name} has {array.shape[1]} columns of {rows[-1].dtype}, "
+                f"graphs before it {rows[0].shape[1]} of {rows[0].dtype}"
+            )
+    if with_it is not None and without is not None:
+        raise ValueError(f"graph {with_it} has {name}, graph {without} has none")
+    return np.concatenate(rows) if rows else None
+
+
+def numbered(columns: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """One integer for every distinct row of some columns, in the order of the rows' first occurrence."""
+    number = np.zeros(length, dtype=np.int64)
+    for column in columns:
+        code, values = pd.factorize(column)
+        number = pd.factorize(number * max(1, len(values)) + code)[0]
+    return number
+
+
+def _rows(values: np.ndarray | None) -> list[np.ndarray]:
+    if values is None:
+        return []
+    return [values] if values.ndim == 1 else list(values.T)
+
+
+def _together(
+    name: str, first: np.ndarray | None, second: np.ndarray | None, empty: tuple[bool, bool]
+) -> Any:
+    """A side without rows may lack what the other side has; else both or none, of the same kind."""
+    if first is None and second is None:
+        return None, None
+    if first is None and empty[0]:
+        assert second is not None
+        first = second[:0]
+    if second is None and empty[1]:
+        assert first is not None
+        second = first[:0]
+    if first is None or second is None:
+        raise ValueError(f"one side has {name}, the other has none")
+    if first.dtype.kind != second.dtype.kind or first.shape[1:] != second.shape[1:]:
+        raise ValueError(
+            f"{name} cannot be compared: {first.dtype} rows of shape {first.shape[1:]} on one side, "
+            f"{second.dtype} of {second.shape[1:]} on the other"
+        )
+    return first, second
+
+
+def _weighted(graphs: FlatGraphs) -> FlatGraphs:
+    """Edges without a weight weigh 1."""
+    if graphs.edge_weight is not None:
+        return graphs
+    return replace(graphs, edge_weight=np.ones(len(graphs.source)))
+
+
+def paired(X: Any, Y: Any) -> tuple[FlatGraphs, FlatGraphs | None]:
+    """Both sides flat, with the same features on both.
+
+    Raises:
+        TypeError, ValueError: As :func:`flat_graphs`, and where only one side has a feature.
+    """
+    a = flat_graphs(X)
+    if Y is None:
+        return a, None
+    b = flat_graphs(Y)
+    if a.edge_weight is not None or b.edge_weight is not None:
+        a, b = _weighted(a), _weighted(b)
+    changes: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name in ("x", *_EDGE_FEATURES):
+        ends = ("node_ptr", "edge_ptr")[name != "x"]
+        empty = getattr(a, ends)[-1] == 0, getattr(b, ends)[-1] == 0
+        for change, value in zip(
+            changes, _together(name, getattr(a, name), getattr(b, name), empty), strict=True
+        ):
+            change[name] = value
+    return replace(a, **changes[0]), replace(b, **changes[1])
+
+
+def end_to_end(a: FlatGraphs, b: FlatGraphs) -> FlatGraphs:
+    """The graphs of two sides, of :func:`paired`, as one."""
+
+    def both(name: str, shift: int = 0, skip: int = 0) -> Any:
+        first, second = getattr(a, name), getattr(b, name)
+        return None if first is None else np.concatenate([first, second[skip:] + shift])
+
+    nodes, edges = int(a.node_ptr[-1]), int(a.edge_ptr[-1])
+    return FlatGraphs(
+        source=both("source", nodes),
+        target=both("target", nodes),
+        node_ptr=both("node_ptr", nodes, 1),
+        edge_ptr=both("edge_ptr", edges, 1),
+        **{name: both(name) for name in ("x", *_EDGE_FEATURES)},
+    )
+
+
+def node_labels(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """One integer per node, the same for equal rows of ``x`` on both sides."""
+    return _labels(a, b, [(a.x, None if b is None else b.x)], "node_ptr")
+
+
+def edge_labels(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """One integer per edge, the same for edges of equal type, attributes and weight on both sides."""
+    features = [(getattr(a, name), None if b is None else getattr(b, name)) for name in _EDGE_FEATURES]
+    return _labels(a, b, features, "edge_ptr")
+
+
+def _labels(
+    a: FlatGraphs, b: FlatGraphs | None, features: list[tuple[Any, Any]], ends: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    num_a = int(getattr(a, ends)[-1])
+    num_b = 0 if b is None else int(getattr(b, ends)[-1])
+    columns = [
+        np.concatenate(pair) if b is not None else pair[0]
+        for first, second in features
+        for pair in zip(_rows(first), _rows(second) if b is not None else _rows(first), strict=True)
+    ]
+    labels = numbered(columns, num_a + num_b)
+    return labels[:num_a], None if b is None else labels[num_a:]
+
+
+G = TypeVar("G", bound="PairSide")
+
+
+@dataclass(frozen=True)
+class PairSide:
+    """One side of a kernel that compares nodes pair by pair.
+
+    Attributes:
+        labels: Integers ``[N]`` (nodes with equal ones have similarity 1, else 0), or ``None``.
+        x: Floats ``[N, d]`` (similarity ⟨f, f'⟩), or ``None``.
+        adjacency: One sparse ``[N, N]`` (target, source) for every edge type or column of edge_attr: the
+            similarity of two edges is their inner product over these.
+        node_ptr: int64 ``[n+1]``.
+    """
+
+    labels: np.ndarray | None
+    x: np.ndarray | None
+    adjacency: tuple[sparse.csr_array, ...]
+    node_ptr: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.node_ptr)
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.node_ptr[-1])
+
+    def part(self: G, begin: int, end: int) -> G:
+        first, last = self.node_ptr[begin], self.node_ptr[end]
+        nodes = slice(first, last)
+        changes: dict[str, Any] = {
+            "labels": None if self.labels is None else self.labels[nodes],
+            "x": None if self.x is None else self.x[nodes],
+            "adjacency": tuple(matrix[nodes, nodes] for matrix in self.adjacency),
+            "node_ptr": self.node_ptr[begin : end + 1] - first,
+        }
+        return replace(self, **changes)
+
+    def similarity(self, other: PairSide) -> np.ndarray:
+        """⟨f_v, f_v'⟩ of all nodes of both sides, ``[N, N']``."""
+        if self.labels is not None and other.labels is not None:
+            return (self.labels[:, None] == other.labels).astype(np.float64)
+        if self.x is not None and other.x is not None:
+            return np.asarray(self.x @ other.x.T)
+        return np.ones((self.num_nodes, other.num_nodes))
+
+    def move(self, other: PairSide, states: np.ndarray) -> np.ndarray:
+        """Σ_{u∈N(v)} Σ_{u'∈N(v')} ⟨e_uv, e_u'v'⟩ states[u, u'], ``[N, N']``: a step in both graphs."""
+        total: np.ndarray | None = None
+        for here, there in zip(self.adjacency, other.adjacency, strict=True):
+            if not (here.nnz and there.nnz):
+                continue
+            term = (there @ (here @ states).T).T
+            total = term if total is None else total + term
+        return np.zeros_like(states) if total is None else total
+
+    def pool(self, other: PairSide, values: np.ndarray) -> np.ndarray:
+        """Sum ``[N, N']`` over the nodes of each pair of graphs: ``[n, n']``."""
+        return segment_sums(segment_sums(values, self.node_ptr).T, other.node_ptr).T
+
+
+def segment_sums(values: np.ndarray, ptr: np.ndarray) -> np.ndarray:
+    """Sums of rows ptr[i] … ptr[i+1] − 1, ``[n, …]``; 0 of none."""
+    out = np.zeros((len(ptr) - 1, *values.shape[1:]))
+    filled = np.flatnonzero(np.diff(ptr))
+    if len(filled):
+        out[filled] = np.add.reduceat(values, ptr[filled], axis=0)
+    return out
+
+
+def pair_sides(X: Any, Y: Any) -> tuple[PairSide, PairSide | None]:
+    """Both sides for a comparison of nodes pair by pair.
+
+    Raises:
+        TypeError, ValueError: As :func:`paired`.
+    """
+    a, b = paired(X, Y)
+    by_codes = a.x is not None and a.x.dtype.kind != "f"
+    labels = node_labels(a, b) if by_codes else (None, None)
+    types = _edge_types(a, b)
+    return (
+        _pair_side(a, labels[0], types),
+        None if b is None else _pair_side(b, labels[1], types),
+    )
+
+
+def _edge_types(a: FlatGraphs, b: FlatGraphs | None) -> np.ndarray | None:
+    """All edge types of both sides."""
+    if a.edge_type is None:
+        return None
+    mine = np.unique(a.edge_type)
+    return mine if b is None or b.edge_type is None else np.union1d(mine, b.edge_type)
+
+
+def _pair_side(graphs: FlatGraphs, labels: np.ndarray | None, types: np.ndarray | None) -> PairSide:
+    num_nodes = int(graphs.node_ptr[-1])
+    weights = np.ones(len(graphs.source)) if graphs.edge_weight is None else graphs.edge_weight
+
+    def matrix(values: np.ndarray, edges: Any = slice(None)) -> sparse.csr_array:
+        place = graphs.target[edges], graphs.source[edges]
+        return sparse.csr_array((values[edges], place), shape=(num_nodes, num_nodes))
+
+    columns = [np.ones(len(weights))] if graphs.edge_attr is None else _rows(graphs.edge_attr)
+    if types is None:
+        adjacency = [matrix(weights * column) for column in columns]
+    else:
+        adjacency = [
+            matrix(weights * column, graphs.edge_type == type_) for type_ in types for column in columns
+        ]
+    return PairSide(
+        labels=labels,
+        x=graphs.x if labels is None else None,
+        adjacency=tuple(adjacency),
+        node_ptr=graphs.node_ptr,
+    )

@@ -1,0 +1,61 @@
+"""How the assertions call a layer, and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+# conv(x, edge_index, edge_attr=…, edge_type=…, edge_weight=…)
+Layer = Callable[..., Tensor]
+
+EDGE_FEATURES = ("edge_attr", "edge_type", "edge_weight")
+
+
+def edge_features(graph: Data) -> dict[str, Tensor]:
+    """What the edges of a graph carry, as keyword arguments of a layer."""
+    return {name: graph[name] for name in EDGE_FEATURES if graph.get(name) is not None}
+
+
+def call(layer: Layer, graph: Data) -> Tensor:
+    """A layer's output on a graph, ``[N, out_channels]``, in evaluation mode and without gradients."""
+    training = getattr(layer, "training", False)
+    if isinstance(layer, torch.nn.Module):
+        layer.eval()
+    try:
+        with torch.no_grad():
+            return layer(graph.x, graph.edge_index, **edge_features(graph))
+    finally:
+        if isinstance(layer, torch.nn.Module):
+            layer.train(training)
+
+
+def largest_error(came: Tensor, expected: Tensor, scale: Tensor | float | None = None) -> float:
+    """The largest |came − expected| beside ``scale``, by default the largest |expected|; 0 of nothing."""
+    if came.shape != expected.shape:
+        raise AssertionError(f"the result has shape {list(came.shape)}, expected {list(expected.shape)}")
+    if not came.numel():
+        return 0.0
+    if not bool(torch.isfinite(came).all()):
+        raise AssertionError("the result is not finite")
+    reference = expected.abs().max() if scale is None else torch.as_tensor(scale, dtype=expected.dtype)
+    error = (came - expected).abs()
+    return float((error / reference.clamp(min=torch.finfo(expected.dtype).tiny)).max())
+
+
+def require(error: float, rtol: float, what: str) -> float:
+    """``error``, which must be at most ``rtol``."""
+    if not error <= rtol:
+        raise AssertionError(f"{what}: relative error {error:.3g}, allowed is {rtol:.3g}")
+    return error
+
+
+def require_float64(layer: Any) -> None:
+    """The assertions are about equations, not about rounding: weights must be float64."""
+    if isinstance(layer, torch.nn.Module):
+        for name, parameter in layer.named_parameters():
+            if parameter.dtype != torch.float64:
+                raise ValueError(f"{name} is {parameter.dtype}: make the layer double() first")

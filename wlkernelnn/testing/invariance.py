@@ -1,0 +1,64 @@
+"""Laws of every graph layer: the numbering of nodes and the company of other graphs do not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch_geometric.data import Batch, Data
+
+from .calling import EDGE_FEATURES, Layer, call, largest_error, require
+
+
+def permuted(graph: Data, nodes: torch.Tensor, edges: torch.Tensor) -> Data:
+    """The same graph: node i of the new one is node ``nodes[i]`` of the old one, edges in another order."""
+    number = torch.empty_like(nodes)
+    number[nodes] = torch.arange(len(nodes))
+    assert graph.x is not None
+    assert graph.edge_index is not None
+    new = Data(x=graph.x[nodes], edge_index=number[graph.edge_index.as_subclass(torch.Tensor)[:, edges]])
+    for name in EDGE_FEATURES:
+        if graph.get(name) is not None:
+            new[name] = graph[name][edges]
+    return new
+
+
+def assert_permutation_equivariant(
+    layer: Layer, graphs: Sequence[Data], rtol: float = 1e-9, seed: int = 0
+) -> float:
+    """Numbering the nodes differently, and listing the edges in another order, permutes the output.
+
+    Args:
+        layer: Called as ``layer(x, edge_index, **edge_features)``, with those of ``edge_attr``, ``edge_type``
+            and ``edge_weight`` that a graph has; gives ``[N, …]``.
+        graphs: With ``x`` and ``edge_index``.
+        rtol: Allowed error beside the largest output of a graph.
+        seed: Of the permutations.
+
+    Returns:
+        The largest relative error.
+
+    Raises:
+        AssertionError: The error is larger than ``rtol``.
+    """
+    generator, worst = torch.Generator().manual_seed(seed), 0.0
+    for i, graph in enumerate(graphs):
+        nodes = torch.randperm(int(graph.num_nodes or 0), generator=generator)
+        edges = torch.randperm(graph.num_edges, generator=generator)
+        error = largest_error(call(layer, permuted(graph, nodes, edges)), call(layer, graph)[nodes])
+        worst = max(worst, require(error, rtol, f"graph {i} with its nodes permuted"))
+    return worst
+
+
+def assert_batching_invariant(layer: Layer, graphs: Sequence[Data], rtol: float = 1e-9) -> float:
+    """A batch of graphs gives what each graph gives alone.
+
+    Args, Returns, Raises: As :func:`assert_permutation_equivariant`.
+    """
+    batch = Batch.from_data_list(list(graphs))
+    together = call(layer, batch).split([int(graph.num_nodes or 0) for graph in graphs])
+    worst = 0.0
+    for i, (graph, came) in enumerate(zip(graphs, together, strict=True)):
+        error = largest_error(came, call(layer, graph))
+        worst = max(worst, require(error, rtol, f"graph {i} in a batch of {len(graphs)}"))
+    return worst
