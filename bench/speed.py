@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
@@ -17,9 +13,7 @@ import torch
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 from ogb.utils import smiles2graph
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
@@ -28,12 +22,12 @@ from torch_geometric.profile import get_data_size
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize, load_molecules
 from wlkernelnn.datasets.featurize import PARALLEL_FROM
-from wlkernelnn.files import write_text
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.ops.neighbor_sum import neighbor_sum, sort_edges
 
 from .naive_wl import naive_network
-from .timing import Comparison, compare, environment, torch_settings
+from .report import Row, Timer, about, compared, report
+from .timing import compare, torch_settings
 
 CHANNELS = 176
 
@@ -51,49 +45,6 @@ taken by turns in one run; the ratio (median, and least to greatest) is taken tu
   "last" in the last one only (the authors' release); plain PyG is the same network with messages written
   out and Linears at edges.
 """
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table.
-
-    Attributes:
-        what, against: Our side and theirs.
-        ours, theirs: Medians: molecules per second, or bytes per molecule.
-        ratio, low, high: How many times better ours is: median, least and greatest over the rounds.
-        goal: What is wanted, for people; ``""`` for nothing.
-        met: Whether it was reached; ``None`` without a goal.
-    """
-
-    what: str
-    against: str
-    ours: float
-    theirs: float
-    ratio: float
-    low: float
-    high: float
-    goal: str = ""
-    met: bool | None = None
-
-
-def _row(what: str, against: str, result: Comparison, goal: float | None = None) -> Row:
-    ratios = result.ratios
-    ratio = float(np.median(ratios))
-    return Row(
-        what,
-        against,
-        float(np.median(result.ours)),
-        float(np.median(result.theirs)),
-        ratio,
-        float(ratios.min()),
-        float(ratios.max()),
-        "" if goal is None else f"≥ {goal:g}",
-        None if goal is None else ratio >= goal,
-    )
-
-
-# A timer is compare() with the number of rounds filled in.
-Timer = Callable[..., Comparison]
 
 
 def plain_data(data: PackedGraphs) -> list[Data]:
@@ -128,10 +79,10 @@ def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Row]:
     """SMILES to codes, against OGB's on one process, and two of our processes against one."""
     one, two = (partial(featurize, smiles, num_workers=workers) for workers in (0, 2))
     result = timer(one, partial(_ogb, smiles), work=len(smiles))
-    yield _row("featurize, 1 process", "smiles2graph", result, 1.8)
+    yield compared("featurize, 1 process", "smiles2graph", result, 1.8)
     if len(smiles) >= PARALLEL_FROM:  # fewer are no work for two
         result = timer(two, one, work=len(smiles))
-        yield _row("featurize, 2 processes", "1 process", result, 1.8)
+        yield compared("featurize, 2 processes", "1 process", result, 1.8)
 
 
 def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
@@ -142,7 +93,7 @@ def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
         ours = PackedLoader(data, size, shuffle=True)
         theirs = DataLoader(graphs, size, shuffle=True)
         result = timer(partial(_exhaust, ours), partial(_exhaust, theirs), work=len(data))
-        yield _row(f"loader, {size}", "DataLoader", result, goals.get(size))
+        yield compared(f"loader, {size}", "DataLoader", result, goals.get(size))
     bytes_ours = data.nbytes / data.len()
     bytes_theirs = sum(map(get_data_size, graphs)) / len(graphs)
     ratio = bytes_theirs / bytes_ours
@@ -196,7 +147,7 @@ def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
             for against, theirs in ways.items():
                 goal = 2.5 if against.startswith("EdgeIndex") else None
                 result = timer(ours, theirs, work=size)
-                yield _row(f"neighbor_sum, {size}", against, result, goal)
+                yield compared(f"neighbor_sum, {size}", against, result, goal)
 
 
 def training_step(net: GraphKernelNetwork, batch: Data) -> Callable[[], None]:
@@ -224,34 +175,7 @@ def measure_training_step(data: PackedGraphs, timer: Timer, threads: int) -> Ite
             plain.edge_index = batch.edge_index.as_tensor().clone()
             ours, theirs = training_step(net, batch), training_step(naive_network(net), plain)
             result = timer(ours, theirs, work=size)
-            yield _row(f"WL step ({readout}), {size}, {precision}", "plain PyG", result, goals.get(size))
-
-
-COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal")
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    def number(value: float) -> str:
-        for unit, name in ((1e6, "M"), (1e3, "k")):
-            if value >= unit:
-                return f"{value / unit:.3g}{name}"
-        return f"{value:.3g}"
-
-    ratio = f"{row.ratio:.3g}" if row.low == row.high else f"{row.ratio:.3g} ({row.low:.3g}–{row.high:.3g})"
-    goal = row.goal if row.met is None else f"{row.goal}: {'yes' if row.met else 'no'}"
-    return row.what, row.against, number(row.ours), number(row.theirs), ratio, goal
-
-
-def _markdown(rows: list[Row]) -> str:
-    lines = [COLUMNS, ["---"] * 2 + ["---:"] * 4, *map(_cells, rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _printed(rows: list[Row], title: str) -> Table:
-    table = Table(*COLUMNS, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for row in rows:
-        table.add_row(*_cells(row))
-    return table
+            yield compared(f"WL step ({readout}), {size}, {precision}", "plain PyG", result, goals.get(size))
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -274,40 +198,13 @@ def main(argv: list[str] | None = None) -> None:
 
     whole = load_molecules(options.dataset, progress=True)
     data = whole[np.random.default_rng(0).permutation(len(whole))[:molecules]]
-    about = {
-        "command": shlex.join(
-            ["wlkernelnn", "benchmark", "speed", *(sys.argv[1:] if argv is None else argv)]
-        ),
-        "mode": "quick" if options.quick else "full",
-        "dataset": options.dataset,
-        "molecules": len(data),
-        "threads": options.threads,
-        **environment(),
-    }
-    console = Console()
-    rows: list[Row] = []
-    with torch_settings(options.threads), console.status("Measuring") as status:
-        for row in chain(
-            measure_featurizer(data[:10_000].smiles, timer),
-            measure_loader(data, timer),
-            measure_neighbor_sum(data, timer),
-            measure_training_step(data, timer, options.threads),
-        ):
-            rows.append(row)
-            status.update(f"Measured: {row.what} against {row.against}")
-
-    title = f"Speed and memory ({about['mode']})"
-    text = f"""# {title}
-
-{_markdown(rows)}
-
-{LEGEND}
-"""
-    text += "".join(f"* {key}: {value}\n" for key, value in about.items())
-    folder = Path(options.output_dir)
-    write_text(folder / "speed.md", text)
-    write_text(
-        folder / "speed.json", json.dumps({**about, "rows": [asdict(row) for row in rows]}, indent=2) + "\n"
+    known = about("speed", argv, options.quick)
+    known |= {"dataset": options.dataset, "molecules": len(data), "threads": options.threads}
+    rows = chain(
+        measure_featurizer(data[:10_000].smiles, timer),
+        measure_loader(data, timer),
+        measure_neighbor_sum(data, timer),
+        measure_training_step(data, timer, options.threads),
     )
-    console.print(_printed(rows, title))
-    console.print(f"Written to {folder / 'speed.md'} and speed.json.")
+    with torch_settings(options.threads):
+        report("Speed and memory", rows, LEGEND, known, Path(options.output_dir) / "speed", Console())

@@ -85,9 +85,9 @@ def torch_settings(threads: int, matmul_precision: str = "highest") -> Iterator[
         torch.set_float32_matmul_precision(before[1])
 
 
-def environment() -> dict[str, str]:
-    """Processor, Python, and the versions of what is measured."""
-    packages = ("wlkernelnn", "torch", "torch-geometric", "numpy", "rdkit", "ogb")
+def environment(*more: str) -> dict[str, str]:
+    """Processor, Python, and the versions of what is measured, ``more`` packages included."""
+    packages = ("wlkernelnn", "torch", "torch-geometric", "numpy", "rdkit", "ogb", *more)
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),

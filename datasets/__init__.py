@@ -10,6 +10,7 @@ from .published import MOLECULE_SETS, MoleculeSet
 from .resample import BucketResampler
 from .splits import column_split, random_split, scaffold_split, scaffolds, split
 from .table import binary_targets, numeric_targets, read_table
+from .tu import load_tu
 
 __all__ = [
     "MOLECULE_SETS",
@@ -30,6 +31,7 @@ __all__ = [
     "find_file",
     "get_features",
     "load_molecules",
+    "load_tu",
     "molecules_from",
     "numeric_targets",
     "random_split",

@@ -77,17 +77,18 @@ def content_sha256(path: str | os.PathLike[str]) -> str:
 def download(
     url: str,
     path: str | os.PathLike[str],
-    sha256: Collection[str],
+    sha256: Collection[str] | None,
     *,
     progress: bool = False,
     timeout: float = 30.0,
 ) -> Path:
-    """Fetch a file; it takes its place only when it is whole and its checksum is right.
+    """Fetch a file; it takes its place only when it is whole and its checksum, if one is known, is right.
 
     Args:
         url: ``http``, ``https`` or ``file`` address.
         path: Where to put it.
-        sha256: Accepted SHA-256 checksums (hexadecimal) of the content, as in :func:`content_sha256`.
+        sha256: Accepted SHA-256 checksums (hexadecimal) of the content, as in :func:`content_sha256`;
+            ``None`` where none is known, to check only that the file is whole.
         progress: Show a progress bar.
         timeout: Seconds to wait for an answer and between two pieces of it.
 
@@ -111,8 +112,7 @@ def download(
         came = temporary.stat().st_size
         if came < expected:
             raise OSError(f"{url}: came cut short, {came:,} of {expected:,} bytes")
-        checksum = content_sha256(temporary)
-        if checksum not in sha256:
+        if sha256 is not None and (checksum := content_sha256(temporary)) not in sha256:
             raise ValueError(
                 f"{url}: the content has SHA-256 {checksum}, expected {' or '.join(sorted(sha256))}; not kept"
             )

@@ -15,7 +15,7 @@ from torch_geometric.loader import DataLoader
 
 from wlkernelnn.bench import speed
 from wlkernelnn.bench.naive_wl import NaiveWLConv, naive_network
-from wlkernelnn.bench.timing import Comparison, torch_settings
+from wlkernelnn.bench.timing import torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, get_features, load_molecules
 from wlkernelnn.models import GraphKernelNetwork
 
@@ -113,15 +113,6 @@ def test_a_step_trains(data: PackedGraphs) -> None:
     for _ in range(20):
         step()
     assert loss() < before
-
-
-def test_rows_say_whether_the_goal_is_met() -> None:
-    result = Comparison(np.array([10.0, 20.0, 30.0]), np.array([10.0, 10.0, 10.0]))
-    met = speed._row("what", "against", result, 2.0)
-    assert (met.ours, met.theirs, met.ratio, met.low, met.high) == (20.0, 10.0, 2.0, 1.0, 3.0)
-    assert met.met is True
-    assert speed._row("what", "against", result, 2.1).met is False
-    assert speed._row("what", "against", result).met is None
 
 
 def test_main_writes_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -36,6 +37,7 @@ def test_settings_of_torch_are_put_back() -> None:
 
 
 def test_environment_names_processor_and_versions() -> None:
-    environment = timing.environment()
+    environment = timing.environment("pandas")
     assert environment["torch"] == torch.__version__
+    assert environment["pandas"] == pandas.__version__
     assert "cores" in environment["processor"]

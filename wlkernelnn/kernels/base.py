@@ -20,7 +20,7 @@ class Side(Protocol):
 
     @property
     def sizes(self) -> np.ndarray:
-        """int64 ``[n]``: nodes of every graph, or tokens of every string."""
+        """``[n]``: what each structure adds to the size of a part, such as its number of nodes."""
         ...
 
     def part(self, begin: int, end: int) -> Any:
@@ -57,15 +57,16 @@ def objects(items: Sequence[Any]) -> np.ndarray:
     return array
 
 
-class StructureKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
+class StructureKernel(GenericKernelMixin, Kernel):
     """A kernel of graphs or strings in scikit-learn's protocol.
 
     ``K(X, Y=None)`` and ``K.diag(X)`` as there; :meth:`gram` fills large matrices by blocks. A subclass says
     how to bring X and Y into one form (``_encode``) and how to compare two parts (``_block``).
     """
 
-    # Nodes or tokens of a part. Two parts are compared at once: budget² numbers per state.
-    _budget = 1024
+    # Size of a part (the sum of its side's ``sizes``). Two parts are compared at once: of pairs of nodes,
+    # budget² numbers per state, which should stay in a core's cache.
+    _budget = 256
     _diag_budget = 192
 
     normalize: bool
@@ -172,7 +173,7 @@ class StructureKernel(GenericKernelMixin, Kernel):  # type: ignore[misc]
             place, mirror = (slice(*r), slice(*c)), (slice(*c), slice(*r))
             value, slope = self._block(part_a, part_b, gradient)
             if scale_a is not None and scale_b is not None:
-                value, slope = _normalized(value, slope, _at(scale_a, r), _at(scale_b, c))
+                value, slope = normalized(value, slope, at(scale_a, r), at(scale_b, c))
             for array, block in ((values, value), (slopes, slope)):
                 if array is not None and block is not None:
                     array[place] = block
@@ -217,12 +218,12 @@ def _join(arrays: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0), *arrays])
 
 
-def _at(scale: Values, ends: tuple[int, int]) -> Values:
+def at(scale: Values, ends: tuple[int, int]) -> Values:
     values, slopes = scale
     return values[slice(*ends)], None if slopes is None else slopes[slice(*ends)]
 
 
-def _normalized(value: np.ndarray, slope: np.ndarray | None, a: Values, b: Values) -> Values:
+def normalized(value: np.ndarray, slope: np.ndarray | None, a: Values, b: Values) -> Values:
     factor = a[0][:, None] * b[0]
     value = value * factor
     if slope is not None and a[1] is not None and b[1] is not None:

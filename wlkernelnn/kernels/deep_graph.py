@@ -21,7 +21,8 @@ class DeepSide(PairSide):
     """A side with the kernel of every node with itself, which the compositions need.
 
     Attributes:
-        traces: For every composition in turn, k(v, v) ``[N]`` and its derivative with respect to log λ.
+        traces: k(v, v) ``[N]`` and its derivative with respect to log λ, before every composition in turn,
+            and after the last.
         exists: For j = 1 … n, whether a walk of j nodes ends in a node: bool ``[N]`` each; empty if it does
             not matter.
     """
@@ -98,9 +99,11 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.compose not in ("mul", "add"):
             raise ValueError(f'compose must be "mul" or "add", got {self.compose!r}')
-        graphs = paired(X, Y)
-        a, b = pair_sides(*graphs)
-        return self._traced(a, graphs[0]), None if b is None else self._traced(b, graphs[1])
+        first, second = paired(X, Y)
+        a, b = pair_sides(first, second)
+        if b is None or second is None:
+            return self._traced(a, first), None
+        return self._traced(a, first), self._traced(b, second)
 
     def _traced(self, side: PairSide, graphs: FlatGraphs) -> DeepSide:
         deep = DeepSide(**vars(side), exists=self._where_walks_end(graphs) if self.walks_only else ())
@@ -110,15 +113,15 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
             (np.concatenate([value for value, _ in step]), np.concatenate([slope for _, slope in step]))
             for step in zip(*parts, strict=True)
         )
-        # No k(v, v') is larger than the largest k(v, v).
+        # No k(v, v') is larger than the largest k(v, v): where these are finite, all is.
         if not all(np.isfinite(value).all() for value, _ in traces):
             raise ValueError(f"{self!r} grows beyond the range of float64: use smaller features or decay")
         # Without a single graph there is nothing to compare, but there are steps.
         none = (np.zeros(0), np.zeros(0))
-        return replace(deep, traces=traces or (none,) * (self.num_layers * self.walk_length))
+        return replace(deep, traces=traces or (none,) * (self.num_layers * self.walk_length + 1))
 
     def _trace(self, part: DeepSide) -> Traces:
-        *states, _ = self._states(part, part, gradient=True)
+        states = self._states(part, part, gradient=True)
         return tuple((np.diagonal(k).copy(), np.diagonal(slope).copy()) for k, slope in states)
 
     def _where_walks_end(self, graphs: FlatGraphs) -> tuple[np.ndarray, ...]:

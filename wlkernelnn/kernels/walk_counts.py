@@ -56,7 +56,9 @@ def walk_sides(
     first_edge = pointers(leaving)[:-1]
     graph = np.repeat(np.arange(len(both)), both.sizes)
 
-    node, sequence, times = np.arange(len(labels)), labels, np.ones(len(labels))
+    node: np.ndarray = np.arange(len(labels))
+    sequence = labels
+    times: np.ndarray = np.ones(len(labels))
     counts = []
     for length in range(1, max(lengths) + 1):
         if length > 1:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter
 
-from .base import Side, StructureKernel, Values, _at, _normalized
+from .base import Side, StructureKernel, Values, at, normalized
 from .graphs import end_to_end, paired
 from .wl_subtree import colours_of
 
@@ -33,7 +33,7 @@ class WLSide:
     def part(self, begin: int, end: int) -> WLSide:
         return WLSide(
             tuple(side.part(begin, end) for side in self.rounds),
-            tuple(_at(scale, (begin, end)) for scale in self.scales),
+            tuple(at(scale, (begin, end)) for scale in self.scales),
         )
 
 
@@ -132,7 +132,7 @@ class WLKernel(StructureKernel):
         ]
         if a.scales:
             blocks = [
-                _normalized(*block, *scales)
+                normalized(*block, *scales)
                 for block, *scales in zip(blocks, a.scales, b.scales, strict=True)
             ]
         values, slopes = zip(*blocks, strict=True)

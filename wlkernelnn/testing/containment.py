@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, cast
 
 import mpmath
 import numpy as np
@@ -56,6 +57,7 @@ class _Graphs(NamedTuple):
     adjacency: list[np.ndarray]
     reached: np.ndarray
     owner: np.ndarray
+    num_graphs: int
 
 
 def _joined(graphs: Sequence[Data], num_edge_types: int | None) -> _Graphs:
@@ -77,7 +79,7 @@ def _joined(graphs: Sequence[Data], num_edge_types: int | None) -> _Graphs:
             np.add.at(matrix, (target, source), column)
         reached[target, source] = True
     x = torch.cat([graph.x for graph in graphs if graph.x is not None])
-    return _Graphs(exact(x), columns, reached, np.repeat(np.arange(len(graphs)), sizes))
+    return _Graphs(exact(x), columns, reached, np.repeat(np.arange(len(graphs)), sizes), len(graphs))
 
 
 def _states(
@@ -95,22 +97,23 @@ def _states(
     def compose(own: np.ndarray, moved: np.ndarray) -> np.ndarray:
         return np.asarray(own * moved if kernel.compose == "mul" else own + moved)
 
+    # Only within this call: numbers have the digits of the precision they were made in.
+    coefficient = cache(lambda a: number(composition.coefficient(a)))
+
     def composed(k: np.ndarray) -> np.ndarray:
-        return _each(
-            lambda z: series_sum(lambda a: number(composition.coefficient(a)), composition.last, z), k
-        )
+        return _each(lambda z: series_sum(coefficient, composition.last, z), k)
 
     h, k_base, norms_base = graphs.x, graphs.x @ graphs.x.T, exact(np.eye(graphs.x.shape[1]))
     for depth, layer in enumerate(layers, 1):
-        weights = [exact(lin.weight) for lin in layer.lins]
+        weights = [exact(cast(Tensor, lin.weight)) for lin in layer.lins]
         c, k, gram = h @ weights[0].T, k_base, weights[0] @ norms_base @ weights[0].T
-        ends = np.ones(len(h), dtype=bool)
+        ends: np.ndarray = np.ones(len(h), dtype=bool)
         for j in range(1, kernel.walk_length):
             yield State(f"c_{j} of layer {depth}", c, k, gram)
             sent, k_sent = _each(activation.exact, c), composed(k)
             if kernel.walks_only:
                 sent, k_sent = sent * ends[:, None], k_sent * np.outer(ends, ends)
-                ends = (graphs.reached & ends).any(1)
+                ends = (graphs.reached & ends).any(axis=1)
             factor = _edge_factor(layer, j)
             moved = sum((matrix @ sent) * factor[:, d] for d, matrix in enumerate(graphs.adjacency))
             k_moved = sum((matrix @ k_sent @ matrix.T for matrix in graphs.adjacency), nothing)
@@ -129,7 +132,7 @@ def _states(
             _each(hat, out @ gram @ out.T),
         )
         yield State(f"h of layer {depth}", h, k_base, norms_base)
-    pool = exact(graphs.owner == np.arange(graphs.owner.max() + 1)[:, None])
+    pool = exact(graphs.owner == np.arange(graphs.num_graphs)[:, None])
     yield State("the sum of h over the nodes of a graph", pool @ h, pool @ k_base @ pool.T, norms_base)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from sklearn.base import clone
 from torch import Tensor
 from torch.nn.functional import one_hot
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from wlkernelnn import RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.walk import WalkConv
@@ -31,7 +31,8 @@ def reference_walks(layer: WalkConv, walk_length: int | None = None) -> list[Dat
         of edge features, as ``edge_attr``, if there is one.
     """
     n = layer.walk_length if walk_length is None else walk_length
-    nodes = torch.stack([lin.weight.detach() for lin in layer.lins[:n]], dim=1)  # [K, n, d]
+    weights = [cast(Tensor, lin.weight) for lin in layer.lins[:n]]
+    nodes = torch.stack(weights, dim=1).detach()  # [K, n, d]
     path = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
     walks = [Data(x=x, edge_index=path) for x in nodes]
     if len(layer.edge_factors):
@@ -73,7 +74,7 @@ def seen_by_channels(layer: WalkConv, graph: Data) -> list[Data]:
                 logits = logits + edges["edge_attr"] @ _matrix(layer.edge_gate).t()
             rates = layer.decay.gate(logits)
         else:
-            rates = layer.decay().expand(source.numel(), -1)  # type: ignore[union-attr]
+            rates = layer.decay().expand(source.numel(), -1)
     weights = torch.ones_like(rates[:, 0]) if graph.get("edge_weight") is None else graph.edge_weight
     channels = []
     for k in range(layer.out_channels):
@@ -111,16 +112,19 @@ def _absolute(graph: Data) -> Data:
 
 def _channels(kernel: StructureKernel, graphs: list[Data], walks: list[Data]) -> Tensor:
     """The kernel of each channel's graph with its reference walk, ``[K]``."""
-    if len(graphs) == 1:
-        return torch.as_tensor(kernel(graphs, walks)[0])
-    return torch.cat([torch.as_tensor(kernel([g], [w])[0]) for g, w in zip(graphs, walks, strict=True)])
+    gram = torch.as_tensor(kernel(graphs, walks))
+    return gram[0] if len(graphs) == 1 else gram.diagonal()
 
 
 def _local(kernel: Any, graphs: list[Data], walks: list[Data]) -> Tensor:
     """K_loc of every node with the last node of each reference walk, ``[N, K]``."""
-    graphs = graphs * len(walks) if len(graphs) == 1 else graphs
-    columns = [kernel.local(g, w)[:, -1] for g, w in zip(graphs, walks, strict=True)]
-    return torch.as_tensor(np.stack(columns, axis=1))
+    # All at once: graphs that lie side by side have no walk from one to another.
+    ends = np.cumsum([walk.num_nodes for walk in walks]) - 1
+    columns = kernel.local(Batch.from_data_list(graphs), Batch.from_data_list(walks))[:, ends]
+    if len(graphs) == 1:
+        return torch.as_tensor(columns)
+    of_channel = columns.reshape(len(graphs), -1, len(walks))
+    return torch.as_tensor(np.stack([of_channel[k, :, k] for k in range(len(walks))], axis=1))
 
 
 def _compare(
@@ -195,7 +199,7 @@ def assert_matches_kernel(
             continue
         kinds = _kinds(layer, kernel)
         for on_nodes in kinds:
-            compared = [_compare(walk, kernel, seen, on_nodes) for walk, seen in _walks_of(layer, graph)]  # type: ignore[arg-type]
+            compared = [_compare(walk, kernel, seen, on_nodes) for walk, seen in _walks_of(layer, graph)]
             values, scales = zip(*compared, strict=True)
             joined = getattr(layer, "readout", "sum") == "cat"
             expected, scale = (

@@ -40,6 +40,7 @@ def assert_psd(kernel: StructureKernel, X: Any, rtol: float = 1e-9) -> float:
     below = max(0.0, -float(eigenvalues[0] / eigenvalues[-1])) if eigenvalues[-1] > 0 else np.inf
     if below > rtol:
         raise AssertionError(
-            f"the Gram matrix has eigenvalue {eigenvalues[0]:.6g} below 0, the largest is {eigenvalues[-1]:.6g}"
+            f"the Gram matrix has eigenvalue {eigenvalues[0]:.5g} below 0, "
+            f"the largest is {eigenvalues[-1]:.5g}"
         )
     return below

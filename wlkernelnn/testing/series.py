@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import factorial
 from typing import Any
 
@@ -76,18 +77,16 @@ def norms(activation: PowerSeries, composition: Series) -> Callable[[Any], Any]:
     Raises:
         ValueError: σ has a power that K_σ lacks, or (when called) an infinite norm.
     """
-    known: list[Any] = []
 
+    @cache
     def weight(a: int) -> Any:
-        while len(known) <= a:
-            s, b = number(activation.coefficient(len(known))), number(composition.coefficient(len(known)))
-            if s != 0 and b == 0:
-                raise ValueError(
-                    f"{activation.name} has a term of degree {len(known)}, {composition} has none: "
-                    "the activation does not lie in its space"
-                )
-            known.append(s * s / b if s != 0 else mpmath.mpf(0))
-        return known[a]
+        s, b = number(activation.coefficient(a)), number(composition.coefficient(a))
+        if s != 0 and b == 0:
+            raise ValueError(
+                f"{activation.name} has a term of degree {a}, {composition} has none: "
+                "the activation does not lie in its space"
+            )
+        return s * s / b if s != 0 else mpmath.mpf(0)
 
     def hat(k: Any) -> Any:
         try:

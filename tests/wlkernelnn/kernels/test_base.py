@@ -116,7 +116,7 @@ def test_no_graphs(kernel: StructureKernel) -> None:
     assert kernel([]).shape == (0, 0)
     assert kernel(GRAPHS, []).shape == (10, 0)
     assert kernel.diag([]).shape == (0,)
-    values, slopes = kernel([], eval_gradient=True)
+    _, slopes = kernel([], eval_gradient=True)
     assert slopes.shape == (0, 0, kernel.n_dims)
 
 
@@ -169,7 +169,8 @@ def test_machines_with_precomputed_grams(kernel: StructureKernel) -> None:
 def test_repr_shows_every_argument() -> None:
     text = repr(RandomWalkKernel(3, 0.5))
     assert text == (
-        "RandomWalkKernel(walk_length=3, decay=0.5, all_lengths=False, normalize=False, decay_bounds=(1e-05, 1.0))"
+        "RandomWalkKernel(walk_length=3, decay=0.5, all_lengths=False, normalize=False, "
+        "decay_bounds=(1e-05, 1.0))"
     )
 
 

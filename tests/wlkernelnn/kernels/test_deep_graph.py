@@ -40,7 +40,7 @@ def union(some: list[Data]) -> Data:
 
 
 def literal(kernel: DeepGraphKernel, graph: Data) -> list[np.ndarray]:
-    """K_loc^(l,j) of all pairs of nodes of one graph, l = 1 … L and j = 1 … n in turn, then K_σ of the last."""
+    """K_loc^(l,j) of all pairs of nodes of one graph, l = 1 … L, j = 1 … n in turn, then K_σ of the last."""
     nodes, edges = similarities(graph, graph)
     composition = get_composition(kernel.composition)
 

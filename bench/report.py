@@ -1,0 +1,125 @@
+"""Tables of what is faster or smaller: rows, printed and as files."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from wlkernelnn.files import write_text
+
+from .timing import Comparison, environment
+
+# compare() with the number of rounds filled in.
+Timer = Callable[..., Comparison]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        what, against: Our side and theirs.
+        ours, theirs: Medians: work per second, or bytes.
+        ratio, low, high: How many times better ours is: median, least and greatest over the rounds.
+        goal: What is wanted, for people; ``""`` for nothing.
+        met: Whether it was reached; ``None`` without a goal.
+    """
+
+    what: str
+    against: str
+    ours: float
+    theirs: float
+    ratio: float
+    low: float
+    high: float
+    goal: str = ""
+    met: bool | None = None
+
+
+def compared(what: str, against: str, result: Comparison, goal: float | None = None) -> Row:
+    """The row of a comparison, with the least ratio that is wanted."""
+    ratios = result.ratios
+    ratio = float(np.median(ratios))
+    return Row(
+        what,
+        against,
+        float(np.median(result.ours)),
+        float(np.median(result.theirs)),
+        ratio,
+        float(ratios.min()),
+        float(ratios.max()),
+        "" if goal is None else f"≥ {goal:g}",
+        None if goal is None else ratio >= goal,
+    )
+
+
+COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    def number(value: float) -> str:
+        for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+            if value >= unit:
+                return f"{value / unit:.3g}{name}"
+        return f"{value:.3g}"
+
+    ratio = f"{row.ratio:.3g}" if row.low == row.high else f"{row.ratio:.3g} ({row.low:.3g}–{row.high:.3g})"
+    goal = row.goal if row.met is None else f"{row.goal}: {'yes' if row.met else 'no'}"
+    return row.what, row.against, number(row.ours), number(row.theirs), ratio, goal
+
+
+def _markdown(rows: list[Row]) -> str:
+    lines = [COLUMNS, ["---"] * 2 + ["---:"] * 4, *map(_cells, rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _printed(rows: list[Row], title: str) -> Table:
+    table = Table(*COLUMNS, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+def about(
+    name: str, argv: list[str] | None, quick: bool, packages: Iterable[str] = ()
+) -> dict[str, str | int]:
+    """What a table says of the run it comes from: command, mode and :func:`environment`."""
+    arguments = sys.argv[1:] if argv is None else argv
+    return {
+        "command": shlex.join(["wlkernelnn", "benchmark", name, *arguments]),
+        "mode": "quick" if quick else "full",
+        **environment(*packages),
+    }
+
+
+def report(
+    title: str, rows: Iterable[Row], legend: str, known: dict[str, str | int], stem: Path, console: Console
+) -> None:
+    """Collect rows while saying which, print them, and write them as ``stem.md`` and ``stem.json``.
+
+    Args:
+        rows: May measure as they are asked for.
+        known: What is to be known of the run, as of :func:`about`; read when all rows are there.
+    """
+    collected: list[Row] = []
+    with console.status("Measuring") as status:
+        for row in rows:
+            collected.append(row)
+            status.update(f"Measured: {row.what} against {row.against}")
+    title = f"{title} ({known['mode']})"
+    text = f"# {title}\n\n{_markdown(collected)}\n\n{legend}\n"
+    text += "".join(f"* {key}: {value}\n" for key, value in known.items())
+    record = {**known, "rows": [asdict(row) for row in collected]}
+    write_text(stem.with_suffix(".md"), text)
+    write_text(stem.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
+    console.print(_printed(collected, title))
+    console.print(f"Written to {stem.with_suffix('.md')} and {stem.name}.json.")

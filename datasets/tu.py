@@ -1,0 +1,260 @@
+"""Graphs in the text format of the TU collection (Morris et al. 2020), as packed graphs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import os
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+
+from wlkernelnn.files import atomic_path
+
+from .download import data_folders, download
+from .packed import Description, PackedGraphs
+
+logger = logging.getLogger("wlkernelnn")
+
+URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
+
+# A folder, or the folder inside a zip file: what is read of both is the same.
+_Folder = Path | zipfile.Path
+
+
+def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGraphs:
+    """Load a graph data set of the TU collection, such as MUTAG, or any other in its text format.
+
+    The files ``NAME_A.txt``, ``NAME_graph_indicator.txt``, … are looked for in ``root`` (default
+    ``$WLKERNELNN_DATA``), then in the user's cache, each time in the folders ``tu/NAME``, ``NAME``,
+    ``NAME/raw`` (PyG's layout), in the folder itself, and in ``tu/NAME.zip``. If they are nowhere, the zip
+    file is fetched from the collection's publisher into the cache. No checksums of these files are known: a
+    download is only checked to be a whole zip file with the right names in it. Only the text files of the
+    format are read.
+
+    Args:
+        name: Name of the data set, as it begins the names of its files.
+        root: Folder with published data sets.
+
+    Returns:
+        The graphs. An edge "a, b" of the file goes from a to b (undirected sets list both); repeated edges
+        and loops are kept.
+
+        * ``x`` holds a column for every column of node labels, as codes 0, 1, … in the order of the sorted
+          labels; without node labels one column of zeros.
+        * ``edge_type`` is such a code of an edge's labels (of its whole row, if there are several columns).
+        * ``y``: class labels as 0, 1, … in the order of the sorted labels (``description.unit`` says which is
+          which), or the values of ``NAME_graph_attributes.txt``, which make it a regression.
+        * ``description.task`` is ``"classification"`` for up to two classes and ``"multiclass"`` for more,
+          which the networks of this package refuse; kernels and scikit-learn's classifiers don't.
+
+        Attributes of nodes and edges are real numbers, for which a store of codes has no place: they are left
+        out, with a warning. ``torch_geometric.datasets.TUDataset`` has them.
+
+    Raises:
+        FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where.
+        ValueError: No such name is possible, or a file is not as the format says: names file and line.
+    """
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(f"name must be that of a TU data set, such as MUTAG, got {name!r}")
+    place = _locate(name, root)
+    if place.is_dir():
+        return _read(name, place)
+    try:
+        with zipfile.ZipFile(place) as archive:
+            return _read(name, zipfile.Path(archive, f"{name}/"))
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{place}: not a whole zip file ({error}); delete it to fetch it again") from error
+
+
+def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
+    """The folder or zip file of a data set, fetched into the cache if it is nowhere."""
+    folders = data_folders(root)
+    marker = f"{name}_A.txt"
+    for base in folders:
+        for folder in (base / "tu" / name, base / name, base / name / "raw", base):
+            if (folder / marker).is_file():
+                return folder
+        if (base / "tu" / f"{name}.zip").is_file():
+            return base / "tu" / f"{name}.zip"
+    url, path = URL.format(name=name), folders[-1] / "tu" / f"{name}.zip"
+    try:
+        with atomic_path(path) as temporary:
+            download(url, temporary, None)
+            if not zipfile.is_zipfile(temporary):
+                raise ValueError(f"{url}: what came is no zip file")
+            with zipfile.ZipFile(temporary) as archive:
+                if f"{name}/{marker}" not in archive.namelist():
+                    raise ValueError(f"{url}: there is no {name}/{marker} in it")
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"{name}: there is no tu/{name}/{marker} in {' nor in '.join(map(str, folders))}, and {error}. "
+            f"Put the text files of the data set into {folders[0] / 'tu' / name}"
+        ) from error
+    logger.warning(f"{path}: fetched from {url}; no checksum is known to compare it with")
+    return path
+
+
+def _read(name: str, folder: _Folder) -> PackedGraphs:
+    def file(part: str) -> _Folder:
+        return folder / f"{name}_{part}.txt"
+
+    graph = _integers(file("graph_indicator"), columns=1)[:, 0]
+    _check_range(file("graph_indicator"), graph, 1, None, "the number of a graph, counted from 1")
+    num_nodes, num_graphs = len(graph), int(graph.max(initial=0))
+    graph -= 1
+    # Nodes of a graph need not stand together in the file; here they do.
+    order = np.argsort(graph, kind="stable")
+    node_ptr = _pointers(graph, num_graphs)
+    place = np.empty(num_nodes, dtype=np.int64)
+    place[order] = np.arange(num_nodes)
+    place -= node_ptr[graph]
+
+    edges = _integers(file("A"), columns=2)
+    _check_range(file("A"), edges, 1, num_nodes, "the number of a node")
+    source, target = (edges - 1).T
+    if (crossing := np.flatnonzero(graph[source] != graph[target])).size:
+        e = crossing[0]
+        a, b = edges[e]
+        _fail(
+            file("A"),
+            e,
+            f"node {a} of graph {graph[a - 1] + 1} and node {b} of graph {graph[b - 1] + 1} are joined",
+        )
+    edge_order = np.argsort(graph[source], kind="stable")
+
+    x = np.zeros((num_nodes, 1), dtype=np.int64)
+    node_dims: tuple[int, ...] = (1,)
+    if file("node_labels").is_file():
+        labels = _integers(file("node_labels"))
+        _check_lines(file("node_labels"), labels, num_nodes, "nodes")
+        coded = [np.unique(column, return_inverse=True) for column in labels.T]
+        x = np.column_stack([codes for _, codes in coded])
+        node_dims = tuple(len(values) for values, _ in coded)
+    edge_type, num_edge_types = None, 0
+    if file("edge_labels").is_file():
+        labels = _integers(file("edge_labels"))
+        _check_lines(file("edge_labels"), labels, len(edges), "edges")
+        rows = labels[:, 0] if labels.shape[1] == 1 else labels
+        values, edge_type = np.unique(rows, axis=0, return_inverse=True)
+        num_edge_types = len(values)
+    for part in ("node_attributes", "edge_attributes"):
+        if file(part).is_file():
+            logger.warning(
+                f"{file(part)}: real numbers have no place in a store of codes and are left out; "
+                "torch_geometric.datasets.TUDataset has them"
+            )
+
+    y, about = _targets(name, folder, num_graphs)
+    return PackedGraphs.pack(
+        x[order],
+        np.stack([place[source], place[target]])[:, edge_order],
+        node_ptr,
+        _pointers(graph[source], num_graphs),
+        edge_type=None if edge_type is None else edge_type.reshape(-1)[edge_order],
+        y=y,
+        description=Description(name=name, node_dims=node_dims, num_edge_types=num_edge_types, **about),
+    )
+
+
+def _targets(name: str, folder: _Folder, num_graphs: int) -> tuple[np.ndarray, dict[str, Any]]:
+    """Targets ``[G, tasks]`` and what the description says of them."""
+    labels, attributes = (folder / f"{name}_graph_{kind}.txt" for kind in ("labels", "attributes"))
+    if attributes.is_file():
+        if labels.is_file():
+            logger.warning(f"{labels}: left out, because {attributes} has targets for a regression")
+        values = _numbers(attributes)
+        _check_lines(attributes, values, num_graphs, "graphs")
+        names = tuple(f"attribute_{i + 1}" for i in range(values.shape[1]))
+        return values, {"task": "regression", "metric": "mae", "target_names": names}
+    if not labels.is_file():
+        raise FileNotFoundError(f"{labels}: no such file, nor {attributes}: one of them has the targets")
+    values = _integers(labels, columns=1)[:, 0]
+    _check_lines(labels, values, num_graphs, "graphs")
+    classes, codes = np.unique(values, return_inverse=True)
+    return codes[:, None], {
+        "task": "classification" if len(classes) <= 2 else "multiclass",
+        "metric": "accuracy",
+        "target_names": ("class",),
+        "unit": ", ".join(f"{code} = class {label}" for code, label in enumerate(classes)),
+    }
+
+
+def _pointers(graph: np.ndarray, num_graphs: int) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=num_graphs))]).astype(np.int64)
+
+
+# Reading: numbers, one row per line.
+
+
+def _fail(path: _Folder, line: int, problem: str) -> NoReturn:
+    raise ValueError(f"{path}, line {line + 1}: {problem}")
+
+
+def _numbers(path: _Folder) -> np.ndarray:
+    """float64 ``[lines, columns]``; ``[0, 0]`` of an empty file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    text = path.read_bytes().rstrip()
+    if not text:
+        return np.zeros((0, 0))
+    try:
+        table = pd.read_csv(
+            io.BytesIO(text),
+            header=None,
+            dtype=np.float64,
+            skipinitialspace=True,
+            skip_blank_lines=False,
+            quoting=csv.QUOTE_NONE,
+        ).to_numpy()
+    except ValueError:
+        return _line_by_line(path, text)
+    # A value that is not there is read as NaN, like one that is.
+    return _line_by_line(path, text) if np.isnan(table).any() else table
+
+
+def _line_by_line(path: _Folder, text: bytes) -> np.ndarray:
+    """The same, slowly, to say which line is wrong, if one is."""
+    rows: list[list[float]] = []
+    for line, content in enumerate(text.splitlines()):
+        try:
+            rows.append([float(value) for value in content.split(b",")])
+        except ValueError:
+            shown = content.decode(errors="replace")
+            _fail(path, line, f"expected numbers with commas between them, got {shown[:60]!r}")
+        if len(rows[-1]) != len(rows[0]):
+            _fail(path, line, f"expected {len(rows[0])} values as in line 1, got {len(rows[-1])}")
+    return np.array(rows)
+
+
+def _integers(path: _Folder, columns: int | None = None) -> np.ndarray:
+    """int64 ``[lines, columns]``."""
+    values = _numbers(path)
+    if not len(values):
+        return np.zeros((0, columns or 1), dtype=np.int64)
+    if columns not in (None, values.shape[1]):
+        _fail(path, 0, f"expected {columns} value(s) on a line, got {values.shape[1]}")
+    # Comparisons with NaN are false.
+    if not (right := (values == np.floor(values)) & (np.abs(values) < 2**53)).all():
+        line, column = np.argwhere(~right)[0]
+        _fail(path, line, f"expected an integer, got {values[line, column]:g}")
+    return values.astype(np.int64)
+
+
+def _check_range(path: _Folder, values: np.ndarray, least: int, most: int | None, what: str) -> None:
+    outside = (values < least) | (values > (np.inf if most is None else most))
+    if outside.any():
+        line = np.argwhere(outside)[0][0]
+        limits = f"at least {least}" if most is None else f"from {least} to {most}"
+        _fail(path, line, f"expected {what}, {limits}, got {values[line][outside[line]].flat[0]}")
+
+
+def _check_lines(path: _Folder, values: np.ndarray, expected: int, what: str) -> None:
+    if len(values) != expected:
+        raise ValueError(f"{path}: has {len(values)} lines, expected {expected}, the number of {what}")
