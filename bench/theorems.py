@@ -1,0 +1,270 @@
+"""The papers' theorems, checked in numbers: each with the line that checks it, and its error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import torch
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from torch_geometric.data import Data
+
+from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
+from wlkernelnn.files import write_text
+from wlkernelnn.kernels import (
+    DeepGraphKernel,
+    Inverse,
+    Polynomial,
+    RandomWalkKernel,
+    WLKernel,
+    WLSubtreeKernel,
+)
+from wlkernelnn.testing import (
+    ACTIVATIONS,
+    assert_batching_invariant,
+    assert_colours_decide,
+    assert_in_rkhs,
+    assert_matches_kernel,
+    assert_permutation_equivariant,
+    assert_psd,
+    assert_tells_apart,
+    norms,
+    rkhs_norm,
+)
+from wlkernelnn.testing.colours import first_difference
+from wlkernelnn.testing.containment import exact
+
+from .report import about
+
+D, K, NUM_TYPES = 3, 6, 3
+
+LEGEND = """* Errors are the largest over all graphs and channels, relative to the sum of the absolute values
+  of all terms (theorem 3, equation 7, proposition 2) or to the largest value (the others); float64.
+* Graphs are drawn at random: 0 to 8 nodes, directed and undirected, with self loops, multi-edges and
+  isolated nodes, with edge types and edge weights. Weights are normal with standard deviation 1/2.
+* Theorem 4 and lemma 1: the number is fᵀK⁺f beside its bound, the largest over all states: at most 1.
+* Told apart: the number is the least relative difference between the outputs of two graphs.
+"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One theorem.
+
+    Attributes:
+        theorem: Which.
+        line: The code that checks it.
+        number: Its error, ratio or difference.
+        allowed: What it must be, for people.
+    """
+
+    theorem: str
+    line: str
+    number: float
+    allowed: str
+
+
+def random_graphs(count: int, seed: int = 0, **options: bool) -> list[Data]:
+    """Graphs of every awkward kind; the first are empty, a single node, and a single node with loops."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def integers(high: int, *shape: int) -> torch.Tensor:
+        return torch.randint(high, shape, generator=generator)
+
+    graphs = []
+    for i in range(count):
+        nodes = int(integers(9, 1)) if i > 2 else min(i, 1)
+        edges = integers(max(nodes, 1), 2, int(integers(13, 1)) if nodes and i > 1 else 0)
+        if options.get("no_isolated_nodes") and nodes:
+            edges = torch.cat([edges, torch.stack([integers(nodes, nodes), torch.arange(nodes)])], dim=1)
+        if i % 2:
+            edges = torch.cat([edges, edges.flip(0)], dim=1)
+        x = torch.randn(nodes, D, dtype=torch.float64, generator=generator)
+        if options.get("labels"):
+            x = torch.eye(D, dtype=torch.float64)[integers(D, nodes)]
+        graph = Data(x=x, edge_index=edges)
+        if not options.get("plain_edges"):
+            graph.edge_type = integers(NUM_TYPES, edges.size(1))
+            graph.edge_weight = torch.rand(edges.size(1), dtype=torch.float64, generator=generator)
+        graphs.append(graph)
+    return graphs
+
+
+def drawn(layer: torch.nn.Module, scale: float = 0.5) -> torch.nn.Module:
+    """The layer in float64, with every parameter drawn."""
+    layer.double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_(std=scale)
+    return layer
+
+
+def walk_checks(graphs: list[Data]) -> Iterator[Check]:
+    """Layers that are kernels."""
+    line = "assert_matches_kernel(layer, RandomWalkKernel(n, decay), graphs)"
+    for decay, name in ((0.7, "theorem 3"), ("learned", "theorem 3, learned λ"), ("gated", "gated walks")):
+        constant = decay if isinstance(decay, float) else 1.0
+        errors = []
+        for n in (1, 2, 3, 4):
+            layer = drawn(RandomWalkKernelConv(D, K, n, decay, num_edge_types=NUM_TYPES))
+            errors.append(assert_matches_kernel(layer, RandomWalkKernel(n, constant), graphs))
+        yield Check(f"{name}, n = 1 … 4", line, max(errors), "≤ 1e-9")
+    errors = []
+    for n in (1, 2, 3):
+        layer = drawn(RandomWalkKernelConv(D, K, n, 0.7, compose="add", num_edge_types=NUM_TYPES))
+        errors.append(assert_matches_kernel(layer, DeepGraphKernel(1, n, 0.7, "add", "identity"), graphs))
+    line = 'assert_matches_kernel(layer, DeepGraphKernel(1, n, decay, "add", "identity"), graphs)'
+    yield Check("equation (7) with sums, n = 1 … 3", line, max(errors), "≤ 1e-9")
+    errors = []
+    for readout in ("sum", "last", "cat"):
+        wl = drawn(WLKernelConv(D, K, 3, 3, 0.7, num_edge_types=NUM_TYPES, act="tanh", readout=readout))
+        errors.append(assert_matches_kernel(wl, RandomWalkKernel(3, 0.7), graphs))
+    line = "assert_matches_kernel(wl_layer, RandomWalkKernel(n, decay), graphs)"
+    yield Check("proposition 2, L = 3", line, max(errors), "≤ 1e-9")
+
+
+def law_checks(graphs: list[Data]) -> Iterator[Check]:
+    """Laws of layers and kernels."""
+    layer = drawn(WLKernelConv(D, K, 3, 3, num_edge_types=NUM_TYPES, act="tanh"))
+    yield Check(
+        "numbering of nodes",
+        "assert_permutation_equivariant(layer, graphs)",
+        assert_permutation_equivariant(layer, graphs),
+        "≤ 1e-9",
+    )
+    yield Check(
+        "company in a batch",
+        "assert_batching_invariant(layer, graphs)",
+        assert_batching_invariant(layer, graphs),
+        "≤ 1e-9",
+    )
+    kernels = (
+        RandomWalkKernel(3, 0.7),
+        DeepGraphKernel(2, 2, 0.1, composition=Polynomial(2, 0.5)),
+        WLSubtreeKernel(3),
+        WLKernel(RandomWalkKernel(2), 2),
+    )
+    below = max(assert_psd(kernel, graphs) for kernel in kernels)
+    yield Check("kernels are positive semi-definite", "assert_psd(kernel, graphs)", below, "≤ 1e-9")
+
+
+def colour_checks(count: int) -> Iterator[Check]:
+    """Weisfeiler-Lehman colours: what layers cannot and can tell apart."""
+    graphs = random_graphs(count, seed=1, labels=True)
+    layer = drawn(WLKernelConv(D, K, 3, 3, num_edge_types=NUM_TYPES))
+    line = "assert_colours_decide(layer, graphs)"
+    yield Check("equal colours, equal outputs", line, assert_colours_decide(layer, graphs), "≤ 1e-9")
+    graphs = random_graphs(count, seed=2, labels=True, no_isolated_nodes=True, plain_edges=True)
+    differences = []
+    for first, second in zip(graphs[1::2], graphs[2::2], strict=False):
+        told = first_difference(first, second, rounds=12)
+        if told is not None:
+            layer = drawn(WLKernelConv(D, 8, max(told, 1) + 1, act="tanh"))
+            differences.append(assert_tells_apart(layer, first, second))
+    line = "assert_tells_apart(layer, first, second)"
+    yield Check(
+        f"told apart, different outputs ({len(differences)} pairs)", line, min(differences), "> 1e-12"
+    )
+
+
+def containment_checks(count: int) -> Iterator[Check]:
+    """Deep layers in the spaces of deep kernels."""
+    line = "assert_in_rkhs(layers, DeepGraphKernel(L, n, decay, compose, composition), graphs, activation)"
+    choices = (
+        ("square", Polynomial(2, 1.0), 0.5),
+        ("quadratic", Polynomial(2, 0.5), 0.5),
+        ("erf", Inverse(400.0), 0.01),
+    )
+    for name, composition, scale in choices:
+        activation = ACTIVATIONS[name]
+        ratios = []
+        for depth in (2, 3):
+            for compose in ("mul", "add"):
+                layers = [
+                    drawn(
+                        DeepKernelConv(D if i == 0 else 2, 2, 2, 0.5, compose=compose, act=activation), scale
+                    )
+                    for i in range(depth)
+                ]
+                kernel = DeepGraphKernel(depth, 2, 0.5, compose, composition)
+                for seed in range(count):
+                    graphs = [g for g in random_graphs(8, seed, plain_edges=True) if 0 < g.x.size(0) < 5][:3]
+                    for graph in graphs:
+                        graph.x = scale * graph.x
+                    ratios.append(assert_in_rkhs(layers, kernel, graphs, activation))
+        yield Check(f"theorem 4, {name} in {composition}", line, max(ratios), "≤ 1")
+
+
+def lemma_checks() -> Iterator[Check]:
+    """Sigmoids in the space of 1 / (2 − k)."""
+    with mpmath.workdps(120):
+        x = exact(np.cos(np.pi * (np.arange(30) + 0.5) / 30))
+        kernel = 1 / (2 - np.outer(x, x))
+
+        def norm(sigma: Callable[[object], object], w: float) -> object:
+            return rkhs_norm(np.array([sigma(mpmath.mpf(w) * v) for v in x], dtype=object), kernel)[0]
+
+        bound = norms(ACTIVATIONS["erf"], Inverse())(mpmath.mpf(1))
+        line = 'rkhs_norm(values, 1 / (2 - x @ x.T))[0] <= norms(ACTIVATIONS["erf"], Inverse())(w @ w)'
+        yield Check("lemma 1, erf, ‖w‖ = 1", line, float(norm(mpmath.erf, 1.0) / bound), "≤ 1")
+        growth = norm(lambda z: 1 / (1 + mpmath.exp(-z)), 4.0) / norm(lambda z: 1 / (1 + mpmath.exp(-z)), 1.0)
+        yield Check(
+            "lemma 1 fails for the logistic function, ‖w‖ > π/√2",
+            "rkhs_norm(values, 1 / (2 - x @ x.T))[0], ‖w‖ = 4 beside ‖w‖ = 1",
+            float(growth),
+            "no bound",
+        )
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Check every theorem, print the table, and write it as ``theorems.md`` and ``theorems.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = ArgumentParser(prog="wlkernelnn benchmark theorems", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="Few graphs.")
+    parser.add_argument("--graphs", type=PositiveInt, default=300, help="Graphs for each theorem.")
+    parser.add_argument(
+        "--output-dir", default="bench/results", help="Folder of theorems.md and theorems.json."
+    )
+    options = parser.parse_args(argv)
+    count = 20 if options.quick else options.graphs
+    torch.manual_seed(0)
+    console = Console()
+    checks: list[Check] = []
+    with console.status("Checking") as status:
+        graphs = random_graphs(count)
+        for part in (
+            walk_checks(graphs),
+            law_checks(graphs),
+            colour_checks(2 * count),
+            containment_checks(2 if options.quick else 10),
+            lemma_checks(),
+        ):
+            for check in part:
+                checks.append(check)
+                status.update(f"Checked: {check.theorem}")
+    known = {**about("theorems", argv, options.quick), "graphs": count}
+    lines = [f"# Theorems in numbers ({known['mode']})", "", "| theorem | checked by | number | allowed |"]
+    lines.append("| --- | --- | ---: | ---: |")
+    table = Table("theorem", "number", "allowed", box=SIMPLE_HEAD, show_edge=False)
+    for check in checks:
+        lines.append(f"| {check.theorem} | `{check.line}` | {check.number:.2g} | {check.allowed} |")
+        table.add_row(escape(check.theorem), f"{check.number:.2g}", check.allowed)
+    lines += ["", LEGEND, *(f"* {key}: {value}" for key, value in known.items()), ""]
+    stem = Path(options.output_dir) / "theorems"
+    write_text(stem.with_suffix(".md"), "\n".join(lines))
+    record = {**known, "checks": [asdict(check) for check in checks]}
+    write_text(stem.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
+    console.print(table)
+    console.print(f"Written to {stem}.md and {stem.name}.json.")
