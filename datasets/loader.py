@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
+
+from wlkernelnn.ops.wl_colours import wl_quotient
 
 from .packed import PackedGraphs, sorted_edge_index
 
@@ -29,11 +31,13 @@ class PackedLoader:
         shuffle: Draw a new order in every epoch, from ``seed`` and the epoch's number.
         drop_last: Leave out a last batch that is smaller than the others.
         seed: Seed of the shuffling.
+        quotient: Also give each batch as its Weisfeiler-Lehman colours after so many iterations, ``quotient``
+            (:class:`~wlkernelnn.ops.wl_colours.Quotient`): layers then compute each colour once.
         resample: Maps an epoch's number to positions in ``data`` (with repetitions, if it likes) and takes
             the place of shuffling; see :class:`~wlkernelnn.datasets.BucketResampler`.
 
     Raises:
-        ValueError: ``batch_size`` < 1, or both ``shuffle`` and ``resample``.
+        ValueError: ``batch_size`` < 1, ``quotient`` < 0, or both ``shuffle`` and ``resample``.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class PackedLoader:
         drop_last: bool = False,
         seed: int = 0,
         resample: Resampler | None = None,
+        quotient: int | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
@@ -54,7 +59,10 @@ class PackedLoader:
         self.shuffle = shuffle
         self.drop_last = drop_last
         self.seed = seed
+        if quotient is not None and quotient < 0:
+            raise ValueError(f"quotient is a number of iterations or None, got {quotient}")
         self.resample = resample
+        self.quotient = quotient
         self.epoch = 0
         self._done = 0  # batches of this epoch that were yielded
         self._resumed = False
@@ -97,7 +105,7 @@ class PackedLoader:
         order = order[self._done * self.batch_size :]
         step = max(CHUNK // self.batch_size, 1) * self.batch_size
         for begin in range(0, len(order), step):
-            for batch in _gather(self.data, order[begin : begin + step], self.batch_size):
+            for batch in _gather(self.data, order[begin : begin + step], self.batch_size, self.quotient):
                 self._done += 1
                 yield batch
         self._done = 0
@@ -133,17 +141,20 @@ def _take(
     return [flat.take(where) for flat in flats], length, bounds
 
 
-def _batch(**parts: Tensor) -> Data:
+def _batch(**parts: Any) -> Data:
     """``Data(**parts)``, past its look at every name, which takes as long as all the arithmetic."""
     data = Data()
     data._store._mapping.update(parts)
     return data
 
 
-def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int) -> Iterator[Data]:
+def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: int | None) -> Iterator[Data]:
     """Gather some graphs at once and cut the result into batches (views, not copies)."""
     a = {name: tensor.numpy() for name, tensor in vars(data.arrays).items()}
-    (node_type, degree), num_nodes, node_bounds = _take(a["node_ptr"], graphs, a["node_type"], a["in_degree"])
+    known = [] if quotient is None else data.colours(quotient)
+    (node_type, degree, *colours), num_nodes, node_bounds = _take(
+        a["node_ptr"], graphs, a["node_type"], a["in_degree"], *known
+    )
     (source, edge_type), num_edges, edge_bounds = _take(a["edge_ptr"], graphs, a["source"], a["edge_type"])
     x = a["node_table"].astype(np.int64).take(node_type, axis=0)
     y = a["y"].take(graphs, axis=0)
@@ -161,10 +172,23 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int) -> Iterator
         # A batch counts its nodes from its own start.
         edges = edge_index[:, e0:e1]
         edges -= n0
-        indptr = torch.from_numpy(edges_to[n0 : n1 + 1] - e0)
+        indptr = edges_to[n0 : n1 + 1] - e0
+        parts: dict[str, Any] = {}
+        if quotient is not None:
+            parts["quotient"] = wl_quotient(
+                [colour[n0:n1] for colour in colours],
+                edges[0],
+                indptr,
+                edge_type[e0:e1],
+                batch[n0:n1],
+                g1 - g0,
+            )
         yield _batch(
+            **parts,
             x=torch.from_numpy(x[n0:n1]),
-            edge_index=sorted_edge_index(torch.from_numpy(edges), indptr, data.description.is_undirected),
+            edge_index=sorted_edge_index(
+                torch.from_numpy(edges), torch.from_numpy(indptr), data.description.is_undirected
+            ),
             edge_type=torch.from_numpy(edge_type[e0:e1]),
             y=torch.from_numpy(y[g0:g1]),
             batch=torch.from_numpy(batch[n0:n1]),

@@ -14,6 +14,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data, Dataset
 
 from wlkernelnn.files import read_tensors, write_tensors
+from wlkernelnn.ops.wl_colours import wl_colours
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
 
@@ -150,6 +151,7 @@ class PackedGraphs(Dataset):
         self.split_idx = split_idx
         self.rejects = list(rejects)
         self._path: str | None = None
+        self._colours: dict[str, list[np.ndarray]] = {}  # shared by all views
         self._check()
 
     def _check(self) -> None:
@@ -316,6 +318,32 @@ class PackedGraphs(Dataset):
     def num_nodes_per_graph(self) -> np.ndarray:
         """int64 ``[len(self)]``."""
         return np.diff(self.arrays.node_ptr.numpy())[self.index]
+
+    def colours(self, depth: int) -> list[np.ndarray]:
+        """Weisfeiler-Lehman colours of the nodes of all graphs of the arrays (not only of a view).
+
+        Computed when first asked for, and kept: about 0.1 s for 30,000 molecules.
+
+        Args:
+            depth: Number of iterations, over edges with their codes.
+
+        Returns:
+            ``depth + 1`` arrays, int32 ``[ΣV]``; see :func:`~wlkernelnn.ops.wl_colours.wl_colours`.
+        """
+        known = self._colours.get("colours", [])
+        if len(known) <= depth:
+            a = self.arrays
+            num_nodes, num_edges = a.node_ptr.diff().numpy(), a.edge_ptr.diff().numpy()
+            first = np.repeat(a.node_ptr.numpy()[:-1], num_edges)
+            known = wl_colours(
+                a.node_type.numpy(),
+                a.source.numpy() + first,
+                np.repeat(np.arange(num_nodes.sum()), a.in_degree.numpy()),
+                depth,
+                a.edge_type.numpy(),
+            )
+            known = self._colours["colours"] = [colour.astype(np.int32) for colour in known]
+        return known[: depth + 1]
 
     @property
     def task(self) -> str | None:

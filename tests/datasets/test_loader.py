@@ -12,6 +12,7 @@ from torch_geometric.data import Batch, Data
 from tests.graphs import random_packed
 from wlkernelnn import WLKernelConv
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
+from wlkernelnn.ops.wl_colours import wl_colours, wl_quotient
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +228,33 @@ def test_options_that_do_not_fit(data: PackedGraphs) -> None:
         PackedLoader(data, batch_size=0)
     with pytest.raises(ValueError, match="either shuffle=True or resample"):
         PackedLoader(data, shuffle=True, resample=lambda epoch: np.arange(3))
+
+
+@pytest.mark.parametrize("batch_size", [3, 40])
+def test_quotients_are_those_of_the_batches(data: PackedGraphs, batch_size: int) -> None:
+    """By the colours of the whole set, or of a batch alone: the same classes, numbered as they occur."""
+    view = data[np.array([5, 1, 1, 0, 9, 3, 2])]
+    for batch in PackedLoader(view, batch_size, quotient=2):
+        source, target = batch.edge_index.as_tensor().numpy()
+        _, label = np.unique(batch.x.numpy(), axis=0, return_inverse=True)
+        types = batch.edge_type.numpy()
+        expected = wl_quotient(
+            wl_colours(label.reshape(-1), source, target, 2, types),
+            source,
+            batch.edge_index._indptr.numpy(),
+            types,
+            batch.batch.numpy(),
+            batch.ptr.numel() - 1,
+        )
+        came = batch.quotient
+        assert torch.equal(came.node, expected.node)
+        for ours, theirs in zip(came.levels, expected.levels, strict=True):
+            assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+        assert torch.equal(came.colour, expected.colour)
+        assert torch.equal(came.count, expected.count)
+    assert "quotient" not in next(iter(PackedLoader(view, batch_size)))
+
+
+def test_quotient_out_of_range(data: PackedGraphs) -> None:
+    with pytest.raises(ValueError, match="quotient is a number of iterations or None, got -1"):
+        PackedLoader(data, quotient=-1)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric import EdgeIndex
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from tests.graphs import random_packed
 from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, sorted_edge_index
 from wlkernelnn.datasets.packed import Reject, smallest
 from wlkernelnn.files import write_tensors
+from wlkernelnn.ops.wl_colours import wl_colours_naive
 
 
 def assert_equal_data(came: Data, expected: Data) -> None:
@@ -413,3 +414,23 @@ def test_no_graphs_at_all() -> None:
     data = PackedGraphs.pack(np.zeros((0, 2), int), np.zeros((2, 0), int), [0], [0])
     assert len(data) == 0
     assert list(data) == []
+
+
+def test_colours_of_all_graphs() -> None:
+    """Computed once for all views, and again only where more iterations are wanted."""
+    data = random_packed(20, num_edge_types=2)
+    graphs = [data[i] for i in range(20)]
+    batch = Batch.from_data_list(graphs)
+    _, label = np.unique(batch.x.numpy(), axis=0, return_inverse=True)
+    source, target = batch.edge_index.as_tensor().numpy()
+    expected = wl_colours_naive(label.reshape(-1), source, target, 3, batch.edge_type.numpy())
+    came = data[:3].colours(3)
+    assert len(came) == 4
+    for ours, theirs in zip(came, expected, strict=True):
+        assert ours.dtype == np.int32
+        classes = len(set(ours.tolist()))
+        assert (
+            len(set(zip(ours.tolist(), theirs.tolist(), strict=True))) == classes == len(set(theirs.tolist()))
+        )
+    assert data.colours(2)[2] is came[2]
+    assert len(data.colours(4)) == 5

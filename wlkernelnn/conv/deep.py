@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import Linear
 
-from .graph import Graph
-from .kernel_conv import Features
+from wlkernelnn.ops.wl_colours import Quotient
+
+from .kernel_conv import AnyGraph, Features
 from .walk import WalkConv
 
 
@@ -80,10 +81,12 @@ class DeepKernelConv(WalkConv):
     def forward(
         self,
         x: Features,
-        edge_index: Tensor | Graph,
+        edge_index: Tensor | AnyGraph | Quotient,
         edge_attr: Tensor | None = None,
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
-        return self.act(self.lin_out(self.walk(x, graph)[-1]))
+        last = self.walk_length - 1
+        out = self.act(self.lin_out(self.walk(x, graph)[-1]))
+        return graph.lift(out, last, max(last, graph.depth))

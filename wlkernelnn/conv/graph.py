@@ -1,6 +1,8 @@
-"""The edges of one forward pass, as they came and sorted by target."""
+"""The edges of one forward pass: as they came and sorted by target, or between colours."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -8,6 +10,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_sparse
 
 from wlkernelnn.ops.neighbor_sum import SortedEdges, sort_edges
+from wlkernelnn.ops.wl_colours import Level, Quotient
 
 
 def holds_integers(values: Tensor) -> bool:
@@ -75,6 +78,23 @@ class Graph:
         arrange = self.sorted_edges.arrange
         self.sorted_features = EdgeFeatures(arrange(edge_weight), arrange(edge_attr), arrange(edge_type))
 
+    # Every step of a walk, and every relabelling, goes along the same edges between the same nodes. A batch
+    # by its colours (QuotientGraph) has other rows, those of the next level, after each.
+
+    depth = 0
+
+    def step(self, level: int) -> Graph:
+        """The edges of a step from rows of ``level`` to rows of ``level + 1``."""
+        return self
+
+    def above(self, level: int) -> Graph:
+        """The graph as it is seen from rows of ``level``."""
+        return self
+
+    def lift(self, values: Tensor, low: int, high: int) -> Tensor:
+        """Rows of level ``low`` as rows of level ``high``."""
+        return values
+
     def _check_range(self) -> None:
         # The fast sums read memory by these numbers; elsewhere the device complains by itself.
         if self.edge_index.numel() == 0:
@@ -86,3 +106,53 @@ class Graph:
                     f"edge_index has {name} nodes {int(low)} … {int(high)}, expected 0 … {size - 1} "
                     f"for {size} {name} nodes"
                 )
+
+
+class Step:
+    """The edges from the colours of one iteration to those of the next, in the form of a :class:`Graph`.
+
+    Attributes:
+        own: int64 ``[C]``: what each colour was one iteration before.
+    """
+
+    def __init__(self, level: Level, num_sources: int) -> None:
+        self.sorted_edges = SortedEdges(level.source, level.target, level.indptr, num_sources, None)
+        self.features = self.sorted_features = EdgeFeatures(None, None, level.edge_type)
+        self.own = level.own
+
+
+class QuotientGraph:
+    """A batch by its Weisfeiler-Lehman colours: a :class:`Graph` with rows of its own at every level."""
+
+    def __init__(self, steps: Sequence[Step], first: int = 0) -> None:
+        self.steps = steps
+        self.first = first  # the level of the quotient that is level 0 here
+
+    @classmethod
+    def of(cls, quotient: Quotient) -> QuotientGraph:
+        sizes = [quotient.first.numel(), *(level.own.numel() for level in quotient.levels)]
+        return cls([Step(level, size) for level, size in zip(quotient.levels, sizes, strict=False)])
+
+    @property
+    def depth(self) -> int:
+        return len(self.steps)
+
+    def step(self, level: int) -> Step:
+        if level >= self.depth:
+            raise ValueError(
+                f"the layer needs the colours after {self.first + level + 1} iterations, "
+                f"the quotient has {self.first + self.depth}"
+            )
+        return self.steps[level]
+
+    def above(self, level: int) -> QuotientGraph:
+        return QuotientGraph(self.steps[level:], self.first + level)
+
+    def lift(self, values: Tensor, low: int, high: int) -> Tensor:
+        if low == high:
+            return values
+        # One gather, whatever the distance.
+        own = self.step(high - 1).own
+        for level in range(high - 2, low - 1, -1):
+            own = self.steps[level].own.index_select(0, own)
+        return values.index_select(0, own)

@@ -1,19 +1,30 @@
-"""What all layers share: checked inputs, and sums of messages over neighbours."""
+"""What all layers share: their arguments, and who watches their messages."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from wlkernelnn.ops.neighbor_sum import message_sum
+from wlkernelnn.ops.wl_colours import Quotient
 
 from .edge_map import EdgeMap
-from .graph import Graph, holds_integers
+from .graph import Graph, QuotientGraph, holds_integers
 
 Features = Tensor | tuple[Tensor, Tensor]
+AnyGraph = Graph | QuotientGraph
+
+
+def check_types(edge_type: Tensor, num_edge_types: int) -> None:
+    """Refuse codes outside [0, num_edge_types)."""
+    if not edge_type.numel():
+        return
+    low, high = edge_type.aminmax()
+    if low < 0 or high >= num_edge_types:
+        raise IndexError(
+            f"edge_type has values {int(low)} … {int(high)}, "
+            f"expected 0 … {num_edge_types - 1} (num_edge_types={num_edge_types})"
+        )
 
 
 class KernelConv(MessagePassing):
@@ -63,15 +74,18 @@ class KernelConv(MessagePassing):
     def graph(
         self,
         x: Features,
-        edge_index: Tensor | Graph,
+        edge_index: Tensor | AnyGraph | Quotient,
         edge_attr: Tensor | None,
         edge_type: Tensor | None,
         edge_weight: Tensor | None,
-    ) -> Graph:
+    ) -> AnyGraph:
         """Check the inputs of ``forward`` and sort the edges, once for everything that a layer does."""
-        if isinstance(edge_index, Graph):
+        if isinstance(edge_index, AnyGraph):
             return edge_index
         name = type(self).__name__
+        if isinstance(edge_index, Quotient):
+            self._check_quotient(x, edge_index, edge_attr, edge_type, edge_weight)
+            return QuotientGraph.of(edge_index)
         for nodes in x if isinstance(x, tuple) else (x,):
             if nodes is None or nodes.dim() != 2:
                 came = "nothing" if nodes is None else f"shape {list(nodes.shape)}"
@@ -85,13 +99,8 @@ class KernelConv(MessagePassing):
             if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
                 came = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
                 raise ValueError(f"{name} needs edge_type: integers of shape [E], got {came}")
-            if edge_type.is_cpu and edge_type.numel() and not torch.compiler.is_compiling():
-                low, high = edge_type.aminmax()
-                if low < 0 or high >= self.num_edge_types:
-                    raise IndexError(
-                        f"edge_type has values {int(low)} … {int(high)}, "
-                        f"expected 0 … {self.num_edge_types - 1} (num_edge_types={self.num_edge_types})"
-                    )
+            if edge_type.is_cpu and not torch.compiler.is_compiling():
+                check_types(edge_type, self.num_edge_types)
         if self.edge_dim is not None and (
             edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim
         ):
@@ -99,9 +108,28 @@ class KernelConv(MessagePassing):
             raise ValueError(f"{name} needs edge_attr of shape [E, {self.edge_dim}], got {came}")
         return Graph(edge_index, size, edge_weight, edge_attr, edge_type)
 
+    def _check_quotient(self, x: Features, quotient: Quotient, *edge_features: Tensor | None) -> None:
+        name = type(self).__name__
+        if any(value is not None for value in edge_features):
+            raise ValueError(
+                f"{name}: a quotient carries its edge types itself; give no edge features beside it"
+            )
+        if self.edge_dim is not None:
+            raise ValueError(f"{name}: a quotient has edge types, this layer was made with edge_dim")
+        if isinstance(x, tuple) or x.dim() != 2 or x.size(0) != quotient.first.numel():
+            came = "a pair" if isinstance(x, tuple) else f"shape {list(x.shape)}"
+            raise ValueError(
+                f"{name}: x must have a row per first colour ({quotient.first.numel()}), got {came}"
+            )
+        if self.watched:
+            raise ValueError(f"{name}: whoever watches single messages needs nodes; give edge_index")
+        if self.num_edge_types is not None and quotient.node.is_cpu and not torch.compiler.is_compiling():
+            for level in quotient.levels:
+                check_types(level.edge_type, self.num_edge_types)
+
     @property
     def watched(self) -> bool:
-        """Somebody wants to see or change single messages: an explainer, or a hook of PyG's."""
+        """Somebody wants to see or change single messages: an explainer, a hook of PyG's, or a subclass."""
         return bool(
             self.explain
             or self._propagate_forward_pre_hooks
@@ -110,39 +138,5 @@ class KernelConv(MessagePassing):
             or self._message_forward_hooks
             or self._aggregate_forward_pre_hooks
             or self._aggregate_forward_hooks
-        )
-
-    def sum_messages(
-        self,
-        graph: Graph,
-        source: Mapping[str, Tensor],
-        target: Mapping[str, Tensor],
-        maps: Mapping[str, EdgeMap | None],
-        parameters: tuple[Tensor, ...] = (),
-    ) -> Tensor:
-        """The sum of ``self.message`` over neighbours by the fast operation.
-
-        Args:
-            graph: The edges.
-            source, target: Arguments of ``message`` that are read at an edge's two ends.
-            maps: Arguments of ``message`` that are linear maps of an edge.
-            parameters: Parameters that ``message`` uses beside its arguments.
-        """
-        features = graph.sorted_features
-        edge = {} if features.weight is None else {"edge_weight": features.weight}
-        table = {}
-        for name, edge_map in maps.items():
-            if edge_map is not None and edge_map.table is not None:
-                table[name] = edge_map.table
-            elif edge_map is not None:
-                edge[name] = edge_map.rows(features)
-        return message_sum(
-            self.message,
-            graph.sorted_edges,
-            source=source,
-            target=target,
-            edge=edge,
-            table=table,
-            edge_type=features.type,
-            parameters=parameters,
+            or not type(self).message.__module__.startswith(str(__package__))
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .graph import Graph
-from .kernel_conv import Features
+from wlkernelnn.ops.wl_colours import Quotient
+
+from .kernel_conv import AnyGraph, Features
 from .walk import WalkConv
 
 
@@ -85,7 +86,7 @@ class RandomWalkKernelConv(WalkConv):
     def forward(
         self,
         x: Features,
-        edge_index: Tensor | Graph,
+        edge_index: Tensor | AnyGraph | Quotient,
         edge_attr: Tensor | None = None,
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
@@ -96,4 +97,8 @@ class RandomWalkKernelConv(WalkConv):
             )
         graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
         states = self.walk(x, graph)
-        return torch.stack(states).sum(0) if self.all_lengths else states[-1]
+        last = self.walk_length - 1
+        if self.all_lengths:
+            states = [graph.lift(state, level, last) for level, state in enumerate(states)]
+        out = torch.stack(states).sum(0) if self.all_lengths else states[-1]
+        return graph.lift(out, last, max(last, graph.depth))

@@ -11,11 +11,12 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.decay import Decay
+from wlkernelnn.ops.edge_sum import gated_sum
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
 
 from .edge_map import EdgeMap
-from .graph import Graph
-from .kernel_conv import Features, KernelConv
+from .graph import Graph, Step
+from .kernel_conv import AnyGraph, Features, KernelConv
 
 
 class WalkConv(KernelConv):
@@ -70,8 +71,11 @@ class WalkConv(KernelConv):
         for module in (self.lins, self.decay, self.edge_gate, self.edge_factors, self.act):
             reset(module)
 
-    def walk(self, x: Features, graph: Graph) -> list[Tensor]:
-        """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes)."""
+    def walk(self, x: Features, graph: AnyGraph) -> list[Tensor]:
+        """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes).
+
+        Of a batch by its colours, :math:`c_j` has a row per colour after j − 1 iterations.
+        """
         if isinstance(x, tuple) and self.walk_length != 2:
             raise ValueError(
                 f"a bipartite graph has only walks of 2 nodes, this layer has walk_length={self.walk_length}"
@@ -84,21 +88,24 @@ class WalkConv(KernelConv):
             sent = self.act(states[-1])
             if exists is not None:
                 sent = exists * sent
-            total = self._move(sent, gates, j, graph)
+            step = graph.step(j - 1)
+            here = None if gates is None else (graph.lift(gates[0], 0, j - 1), graph.lift(gates[1], 0, j))
+            total = self._move(sent, here, j, step)
             if not self.decay.gated:
                 total = self.decay() * total
-            new = self.lins[j](target)
+            new = graph.lift(self.lins[j](target), 0, j)
             state = total * new if self.compose == "mul" else total + new
             if exists is not None:
-                exists = (neighbor_sum(exists, graph.sorted_edges) > 0).to(state.dtype)
+                exists = (neighbor_sum(exists, step.sorted_edges) > 0).to(state.dtype)
                 state = exists * state
             states.append(state)
         return states
 
-    def _move(self, c: Tensor, gates: tuple[Tensor, ...] | None, j: int, graph: Graph) -> Tensor:
+    def _move(self, c: Tensor, gates: tuple[Tensor, ...] | None, j: int, graph: Graph | Step) -> Tensor:
         """Sum the states of neighbours with the factors of their edges: the j-th step of the walk."""
         factor = cast(EdgeMap, self.edge_factors[j - 1]) if len(self.edge_factors) else None
         if self.watched:
+            assert isinstance(graph, Graph)
             features = graph.features
             return self.propagate(
                 graph.edge_index,
@@ -109,13 +116,17 @@ class WalkConv(KernelConv):
                 edge_factor=None if factor is None else factor.rows(features),
                 edge_weight=features.weight,
             )
-        if gates is None and factor is None:
-            weight = graph.sorted_features.weight
-            return neighbor_sum(c, graph.sorted_edges, None if weight is None else weight.view(-1))
-        source, target = {"c_j": c}, {}
-        if gates is not None:
-            source["gate_j"], target["gate_i"] = gates
-        return self.sum_messages(graph, source, target, {"edge_gate": self.edge_gate, "edge_factor": factor})
+        features = graph.sorted_features
+        return gated_sum(
+            c,
+            graph.sorted_edges,
+            gates,
+            edge_gate=None if self.edge_gate is None else self.edge_gate.values(features),
+            edge_factor=None if factor is None else factor.values(features),
+            edge_type=features.type,
+            edge_weight=features.weight,
+            gate_scale=self.decay.gate_scale,
+        )
 
     def message(
         self,

@@ -11,11 +11,12 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from wlkernelnn.ops.neighbor_sum import neighbor_sum
+from wlkernelnn.ops.edge_sum import relabel_sum
+from wlkernelnn.ops.wl_colours import Quotient
 
 from .edge_map import EdgeMap
 from .graph import Graph
-from .kernel_conv import Features, KernelConv
+from .kernel_conv import AnyGraph, Features, KernelConv
 from .random_walk import RandomWalkKernelConv
 
 
@@ -141,7 +142,7 @@ class WLKernelConv(KernelConv):
     def forward(
         self,
         x: Features,
-        edge_index: Tensor | Graph,
+        edge_index: Tensor | AnyGraph | Quotient,
         edge_attr: Tensor | None = None,
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
@@ -153,6 +154,7 @@ class WLKernelConv(KernelConv):
             if iteration > 0:
                 assert isinstance(h, Tensor)
                 h = self._relabel(h, graph)
+                graph = graph.above(1)
             if self.readout != "last" or iteration == self.num_iterations - 1:
                 outs.append(self.walks[iteration % len(self.walks)](h, graph))
         return torch.cat(outs, dim=-1) if self.readout == "cat" else torch.stack(outs).sum(0)
@@ -160,7 +162,7 @@ class WLKernelConv(KernelConv):
     def relabel(
         self,
         h: Tensor,
-        edge_index: Tensor | Graph,
+        edge_index: Tensor | AnyGraph | Quotient,
         edge_attr: Tensor | None = None,
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
@@ -185,27 +187,33 @@ class WLKernelConv(KernelConv):
         elif self.in_channels == -1:
             self._build_relabelling(x.size(-1))
 
-    def _relabel(self, h: Tensor, graph: Graph) -> Tensor:
+    def _relabel(self, h: Tensor, graph: AnyGraph) -> Tensor:
         assert self.lin_self is not None
         assert self.lin_neighbors is not None
         assert self.lin_message is not None
         m = self.lin_message(h)
+        step = graph.step(0)
         if self.watched:
-            features = graph.features
+            assert isinstance(step, Graph)
+            features = step.features
             total = self.propagate(
-                graph.edge_index,
-                size=graph.size,
+                step.edge_index,
+                size=step.size,
                 m=m,
                 edge_shift=None if self.edge_message is None else self.edge_message.rows(features),
                 edge_weight=features.weight,
             )
-        elif self.edge_message is None:
-            weight = graph.sorted_features.weight
-            total = neighbor_sum(self.act(m), graph.sorted_edges, None if weight is None else weight.view(-1))
         else:
-            parameters = tuple(self.act.parameters())
-            total = self.sum_messages(graph, {"m_j": m}, {}, {"edge_shift": self.edge_message}, parameters)
-        return self.act(self.lin_self(h) + self.lin_neighbors(total))
+            features = step.sorted_features
+            total = relabel_sum(
+                m,
+                step.sorted_edges,
+                self.act,
+                edge_shift=None if self.edge_message is None else self.edge_message.values(features),
+                edge_type=features.type,
+                edge_weight=features.weight,
+            )
+        return self.act(graph.lift(self.lin_self(h), 0, 1) + self.lin_neighbors(total))
 
     def message(
         self, m_j: Tensor, edge_shift: Tensor | None = None, edge_weight: Tensor | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -119,13 +120,13 @@ class StructureKernel(GenericKernelMixin, Kernel):
 
         Args:
             X, Y: As in a call.
-            out: Where to write: any array ``[len(X), len(Y)]``, such as a ``numpy.memmap``; default a
-                new one, float64.
+            out: Where to write: any array of floats ``[len(X), len(Y)]``, such as a ``numpy.memmap``;
+                default a new one, float64.
             progress: Show a progress bar.
             n_jobs: Threads that fill blocks (−1: one per core).
 
         Raises:
-            ValueError: ``out`` has another shape, or structures that the kernel cannot compare.
+            ValueError: ``out`` is no such array, or structures that the kernel cannot compare.
         """
         return self._fill(X, Y, out=out, progress=progress, n_jobs=n_jobs)[0]
 
@@ -138,6 +139,13 @@ class StructureKernel(GenericKernelMixin, Kernel):
     def is_stationary(self) -> bool:
         """Whether k(x, y) depends on x − y only: structures have no difference."""
         return False
+
+    def _check_counts(self, *names: str) -> None:
+        """Refuse arguments that are no integers from 1 on."""
+        for name in names:
+            value = getattr(self, name)
+            if not (isinstance(value, Integral) and value >= 1):
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
 
     def _fill(
         self,
@@ -153,8 +161,8 @@ class StructureKernel(GenericKernelMixin, Kernel):
         symmetric = b is None
         b = a if b is None else b
         shape = len(a.sizes), len(b.sizes)
-        if out is not None and out.shape != shape:
-            raise ValueError(f"out has shape {out.shape}, the Gram matrix is {shape}")
+        if out is not None and (out.shape != shape or out.dtype.kind != "f"):
+            raise ValueError(f"out must be an array of floats {shape}, got {out.dtype} {out.shape}")
         values = np.empty(shape) if out is None else out
         slopes = np.empty(shape) if gradient else None
         scale_a = self._scale(a, gradient) if self.normalize else None
@@ -210,7 +218,7 @@ class DecayMixin:
         return Hyperparameter("decay", "numeric", self.decay_bounds if self.decay > 0 else "fixed")
 
     def _check_decay(self) -> None:
-        if not (np.isfinite(self.decay) and self.decay >= 0):
+        if not (isinstance(self.decay, Real) and np.isfinite(self.decay) and self.decay >= 0):
             raise ValueError(f"decay must be a number of at least 0, got {self.decay!r}")
 
 

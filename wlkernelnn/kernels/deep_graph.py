@@ -94,9 +94,7 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
 
     def _encode(self, X: Any, Y: Any) -> tuple[DeepSide, DeepSide | None]:
         self._check_decay()
-        for name in ("num_layers", "walk_length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        self._check_counts("num_layers", "walk_length")
         if self.compose not in ("mul", "add"):
             raise ValueError(f'compose must be "mul" or "add", got {self.compose!r}')
         first, second = paired(X, Y)

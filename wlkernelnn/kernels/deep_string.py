@@ -106,9 +106,7 @@ class DeepStringKernel(DecayMixin, StructureKernel):
 
     def _encode(self, X: Any, Y: Any) -> tuple[DeepSide, DeepSide | None]:
         self._check_decay()
-        for name in ("num_layers", "ngram"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        self._check_counts("num_layers", "ngram")
         a, b = string_sides(X, Y)
         return self._traced(a), None if b is None else self._traced(b)
 

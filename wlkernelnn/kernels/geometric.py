@@ -68,6 +68,8 @@ def check_spectral(a: SpectralSide, b: SpectralSide, decay: float) -> None:
 
 def spectral_sums(a: SpectralSide, b: SpectralSide, decay: float, gradient: bool) -> Values:
     """The kernel of undirected graphs whose nodes are all alike: Σ_ij w_i w'_j / (1 − λ μ_i μ'_j)."""
+    # Of the whole sides this is known already, but normalising compares each of them with itself.
+    check_spectral(a, b, decay)
     products = decay * np.outer(a.eigenvalues, b.eigenvalues)
     terms = np.outer(a.weights, b.weights) / (1 - products)
     return a.pool(b, terms), a.pool(b, terms * products / (1 - products)) if gradient else None

@@ -18,6 +18,7 @@ from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.packed import PackedGraphs
 
 _EDGE_FEATURES = ("edge_type", "edge_attr", "edge_weight")
+_ONE_COLUMN = ("edge_type", "edge_weight")
 
 
 @dataclass(frozen=True)
@@ -157,12 +158,28 @@ def _num_nodes(graph: Data, i: int) -> int:
     return int(graph.num_nodes)
 
 
+def numpy_of(value: Any) -> np.ndarray:
+    """A tensor, or what becomes one, as an array; bfloat16, which numpy lacks, as float32.
+
+    Raises:
+        TypeError, ValueError: It does not become a tensor of real numbers.
+    """
+    tensor = torch.as_tensor(value).as_subclass(torch.Tensor).detach().cpu()
+    if tensor.is_complex():
+        raise TypeError(f"expected real numbers, got {tensor.dtype}")
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
 def _edge_index(graph: Data, i: int, num_nodes: int) -> np.ndarray:
     if graph.edge_index is None:
+        if graph.get("adj_t") is not None:
+            raise ValueError(f"graph {i}: its edges are in adj_t, expected edge_index [2, E]")
         return np.zeros((2, 0), np.int64)
-    edges = torch.as_tensor(graph.edge_index).as_subclass(torch.Tensor).detach().cpu().numpy()
-    if edges.ndim != 2 or edges.shape[0] != 2:
-        raise ValueError(f"graph {i}: edge_index must be [2, E], got {list(edges.shape)}")
+    edges = numpy_of(graph.edge_index)
+    if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and edges.dtype.kind not in "iu"):
+        raise ValueError(
+            f"graph {i}: edge_index must be integers [2, E], got {edges.dtype} {list(edges.shape)}"
+        )
     if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
         raise ValueError(
             f"graph {i}: edge_index has nodes {edges.min()} … {edges.max()}, expected 0 … {num_nodes - 1}"
@@ -180,13 +197,20 @@ def _attribute(graphs: list[Data], name: str, lengths: np.ndarray) -> np.ndarray
         if value is None:
             without = i if length else without
             continue
-        array = torch.as_tensor(value).detach().cpu().numpy()
+        try:
+            array = numpy_of(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"graph {i}: {name} must hold real numbers: {error}") from error
         if array.shape[:1] != (length,):
             raise ValueError(f"graph {i}: {name} has shape {list(array.shape)}, expected {length} rows")
         if not length:
             continue
         with_it = i
         array = array.reshape(length, -1)
+        if not np.isfinite(array).all():
+            raise ValueError(f"graph {i}: {name} holds values that are not finite")
+        if name in _ONE_COLUMN and array.shape[1] != 1:
+            raise ValueError(f"graph {i}: {name} must be [E], got {list(array.shape)}")
         rows.append(array.astype(np.int64 if array.dtype.kind in "iub" else np.float64))
         if (rows[0].shape[1], rows[0].dtype) != (array.shape[1], rows[-1].dtype):
             raise ValueError(

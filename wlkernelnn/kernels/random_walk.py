@@ -39,7 +39,8 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
         decay: λ ≥ 0.
         all_lengths: Sum over walks of 1 … n nodes.
         normalize: Divide by :math:`\sqrt{K(G,G) K(G',G')}` (0 where that is 0).
-        decay_bounds: Range of λ for a Gaussian process, or ``"fixed"``.
+        decay_bounds: Range of λ for a Gaussian process, or ``"fixed"``. For the geometric kernel the upper
+            one must lie below 1 / ρ.
 
     Takes lists of PyG ``Data``, of networkx graphs, or of SMILES, and packed stores.
 
@@ -63,10 +64,8 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
 
     def _check(self) -> None:
         self._check_decay()
-        if self.walk_length is not None and self.walk_length < 1:
-            raise ValueError(
-                f"walk_length counts the nodes of a walk: at least 1 or None, got {self.walk_length}"
-            )
+        if self.walk_length is not None:
+            self._check_counts("walk_length")
 
     def _lengths(self) -> list[int]:
         """Numbers of nodes of the walks that count."""

@@ -92,8 +92,7 @@ class StringKernel(DecayMixin, StructureKernel):
 
     def _encode(self, X: Any, Y: Any) -> tuple[Any, Any]:
         self._check_decay()
-        if self.ngram < 1:
-            raise ValueError(f"ngram must be at least 1, got {self.ngram}")
+        self._check_counts("ngram")
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}")
         # From the end, the decay of a and b is a weight of the last step alone.

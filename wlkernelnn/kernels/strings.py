@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from .base import objects
-from .graphs import numbered
+from .graphs import numbered, numpy_of
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class _Sequence(NamedTuple):
 def _sequences(name: str, items: Any) -> list[_Sequence]:
     if isinstance(items, Data):
         return [_from_array(f"string {i} of {name}", path) for i, path in enumerate(_paths(name, items))]
-    if isinstance(items, str) or not hasattr(items, "__len__"):
+    if isinstance(items, str) or not (hasattr(items, "__len__") and hasattr(items, "__iter__")):
         raise TypeError(f"{name}: expected a list of sequences, got one {type(items).__name__}")
     return [_sequence(f"{name}[{i}]", item) for i, item in enumerate(items)]
 
@@ -157,7 +156,7 @@ def _sequence(name: str, item: Any) -> _Sequence:
             raise ValueError(f"{name}: expected one path graph in each item, got a batch of {len(paths)}")
         return _from_array(name, paths[0])
     if isinstance(item, Tensor):
-        return _from_array(name, item.detach().cpu().numpy())
+        return _from_array(name, numpy_of(item))
     if isinstance(item, np.ndarray):
         return _from_array(name, item)
     if isinstance(item, (list, tuple)):
@@ -205,11 +204,11 @@ def _paths(name: str, graph: Data) -> list[np.ndarray]:
     """Node features of each path of a batch as ``path_graph`` makes it, or of a single path."""
     if graph.x is None:
         raise ValueError(f"{name}: a path graph needs the tokens x, got {graph.keys()}")
-    x = torch.as_tensor(graph.x).detach().cpu().numpy()
+    x = numpy_of(graph.x)
     ptr = graph.get("ptr")
-    ptr = np.array([0, len(x)]) if ptr is None else torch.as_tensor(ptr).cpu().numpy()
+    ptr = np.array([0, len(x)]) if ptr is None else numpy_of(ptr)
     if graph.edge_index is not None:
-        edges = torch.as_tensor(graph.edge_index).as_subclass(Tensor).cpu().numpy()
+        edges = numpy_of(graph.edge_index)
         later = np.setdiff1d(np.arange(len(x)), ptr)
         if not np.array_equal(edges[:, np.argsort(edges[1], kind="stable")], [later - 1, later]):
             raise ValueError(f"{name}: expected a path graph, with edges from each token to the next")

@@ -132,8 +132,7 @@ class WLKernel(StructureKernel):
         ]
         if a.scales:
             blocks = [
-                normalized(*block, *scales)
-                for block, *scales in zip(blocks, a.scales, b.scales, strict=True)
+                normalized(*block, *scales) for block, *scales in zip(blocks, a.scales, b.scales, strict=True)
             ]
         values, slopes = zip(*blocks, strict=True)
         return sum(values), sum(slopes) if gradient else None

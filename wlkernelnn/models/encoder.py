@@ -42,13 +42,17 @@ class CodeEncoder(torch.nn.Module):
         torch.nn.init.normal_(self.table.weight, std=len(self.dims) ** -0.5)
 
     def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
+        if x.size(0) == 0:
+            return self.table.weight.new_zeros(0, self.table.embedding_dim)
+        return self.table(x + self.offsets)
+
+    def check(self, x: Tensor) -> None:
+        """Refuse codes of another shape or, where that costs nothing much, out of range."""
         if x.dim() != 2 or x.size(1) != len(self.dims):
             raise ValueError(f"expected codes of shape [N, {len(self.dims)}], got {list(x.shape)}")
         if x.is_cpu and x.numel() and not torch.compiler.is_compiling():
             self._check_range(x)
-        if x.size(0) == 0:
-            return self.table.weight.new_zeros(0, self.table.embedding_dim)
-        return self.table(x + self.offsets)
 
     def _check_range(self, x: Tensor) -> None:
         high = x.amax(0).tolist()

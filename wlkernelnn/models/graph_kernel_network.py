@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -12,11 +15,20 @@ from torch_geometric.nn import MLP
 
 from wlkernelnn.conv import WLKernelConv
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
+from wlkernelnn.ops.wl_colours import Quotient, wl_colours, wl_quotient
 
 from .encoder import CodeEncoder
 
+logger = logging.getLogger("wlkernelnn")
+
 TASKS = ("regression", "classification")
+
+
+def _by_nodes(reason: str) -> None:
+    """Say why the network does not go by colours."""
+    logger.debug(f"GraphKernelNetwork computes every node, not every colour once: {reason}")
 
 
 class GraphKernelNetwork(torch.nn.Module):
@@ -44,6 +56,8 @@ class GraphKernelNetwork(torch.nn.Module):
         pooling: ``"sum"`` or ``"mean"`` over the nodes of a graph.
         norm: Layer normalisation of a graph's vector before the head.
         dropout: Probability that a hidden value of the head is dropped.
+        quotient: Compute every Weisfeiler-Lehman colour of a batch once instead of every node: exact,
+            gradients included. ``"auto"`` where it can be done at no great cost, ``True`` or ``False``.
 
     Shapes:
         - input: a batch with ``x [N, len(node_dims)]``, ``edge_index [2, E]``, ``edge_type [E]``,
@@ -74,6 +88,7 @@ class GraphKernelNetwork(torch.nn.Module):
         pooling: str = "sum",
         norm: bool = True,
         dropout: float = 0.0,
+        quotient: bool | str = "auto",
     ) -> None:
         #: The arguments: what makes the same network again, kept in checkpoints beside the weights.
         config: dict[str, Any] = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
@@ -86,10 +101,15 @@ class GraphKernelNetwork(torch.nn.Module):
         for name, size in (("num_tasks", num_tasks), ("hidden_channels", hidden_channels)):
             if size < 1:
                 raise ValueError(f"{name} must be at least 1, got {size}")
+        if quotient not in ("auto", True, False):
+            raise ValueError(f'quotient must be "auto", True or False, got {quotient!r}')
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         self.task = task
         self.pooling = pooling
+        self.quotient = quotient
+        #: Iterations after which colours decide a state: what :class:`PackedLoader` is to give, or ``None``.
+        self.quotient_depth = num_iterations + walk_length - 2 if quotient else None
         self.encoder = CodeEncoder(node_dims, hidden_channels)
         self.conv = WLKernelConv(
             hidden_channels,
@@ -157,13 +177,57 @@ class GraphKernelNetwork(torch.nn.Module):
         """The vector of every graph before the head, ``[B, hidden_channels]``."""
         if "ptr" not in batch:
             batch = Batch.from_data_list([batch])
-        h = self.encoder(batch.x).relu()
-        edge_type = batch.edge_type if self.conv.num_edge_types is not None else None
-        h = self.conv(h, batch.edge_index, edge_type=edge_type)
-        pooled = segment_sum(h, batch.ptr, batch.batch)
+        quotient = self._quotient_of(batch)
+        if quotient is None:
+            h = self.encoder(batch.x).relu()
+            edge_type = batch.edge_type if self.conv.num_edge_types is not None else None
+            h = self.conv(h, batch.edge_index, edge_type=edge_type)
+            pooled = segment_sum(h, batch.ptr, batch.batch)
+        else:
+            h = self.encoder(batch.x.index_select(0, quotient.first)).relu()
+            h = self.conv(h, quotient)
+            members = SortedEdges(quotient.colour, quotient.graph, quotient.indptr, h.size(0), None)
+            pooled = neighbor_sum(h, members, quotient.count)
         if self.pooling == "mean":
             pooled = pooled / batch.ptr.diff().clamp(min=1).unsqueeze(1)
         return self.norm(pooled)
+
+    def _quotient_of(self, batch: Data) -> Quotient | None:
+        """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes."""
+        # A compiler follows neither the making of a quotient nor the log.
+        if self.quotient is False or torch.compiler.is_compiling():
+            return None
+        if self.conv.watched or any(walk.watched for walk in self.conv.walks):
+            return _by_nodes("somebody watches single messages of the layer")
+        given = batch.get("quotient")
+        if given is not None and given.depth >= self.quotient_depth:
+            return given
+        if not batch.x.is_cpu and self.quotient == "auto":
+            return _by_nodes("the batch is not on the CPU and has no quotient; PackedLoader can give it")
+        if math.prod(self.encoder.dims) >= 2**63:
+            return _by_nodes("node codes have more than 2⁶³ combinations")
+        return self._made_quotient(batch)
+
+    def _made_quotient(self, batch: Data) -> Quotient:
+        self.encoder.check(batch.x)
+        num_nodes, depth = batch.x.size(0), cast(int, self.quotient_depth)
+        edges = sort_edges(batch.edge_index, num_nodes, num_nodes)
+        typed = self.conv.num_edge_types is not None
+        edge_type = edges.arrange(batch.edge_type) if typed else torch.zeros_like(edges.source)
+        assert edge_type is not None
+        # One integer for a row of codes: its digits in mixed radix.
+        strides = np.cumprod([1, *self.encoder.dims[:-1]], dtype=np.int64)
+        label = batch.x.cpu().numpy() @ strides
+        source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
+        quotient = wl_quotient(
+            wl_colours(label, source, target, depth, types),
+            source,
+            edges.indptr.cpu().numpy(),
+            types,
+            batch.batch.cpu().numpy(),
+            batch.ptr.numel() - 1,
+        )
+        return quotient if batch.x.is_cpu else Data(quotient=quotient).to(batch.x.device).quotient
 
     def forward(self, batch: Data) -> Tensor:
         out = self.head(self.embed(batch))

@@ -147,7 +147,12 @@ def fit(
     if options.bucket_width:
         resample = BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)
     loader = PackedLoader(
-        train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample
+        train,
+        options.batch_size,
+        shuffle=resample is None,
+        seed=options.seed,
+        resample=resample,
+        quotient=net.quotient_depth,
     )
     module = NetworkModule(net, options, metric, len(loader))
     with tempfile.TemporaryDirectory() as scratch:
@@ -195,7 +200,7 @@ def fit(
             trainer.fit(
                 module,
                 loader,
-                None if valid is None else PackedLoader(valid, EVALUATION_BATCH),
+                None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
                 ckpt_path=_whole(last) if resume and last.exists() else None,
                 weights_only=True,
             )

@@ -106,9 +106,13 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert not capsys.readouterr().out
 
 
-def test_out_of_another_shape() -> None:
-    with pytest.raises(ValueError, match=r"out has shape \(2, 2\), the Gram matrix is \(10, 10\)"):
+def test_out_that_cannot_hold_the_values() -> None:
+    with pytest.raises(ValueError, match=r"array of floats \(10, 10\), got float64 \(2, 2\)"):
         RandomWalkKernel(2).gram(GRAPHS, out=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"array of floats \(10, 10\), got int64 \(10, 10\)"):
+        RandomWalkKernel(2, normalize=True).gram(GRAPHS, out=np.zeros((10, 10), dtype=np.int64))
+    short = RandomWalkKernel(2).gram(GRAPHS, out=np.zeros((10, 10), dtype=np.float32))
+    np.testing.assert_allclose(short, RandomWalkKernel(2)(GRAPHS), rtol=1e-6)
 
 
 @EVERY

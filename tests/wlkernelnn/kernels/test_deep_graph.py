@@ -150,8 +150,8 @@ def test_a_side_without_graphs() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
-        ({"walk_length": 0}, "walk_length must be at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
+        ({"walk_length": 0}, "walk_length must be an integer of at least 1, got 0"),
         ({"compose": "max"}, "compose must be"),
         ({"decay": -1.0}, "decay must be a number of at least 0"),
         ({"composition": "tanh"}, "got 'tanh'"),

@@ -210,8 +210,8 @@ def test_batches_of_path_graphs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
-        ({"ngram": 0}, "ngram must be at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
+        ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
         ({"decay": -1}, "decay must be a number of at least 0"),
         ({"composition": "relu"}, "composition must be"),
         ({"composition": "inverse"}, r"needs k\(x, x\) ≤ s everywhere"),

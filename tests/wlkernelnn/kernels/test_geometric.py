@@ -5,10 +5,11 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from torch_geometric.data import Data
 
 from tests.kernels import assert_slopes, gram, product_matrix
-from wlkernelnn.kernels import RandomWalkKernel
+from wlkernelnn.kernels import RandomWalkKernel, WLKernel
 from wlkernelnn.kernels import geometric as geometric_module
 from wlkernelnn.testing import assert_psd
 from wlkernelnn.testing.strategies import graphs
@@ -118,6 +119,20 @@ def test_slopes(codes: bool) -> None:
     for normalize in (False, True):
         assert_slopes(RandomWalkKernel(None, decay=0.02, normalize=normalize), some)
         assert_psd(RandomWalkKernel(None, decay=0.02, normalize=normalize), some)
+
+
+@pytest.mark.parametrize("normalize", [False, True], ids=["of its own", "of a sum over iterations"])
+def test_normalising_needs_both_diagonals(normalize: bool) -> None:
+    """K(G, H) may exist where K(G, G) does not: then it cannot be normalised."""
+    clique = torch.ones(5, 5).fill_diagonal_(0).nonzero().t()
+    X = [Data(edge_index=clique, num_nodes=5)]
+    Y = [Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)]
+    kernel = RandomWalkKernel(None, decay=0.2)
+    assert kernel(X, Y)[0, 0] == pytest.approx(closed_form(X[0], Y[0], 0.2))
+    normal = WLKernel(kernel, 0, normalize=True) if normalize else clone(kernel).set_params(normalize=True)
+    for sides in ((X, Y), (Y, X)):
+        with pytest.raises(ValueError, match=r"below 1/ρ = 0\.0625 only"):
+            normal(*sides)
 
 
 def test_parts_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

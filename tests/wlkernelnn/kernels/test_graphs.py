@@ -119,14 +119,36 @@ def test_networkx_graphs(kernel: StructureKernel, directed: bool) -> None:
         (
             [Data(edge_index=torch.zeros(3, 1).long(), num_nodes=2)],
             ValueError,
-            r"must be \[2, E\], got \[3, 1\]",
+            r"must be integers \[2, E\], got int64 \[3, 1\]",
         ),
+        (
+            [Data(edge_index=torch.tensor([[0.0], [0.5]]), num_nodes=2)],
+            ValueError,
+            r"must be integers \[2, E\], got float32 \[2, 1\]",
+        ),
+        ([Data(adj_t=torch.eye(2).to_sparse(), num_nodes=2)], ValueError, "graph 0: its edges are in adj_t"),
+        (
+            [edge(x=torch.tensor([[0.0], [torch.nan]]))],
+            ValueError,
+            "graph 0: x holds values that are not fin",
+        ),
+        ([edge(edge_weight=torch.tensor([torch.inf]))], ValueError, "graph 0: edge_weight holds values that"),
+        ([edge(x=torch.ones(2, 1) + 1j)], ValueError, "graph 0: x must hold real numbers: .*complex64"),
+        ([edge(x=["C", "N"])], ValueError, "graph 0: x must hold real numbers: .*str"),
+        ([edge(edge_weight=torch.ones(1, 2))], ValueError, r"edge_weight must be \[E\], got \[1, 2\]"),
+        ([edge(edge_type=torch.ones(1, 2).long())], ValueError, r"edge_type must be \[E\], got \[1, 2\]"),
     ],
     ids=lambda value: str(value)[:30],
 )
 def test_lists_that_are_no_graphs(graphs: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         flat_graphs(graphs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_short_floats(dtype: torch.dtype) -> None:
+    short = edge(x=torch.tensor([[0.5], [2.0]], dtype=dtype, requires_grad=True))
+    assert flat_graphs([short]).x.tolist() == [[0.5], [2.0]]
 
 
 @pytest.mark.filterwarnings("ignore:Unable to accurately infer")  # PyG says so too

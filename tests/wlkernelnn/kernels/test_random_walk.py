@@ -134,7 +134,9 @@ def test_decay_0_keeps_single_nodes() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"walk_length": 0}, "walk_length counts the nodes of a walk: at least 1 or None, got 0"),
+        ({"walk_length": 0}, "walk_length must be an integer of at least 1, got 0"),
+        ({"walk_length": 2.5}, "walk_length must be an integer of at least 1, got 2.5"),
+        ({"decay": "gated"}, "decay must be a number of at least 0, got 'gated'"),
         ({"decay": -0.1}, "decay must be a number of at least 0, got -0.1"),
         ({"decay": float("nan")}, "decay must be a number"),
     ],

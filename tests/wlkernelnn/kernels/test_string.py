@@ -237,7 +237,7 @@ def test_protocol() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"ngram": 0}, "ngram must be at least 1, got 0"),
+        ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
         ({"decay": -0.1}, "decay must be a number of at least 0, got -0.1"),
         ({"decay": float("nan")}, "decay must be"),
         ({"variant": "d"}, "variant must be one of a, b, c, lodhi, got 'd'"),

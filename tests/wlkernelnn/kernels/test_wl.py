@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from torch_geometric.data import Data
 
 from tests.graphs import random_packed
-from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StructureKernel, objects
+from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StringKernel, StructureKernel, objects
 from wlkernelnn.kernels.graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.kernels.wl import WLKernel, WLSide
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
@@ -172,7 +172,8 @@ def test_in_a_gaussian_process() -> None:
     [
         ("rbf", 1, TypeError, "base must be a graph kernel of this package, got 'rbf'"),
         (RandomWalkKernel(), -1, ValueError, "num_iterations must be at least 0, got -1"),
-        (RandomWalkKernel(0), 1, ValueError, "walk_length counts the nodes"),
+        (RandomWalkKernel(0), 1, ValueError, "walk_length must be an integer of at least 1"),
+        (StringKernel(), 1, TypeError, "expected a list of sequences, got one FlatGraphs"),
     ],
 )
 def test_bad_arguments(base: Any, num_iterations: int, error: type[Exception], message: str) -> None:

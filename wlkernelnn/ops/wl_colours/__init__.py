@@ -1,6 +1,7 @@
-"""Weisfeiler-Lehman colours: the naive version that is the definition, and the fast one; both exact."""
+"""Weisfeiler-Lehman colours: the definition and the fast version, both exact; batches by their colours."""
 
 from .exact import wl_colours
 from .naive import wl_colours_naive
+from .quotient import Level, Quotient, wl_quotient
 
-__all__ = ["wl_colours", "wl_colours_naive"]
+__all__ = ["Level", "Quotient", "wl_colours", "wl_colours_naive", "wl_quotient"]

@@ -1,0 +1,65 @@
+"""That every theorem is checked and written down, and that its numbers can fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from wlkernelnn import WLKernelConv
+from wlkernelnn.bench import theorems
+from wlkernelnn.testing import assert_tells_apart
+from wlkernelnn.testing.colours import first_difference
+
+PAIRS = dict(zip(("path and star", "trees", "rings"), theorems.needing_relabelling(), strict=True))
+
+
+def test_the_quick_table(tmp_path: Path) -> None:
+    theorems.main(["--quick", "--graphs", "4", "--output-dir", str(tmp_path)])
+    record = json.loads((tmp_path / "theorems.json").read_text())
+    assert record["mode"] == "quick"
+    assert len(record["checks"]) == 16
+    table = (tmp_path / "theorems.md").read_text()
+    for check in record["checks"]:
+        assert f"| {check['theorem']} | `{check['line']}` |" in table
+        sign, _, limit = check["allowed"].partition(" ")
+        if sign == "≤":
+            assert check["number"] <= float(limit) + 1e-12
+        elif sign == ">":
+            assert check["number"] > float(limit)
+
+
+@pytest.mark.parametrize(
+    ("pair", "told", "needed"),
+    [
+        ("path and star", 1, ("lin_neighbors",)),
+        ("trees", 2, ("lin_neighbors",)),
+        ("rings", 1, ("lin_neighbors", "edge_message")),
+    ],
+)
+def test_relabelling_alone_tells_apart(pair: str, told: int, needed: tuple[str, ...]) -> None:
+    """Without U_2, or without V_e where only edge types differ, the outputs are the same."""
+    first, second = PAIRS[pair]
+    assert first_difference(first, second, rounds=12) == told
+    for missing in (None, *needed):
+        torch.manual_seed(0)
+        layer = theorems.drawn(
+            WLKernelConv(theorems.D, 8, told + 1, num_edge_types=theorems.NUM_TYPES, act="tanh")
+        )
+        if missing is None:
+            assert assert_tells_apart(layer, first, second) > 1e-6
+            continue
+        for parameter in getattr(layer, missing).parameters():
+            torch.nn.init.zeros_(parameter)
+        with pytest.raises(AssertionError, match="the two graphs have the same output"):
+            assert_tells_apart(layer, first, second)
+
+
+def test_too_few_iterations_do_not_tell_apart() -> None:
+    """L = max(r, 1) + 1 is the least number: one less sees no difference."""
+    first, second = PAIRS["trees"]
+    layer = theorems.drawn(WLKernelConv(theorems.D, 8, 2, num_edge_types=theorems.NUM_TYPES, act="tanh"))
+    with pytest.raises(AssertionError, match="the two graphs have the same output"):
+        assert_tells_apart(layer, first, second)

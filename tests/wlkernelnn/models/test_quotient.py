@@ -1,0 +1,155 @@
+"""The network on colours instead of nodes: the same numbers, and when it does not go by colours."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from tests.graphs import random_packed
+from tests.molecules import described, regression_set, small_network
+from wlkernelnn.datasets import PackedGraphs, PackedLoader
+from wlkernelnn.models import GraphKernelNetwork
+
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"readout": "sum", "share_walk_weights": False},
+    {"readout": "cat", "num_iterations": 2, "walk_length": 3},
+    {"num_iterations": 1, "walk_length": 1},
+    {"decay": 0.7, "pooling": "mean", "all_lengths": False},
+    {"decay": "learned", "norm": False, "num_iterations": 1},
+]
+
+
+def odd_graphs() -> PackedGraphs:
+    """Random graphs, directed, with empty and edgeless ones, and many equal neighbourhoods."""
+    about = {"node_dims": (7, 7, 7), "num_edge_types": 2, "task": "regression"}
+    return described(random_packed(60, max_nodes=5, num_edge_types=2), **about)
+
+
+def network(data: PackedGraphs, **options: Any) -> GraphKernelNetwork:
+    torch.manual_seed(0)
+    return GraphKernelNetwork.from_data(data, **({"hidden_channels": 8, "num_iterations": 3} | options))
+
+
+def results(net: GraphKernelNetwork, batch: Data) -> list[Tensor]:
+    """Outputs and all gradients."""
+    out = net(batch)
+    cotangent = torch.randn(out.shape, dtype=out.dtype, generator=torch.Generator().manual_seed(1))
+    wanted = list(net.parameters())
+    grads = torch.autograd.grad(out, wanted, cotangent, allow_unused=True)
+    return [
+        out.detach(),
+        *(torch.zeros_like(p) if g is None else g for p, g in zip(wanted, grads, strict=True)),
+    ]
+
+
+def assert_same(came: list[Tensor], expected: list[Tensor], atol: float) -> None:
+    for ours, theirs in zip(came, expected, strict=True):
+        scale = float(theirs.abs().max().clamp(min=1e-30))
+        torch.testing.assert_close(ours / scale, theirs / scale, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("make", [odd_graphs, regression_set], ids=["odd graphs", "molecules"])
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=str)
+def test_the_same_outputs_and_gradients(
+    shape: dict[str, Any], make: Any, dtype: torch.dtype, atol: float
+) -> None:
+    """With the quotient of the loader, with one made on the way, and by nodes."""
+    data = make()
+    net = network(data, **shape).to(dtype)
+    (given,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
+    (plain,) = PackedLoader(data, len(data))
+    net.quotient = False
+    expected = results(net, plain)
+    net.quotient = True
+    assert_same(results(net, given), expected, atol)
+    assert_same(results(net, plain), expected, atol)
+    assert expected[0].abs().max() > 0
+
+
+def test_dropout_is_the_same() -> None:
+    """It acts on graphs, not on nodes: the same draws with and without colours."""
+    data = regression_set()
+    net = network(data, dropout=0.5).train()
+    (batch,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
+    outs = []
+    for quotient in (True, False):
+        net.quotient = quotient
+        torch.manual_seed(3)
+        outs.append(net(batch))
+    torch.testing.assert_close(*outs, rtol=1e-4, atol=1e-5)
+
+
+def test_graphs_and_batches_of_pyg() -> None:
+    data = regression_set()
+    net = network(data).double()
+    graphs = list(data[:5])
+    (batch,) = PackedLoader(data[:5], 5)
+    expected = net(batch)
+    torch.testing.assert_close(net(Batch.from_data_list(graphs)), expected)
+    torch.testing.assert_close(torch.cat([net(graph) for graph in graphs]), expected)
+
+
+def calls(net: GraphKernelNetwork, batch: Data) -> int:
+    """Rows that the layer sees."""
+    seen = []
+    handle = net.conv.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].size(0)))
+    net(batch)
+    handle.remove()
+    return seen[0]
+
+
+def test_each_colour_once() -> None:
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data))
+    first_colours = len(batch.x.unique(dim=0))
+    assert calls(network(data), batch) == first_colours < batch.x.size(0) / 5
+    assert calls(network(data, quotient=True), batch) == first_colours
+    assert calls(network(data, quotient=False), batch) == batch.x.size(0)
+
+
+def test_a_quotient_that_is_not_deep_enough_is_made_again() -> None:
+    data = regression_set()
+    net = network(data)
+    (shallow,) = PackedLoader(data, len(data), quotient=1)
+    (plain,) = PackedLoader(data, len(data))
+    torch.testing.assert_close(net(shallow), net(plain))
+
+
+def test_it_says_why_it_goes_by_nodes(caplog: pytest.LogCaptureFixture) -> None:
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data))
+    net = network(data)
+    expected = net(batch)
+    with caplog.at_level(logging.DEBUG, logger="wlkernelnn"):
+        net(batch)
+        assert not caplog.messages
+        handle = net.conv.walks[0].register_message_forward_hook(lambda module, inputs, out: out)
+        torch.testing.assert_close(net(batch), expected, rtol=1e-4, atol=1e-5)
+        assert "every node, not every colour once: somebody watches" in caplog.messages[-1]
+        handle.remove()
+        net.encoder.dims = (2**40, 2**40, 2**40)
+        net._quotient_of(batch)
+        assert "more than 2⁶³ combinations" in caplog.messages[-1]
+
+
+def test_switch() -> None:
+    data = regression_set()
+    assert network(data).quotient_depth == 3
+    assert network(data, num_iterations=4, walk_length=3).quotient_depth == 5
+    assert network(data, quotient=False).quotient_depth is None
+    assert network(data, quotient=True).config["quotient"] is True
+    with pytest.raises(ValueError, match="quotient must be \"auto\", True or False, got 'yes'"):
+        network(data, quotient="yes")
+
+
+def test_old_checkpoints_have_no_such_argument() -> None:
+    net = small_network(regression_set())
+    config = {name: value for name, value in net.config.items() if name != "quotient"}
+    assert GraphKernelNetwork(**config).quotient == "auto"

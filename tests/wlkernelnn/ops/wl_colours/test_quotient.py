@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from tests.graphs import random_packed
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.ops.wl_colours import Quotient, wl_colours, wl_quotient
+
+
+def arrays(data: PackedGraphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, sources, targets, edge types, and graph of every node, for all graphs of a store."""
+    a = data.arrays
+    first = np.repeat(a.node_ptr[:-1].numpy(), a.edge_ptr.diff().numpy())
+    graph = np.repeat(np.arange(len(data)), a.node_ptr.diff().numpy())
+    target = np.repeat(np.arange(len(graph)), a.in_degree.numpy())
+    return a.node_type.numpy(), a.source.numpy() + first, target, a.edge_type.numpy().astype(np.int64), graph
+
+
+def made(data: PackedGraphs, depth: int) -> tuple[Quotient, list[np.ndarray]]:
+    label, source, target, edge_type, graph = arrays(data)
+    colours = wl_colours(label, source, target, depth, edge_type)
+    indptr = np.searchsorted(target, np.arange(len(graph) + 1))
+    return wl_quotient(colours, source, indptr, edge_type, graph, len(data)), colours
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_colour_once_with_what_it_is_made_of(depth: int, seed: int) -> None:
+    data = random_packed(30, seed, max_nodes=5, num_edge_types=2)
+    _, source, target, edge_type, graph = arrays(data)
+    quotient, colours = made(data, depth)
+    assert quotient.depth == depth
+    # Which row each node has at every level: from the last one down.
+    rows = [quotient.node.numpy()]
+    for level in reversed(quotient.levels):
+        rows.insert(0, level.own.numpy()[rows[0]])
+    for row, colour in zip(rows, colours, strict=True):
+        # Rows and colours are the same classes, and every row is somebody's.
+        assert len(set(zip(row, colour, strict=True))) == len(set(row)) == len(set(colour))
+        assert sorted(set(row)) == list(range(len(set(row))))
+    np.testing.assert_array_equal(rows[0][quotient.first.numpy()], np.arange(len(quotient.first)))
+    for t, level in enumerate(quotient.levels):
+        assert level.target.tolist() == sorted(level.target.tolist())
+        for v in range(len(graph)):
+            c = rows[t + 1][v]
+            edges = slice(level.indptr[c], level.indptr[c + 1])
+            assert bool((level.target[edges] == c).all())
+            came = sorted(zip(level.source[edges].tolist(), level.edge_type[edges].tolist(), strict=True))
+            into = target == v
+            expected = sorted(zip(rows[t][source[into]].tolist(), edge_type[into].tolist(), strict=True))
+            assert came == expected
+    for g in range(len(data)):
+        members = slice(quotient.indptr[g], quotient.indptr[g + 1])
+        expected_rows, counts = np.unique(rows[-1][graph == g], return_counts=True)
+        came = dict(zip(quotient.colour[members].tolist(), quotient.count[members].tolist(), strict=True))
+        assert came == dict(zip(expected_rows.tolist(), counts.tolist(), strict=True))
+        assert bool((quotient.graph[members] == g).all())
+
+
+def test_colours_of_a_larger_collection_will_do() -> None:
+    """Numbers with gaps: only equality counts."""
+    data = random_packed(12, max_nodes=4, num_edge_types=1)
+    quotient, colours = made(data, 2)
+    _, source, target, edge_type, graph = arrays(data)
+    indptr = np.searchsorted(target, np.arange(len(graph) + 1))
+    sparse = [(7 * colour + 3).astype(np.int32) for colour in colours]
+    again = wl_quotient(sparse, source, indptr, edge_type, graph, len(data))
+    for ours, theirs in zip(flat(quotient), flat(again), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def flat(quotient: Quotient) -> list[torch.Tensor]:
+    return [
+        *(t for level in quotient.levels for t in level),
+        *(t for t in quotient if isinstance(t, torch.Tensor)),
+    ]
+
+
+def test_nothing() -> None:
+    none = np.zeros(0, np.int64)
+    quotient = wl_quotient([none, none], none, np.zeros(1, np.int64), none, none, 0)
+    assert quotient.first.shape == quotient.node.shape == (0,)
+    assert quotient.indptr.tolist() == [0]
+
+
+def test_a_quotient_moves_with_its_batch() -> None:
+    quotient, _ = made(random_packed(4), 1)
+    batch = Data(x=torch.zeros(3, 1), quotient=quotient)
+    moved = batch.to("meta").quotient
+    assert isinstance(moved, Quotient)
+    assert {t.device.type for t in flat(moved)} == {"meta"}
+    assert moved.depth == 1

@@ -1,0 +1,118 @@
+"""A batch of graphs with every Weisfeiler-Lehman colour written once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+
+class Level(NamedTuple):
+    """The colours of a batch after l ≥ 1 iterations, and what they are made of: colours after l − 1.
+
+    Attributes:
+        own: int64 ``[C]``: what each colour was one iteration before.
+        source, target: int64 ``[E]``: its neighbours then, and the colour itself, ascending.
+        indptr: int64 ``[C + 1]``: the neighbours of colour c are ``source[indptr[c]:indptr[c + 1]]``.
+        edge_type: int64 ``[E]``.
+    """
+
+    own: Tensor
+    source: Tensor
+    target: Tensor
+    indptr: Tensor
+    edge_type: Tensor
+
+
+class Quotient(NamedTuple):
+    """A batch by its colours instead of its nodes.
+
+    A node's state after l steps of a graph network depends on its colour after l iterations alone. One row
+    per colour is then enough, and a sum over nodes counts each as often as it occurs.
+
+    Attributes:
+        first: int64 ``[C_0]``: a node of each colour 0: whose features they have.
+        levels: Levels 1 … depth.
+        node: int64 ``[N]``: the colour of every node after the last iteration.
+        colour, indptr: int64 ``[P]`` and ``[B + 1]``: the last colours that occur in graph b are
+            ``colour[indptr[b]:indptr[b + 1]]``, each once.
+        graph: int64 ``[P]``: that graph.
+        count: float32 ``[P]``: how often each occurs there.
+    """
+
+    first: Tensor
+    levels: tuple[Level, ...]
+    node: Tensor
+    colour: Tensor
+    indptr: Tensor
+    graph: Tensor
+    count: Tensor
+
+    @property
+    def depth(self) -> int:
+        return len(self.levels)
+
+
+def wl_quotient(
+    colours: Sequence[np.ndarray],
+    source: np.ndarray,
+    indptr: np.ndarray,
+    edge_type: np.ndarray,
+    graph: np.ndarray,
+    num_graphs: int,
+) -> Quotient:
+    """The quotient of a batch by colours of :func:`~wlkernelnn.ops.wl_colours.wl_colours`.
+
+    The colours may be those of a larger collection; their edge labels must have been ``edge_type``.
+
+    Args:
+        colours: After 0 … depth iterations, ``[N]`` each.
+        source: ``[E]``, edges sorted by target.
+        indptr: ``[N + 1]``: the edges into node v are ``indptr[v] … indptr[v + 1] − 1``.
+        edge_type: ``[E]``.
+        graph: ``[N]``, ascending.
+        num_graphs: B.
+    """
+    degree = np.diff(indptr)
+    number, first = _numbered(colours[0])
+    start, levels = first, []
+    for colour in colours[1:]:
+        before = number
+        number, first = _numbered(colour)
+        edges_of = degree[first]
+        bounds = np.concatenate([[0], np.cumsum(edges_of)])
+        edge = np.repeat(indptr[first] - bounds[:-1], edges_of) + np.arange(bounds[-1])
+        levels.append(
+            Level(
+                own=torch.from_numpy(before[first]),
+                source=torch.from_numpy(before[source[edge]]),
+                target=torch.from_numpy(np.repeat(np.arange(len(first)), edges_of)),
+                indptr=torch.from_numpy(bounds),
+                edge_type=torch.from_numpy(edge_type[edge]),
+            )
+        )
+    # Nodes come graph by graph, so pairs of graph and colour are numbered graph by graph.
+    pair, first = _numbered(graph * len(first) + number)
+    owner = graph[first]
+    return Quotient(
+        first=torch.from_numpy(start),
+        levels=tuple(levels),
+        node=torch.from_numpy(number),
+        colour=torch.from_numpy(number[first]),
+        indptr=torch.from_numpy(np.searchsorted(owner, np.arange(num_graphs + 1))),
+        graph=torch.from_numpy(owner),
+        count=torch.from_numpy(np.bincount(pair, minlength=len(first)).astype(np.float32)),
+    )
+
+
+def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values numbered in the order in which they occur, and where each occurs first."""
+    number, distinct = pd.factorize(values)
+    first = np.empty(len(distinct), dtype=np.int64)
+    # Written from the end: what remains is the first.
+    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return number, first
