@@ -190,6 +190,7 @@ class GINENetwork(GraphKernelNetwork):
             pooling=pooling,
             norm=norm,
             dropout=dropout,
+            quotient=False,
         )
         self.config = config | {"node_dims": list(node_dims)}
         self.conv = _GINELayers(hidden_channels, num_layers, num_edge_types)  # type: ignore[assignment]

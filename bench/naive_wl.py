@@ -94,5 +94,6 @@ class NaiveWLConv(torch.nn.Module):
 def naive_network(net: GraphKernelNetwork) -> GraphKernelNetwork:
     """A copy of ``net`` whose layer is a :class:`NaiveWLConv`; encoder, pooling and head stay as they are."""
     naive = copy.deepcopy(net)
+    naive.quotient, naive.quotient_depth = False, None
     naive.conv = NaiveWLConv(naive.conv)  # type: ignore[assignment]
     return naive

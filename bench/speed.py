@@ -1,11 +1,11 @@
-"""Speed and memory beside the usual tools: loader, store, featurizer, sums over neighbours, training step."""
+"""Speed and memory beside the usual tools: loader, store, featurizer, sums over neighbours."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +22,8 @@ from torch_geometric.profile import get_data_size
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize, load_molecules
 from wlkernelnn.datasets.featurize import PARALLEL_FROM
-from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.ops.neighbor_sum import neighbor_sum, sort_edges
 
-from .naive_wl import naive_network
 from .report import Row, Timer, about, compared, report
 from .timing import compare, torch_settings
 
@@ -40,10 +38,6 @@ taken by turns in one run; the ratio (median, and least to greatest) is taken tu
 * store: all arrays, SMILES included; of the list of Data only its tensors, not its Python objects.
 * neighbor_sum: forwards and backwards, {CHANNELS} channels, on the edges of a batch. EdgeIndex.matmul
   starts, as ours does, from sorted edges and their pointers; the cached one has had its caches filled before.
-* WL step: forward, backward and optimizer of the gated network of {CHANNELS} channels and 4 iterations, at
-  torch's float32 matmul precision "highest" or "medium"; readout "sum" walks in every iteration (the paper),
-  "last" in the last one only (the authors' release); plain PyG is the same network with messages written
-  out and Linears at edges.
 """
 
 
@@ -150,34 +144,6 @@ def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
                 yield compared(f"neighbor_sum, {size}", against, result, goal)
 
 
-def training_step(net: GraphKernelNetwork, batch: Data) -> Callable[[], None]:
-    """A function that trains ``net`` on ``batch`` by one step."""
-    optimizer = torch.optim.AdamW(net.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(net(batch), batch.y).backward()
-        optimizer.step()
-
-    return step
-
-
-def measure_training_step(data: PackedGraphs, timer: Timer, threads: int) -> Iterator[Row]:
-    """A training step of the gated Weisfeiler-Lehman network, against the same network edge by edge."""
-    goals = {20: 1.0, 128: 1.5, 1024: 1.0}
-    sizes = _sizes((20, 128, 1024), data)
-    for readout, precision, size in product(("sum", "last"), ("highest", "medium"), sizes):
-        with torch_settings(threads, precision):
-            torch.manual_seed(0)
-            net = GraphKernelNetwork.from_data(data, hidden_channels=CHANNELS, decay="gated", readout=readout)
-            batch = next(iter(PackedLoader(data, size, shuffle=True)))
-            plain = batch.clone()
-            plain.edge_index = batch.edge_index.as_tensor().clone()
-            ours, theirs = training_step(net, batch), training_step(naive_network(net), plain)
-            result = timer(ours, theirs, work=size)
-            yield compared(f"WL step ({readout}), {size}, {precision}", "plain PyG", result, goals.get(size))
-
-
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the table, and write it as ``speed.md`` and ``speed.json``.
 
@@ -204,7 +170,6 @@ def main(argv: list[str] | None = None) -> None:
         measure_featurizer(data[:10_000].smiles, timer),
         measure_loader(data, timer),
         measure_neighbor_sum(data, timer),
-        measure_training_step(data, timer, options.threads),
     )
     with torch_settings(options.threads):
         report("Speed and memory", rows, LEGEND, known, Path(options.output_dir) / "speed", Console())

@@ -6,7 +6,7 @@ import math
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -51,13 +51,27 @@ def compare(
         work: What one call does, in any unit.
         min_seconds: A turn calls its contestant until it has (about) taken this long.
     """
-    contestants = (ours, theirs)
+    return Comparison(*race([ours, theirs], rounds=rounds, work=work, min_seconds=min_seconds))
+
+
+def race(
+    contestants: Sequence[Callable[[], object]],
+    *,
+    rounds: int,
+    work: float = 1.0,
+    min_seconds: float = 0.2,
+) -> np.ndarray:
+    """Time any number of contestants in turn, as :func:`compare` does two.
+
+    Returns:
+        Work per second of every contestant in every round, ``[contestants, rounds]``.
+    """
     calls = [_calls(contestant, min_seconds) for contestant in contestants]
     rates = [
         [work * n / _seconds(contestant, n) for contestant, n in zip(contestants, calls, strict=True)]
         for _ in range(rounds)
     ]
-    return Comparison(*np.array(rates).T)
+    return np.array(rates).T
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:

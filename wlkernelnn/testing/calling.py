@@ -22,15 +22,17 @@ def edge_features(graph: Data) -> dict[str, Tensor]:
 
 def call(layer: Layer, graph: Data) -> Tensor:
     """A layer's output on a graph, ``[N, out_channels]``, in evaluation mode and without gradients."""
-    training = getattr(layer, "training", False)
-    if isinstance(layer, torch.nn.Module):
-        layer.eval()
+    modules = list(layer.modules()) if isinstance(layer, torch.nn.Module) else []
+    modes = [module.training for module in modules]
     try:
+        if isinstance(layer, torch.nn.Module):
+            layer.eval()
         with torch.no_grad():
             return layer(graph.x, graph.edge_index, **edge_features(graph))
     finally:
-        if isinstance(layer, torch.nn.Module):
-            layer.train(training)
+        # Each its own: some may have been in evaluation mode before, such as frozen norms.
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
 
 
 def largest_error(came: Tensor, expected: Tensor, scale: Tensor | float | None = None) -> float:

@@ -80,6 +80,8 @@ def test_vectors() -> None:
         matches([item.numpy() for item in x], [path_graph([item]) for item in x]), expected
     )
     assert string_sides(x, None)[0].num_codes == 0
+    short = [torch.tensor([[0.5, 2.0]], dtype=torch.bfloat16, requires_grad=True)]
+    assert string_sides(short, None)[0].tokens.tolist() == [[0.5, 2.0]]
 
 
 def test_empty_sequences_go_with_everything() -> None:

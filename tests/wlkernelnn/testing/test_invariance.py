@@ -83,3 +83,7 @@ def test_layers_are_left_in_their_mode() -> None:
         layer.train(training)
         assert_permutation_equivariant(layer, [ring(3)])
         assert layer.training == training
+    layer.train().act.eval()
+    assert_permutation_equivariant(layer, [ring(3)])
+    assert layer.training
+    assert not layer.act.training
