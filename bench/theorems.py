@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import mpmath
 import numpy as np
@@ -46,6 +47,8 @@ from wlkernelnn.testing.containment import exact
 from .report import about
 
 D, K, NUM_TYPES = 3, 6, 3
+
+L = TypeVar("L", bound=torch.nn.Module)
 
 LEGEND = """* Errors are the largest over all graphs and channels, relative to the sum of the absolute values
   of all terms (theorem 3, equation 7, proposition 2) or to the largest value (the others); float64.
@@ -122,7 +125,7 @@ def needing_relabelling() -> list[tuple[Data, Data]]:
     return [(graph(*first), graph(*second)) for first, second in pairs]
 
 
-def drawn(layer: torch.nn.Module, scale: float = 0.5) -> torch.nn.Module:
+def drawn(layer: L, scale: float = 0.5) -> L:
     """The layer in float64, with every parameter drawn."""
     layer.double()
     with torch.no_grad():
@@ -215,7 +218,7 @@ def containment_checks(count: int) -> Iterator[Check]:
         ("erf", Inverse(400.0), 0.01),
     )
     for name, composition, scale in choices:
-        activation = ACTIVATIONS[name]
+        activation: Any = ACTIVATIONS[name]  # layers take any function of tensors
         ratios = []
         for depth in (2, 3):
             for compose in ("mul", "add"):
@@ -240,7 +243,7 @@ def lemma_checks() -> Iterator[Check]:
         x = exact(np.cos(np.pi * (np.arange(30) + 0.5) / 30))
         kernel = 1 / (2 - np.outer(x, x))
 
-        def norm(sigma: Callable[[object], object], w: float) -> object:
+        def norm(sigma: Callable[[Any], Any], w: float) -> Any:
             return rkhs_norm(np.array([sigma(mpmath.mpf(w) * v) for v in x], dtype=object), kernel)[0]
 
         bound = norms(ACTIVATIONS["erf"], Inverse())(mpmath.mpf(1))

@@ -31,7 +31,8 @@ from .packed import Description, PackedGraphs, Reject
 from .published import MOLECULE_SETS, MoleculeSet
 from .splits import SplitIndex, SplitKind, column_split
 from .splits import split as split_graphs
-from .table import binary_targets, is_table, numeric_targets, place, read_table, require_columns
+from .table import binary_targets, numeric_targets, place, read_table
+from .table_chunks import is_table, require_columns
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -187,13 +188,19 @@ def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> No
 
     ``row`` is the data row, counted from 1 as in all messages. Without rejects the file is only the header.
     """
+    write_text(path, rejects_text(rejects))
+
+
+def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
+    """The content of a file of :func:`write_rejects`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Reject._fields)
+    if header:
+        writer.writerow(Reject._fields)
     for row, smiles, reason in rejects:
         missing = str(smiles) in ("None", "nan", "<NA>")
         writer.writerow((row + 1, "" if missing else smiles, reason))
-    write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def _frame(

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import difflib
-import gzip
-import io
 import os
-import zlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+from .table_chunks import check_file, is_parquet, require_columns, text_pieces
+
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
-# First bytes of files that carry a table's name but hold something else.
-_MAGIC = {
-    b"PAR1": "a Parquet file: name it .parquet",
-    b"\x1f\x8b": "gzip-compressed: add .gz to its name",
-    b"PK\x03\x04": "a zip archive or an Excel workbook: save the table as CSV",
-}
-
-
-def is_table(path: str | os.PathLike[str]) -> bool:
-    """Whether the name of ``path`` ends like a table that :func:`read_table` reads."""
-    return os.fspath(path).lower().endswith(SUFFIXES)
 
 
 def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -52,30 +36,11 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
             or too few fields, a repeated column name, or lacks a column.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    if not is_table(path):
-        raise ValueError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}")
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path}: the file is empty")
-    frame = _read_parquet(path, columns) if path.suffix.lower() == ".parquet" else _read_text(path, columns)
+    check_file(path)
+    frame = _read_parquet(path, columns) if is_parquet(path) else _read_text(path, columns)
     if not len(frame):
         raise ValueError(f"{path}: the file has a header but no rows")
     return frame
-
-
-def require_columns(wanted: Iterable[object], available: Sequence[object], source: object) -> None:
-    """Raise a ``ValueError`` unless every wanted column is there exactly once."""
-    counts = Counter(available)
-    for name in wanted:
-        if counts[name] > 1:
-            raise ValueError(f"{source}: {counts[name]} columns are called {name!r}; rename all but one")
-        if not counts[name]:
-            close = difflib.get_close_matches(str(name), [str(other) for other in available], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ValueError(
-                f"{source}: no column {name!r}{hint} (columns: {', '.join(map(repr, available))})"
-            )
 
 
 def place(frame: pd.DataFrame, position: int) -> str:
@@ -148,55 +113,6 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _read_text(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
-    text = _decode(path)
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
-    # Line ends at the end of a file hold no rows; between rows they do where a row is a single cell.
-    reader = csv.reader(io.StringIO(text.rstrip("\r\n"), newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    try:
-        header = next((fields for fields in reader if fields), [])
-        wanted = header if columns is None else list(columns)
-        require_columns(wanted, header, path)
-        where = [header.index(name) for name in wanted]
-        for fields in reader:
-            if not fields:
-                if len(header) > 1:
-                    continue
-                fields = [""]
-            if len(fields) != len(header):
-                raise ValueError(
-                    f"{path}: data row {len(rows) + 1} (line {reader.line_num}) has {len(fields)} fields, "
-                    f"the header has {len(header)}"
-                )
-            rows.append([fields[i] for i in where])
-            lines.append(reader.line_num)
-    except csv.Error as error:
-        raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error})") from error
-    return pd.DataFrame(
-        rows, columns=wanted, index=pd.Index(lines, name="line", dtype=np.int64), dtype=object
-    )
-
-
-def _decode(path: Path) -> str:
-    content = path.read_bytes()
-    if path.suffix.lower() == ".gz":
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path}: not a whole gzip file ({error})") from error
-    for magic, what in _MAGIC.items():
-        if content.startswith(magic):
-            raise ValueError(f"{path}: not a text table but {what}")
-    if b"\0" in content:
-        raise ValueError(f"{path}: not a text table: binary data (a zero byte at {content.index(0):,})")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path}: line {line}: byte 0x{content[error.start]:02x} is not UTF-8; save the table as UTF-8"
-        ) from error
-    if not text.strip():
-        raise ValueError(f"{path}: the file is empty")
-    return text
+    ((names, cells, lines),) = text_pieces(path, columns)
+    index = pd.Index(lines, name="line", dtype=np.int64)
+    return pd.DataFrame(cells, columns=names, index=index, dtype=object)

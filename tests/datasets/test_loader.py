@@ -251,7 +251,7 @@ def test_quotients_are_those_of_the_batches(data: PackedGraphs, batch_size: int)
         for ours, theirs in zip(came.levels, expected.levels, strict=True):
             assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
         assert torch.equal(came.colour, expected.colour)
-        assert torch.equal(came.count, expected.count)
+        assert torch.equal(came.multiplicity, expected.multiplicity)
     assert "quotient" not in next(iter(PackedLoader(view, batch_size)))
 
 

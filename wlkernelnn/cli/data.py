@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, split
-from wlkernelnn.datasets.table import is_table
+from wlkernelnn.datasets.table_chunks import is_table
 
 
 @dataclass

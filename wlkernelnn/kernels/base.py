@@ -144,7 +144,7 @@ class StructureKernel(GenericKernelMixin, Kernel):
         """Refuse arguments that are no integers from 1 on."""
         for name in names:
             value = getattr(self, name)
-            if not (isinstance(value, Integral) and value >= 1):
+            if not (isinstance(value, Integral) and int(value) >= 1):
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
 
     def _fill(

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 
 from wlkernelnn.conv import WLKernelConv
+from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
@@ -24,11 +25,6 @@ from .encoder import CodeEncoder
 logger = logging.getLogger("wlkernelnn")
 
 TASKS = ("regression", "classification")
-
-
-def _by_nodes(reason: str) -> None:
-    """Say why the network does not go by colours."""
-    logger.debug(f"GraphKernelNetwork computes every node, not every colour once: {reason}")
 
 
 class GraphKernelNetwork(torch.nn.Module):
@@ -187,7 +183,7 @@ class GraphKernelNetwork(torch.nn.Module):
             h = self.encoder(batch.x.index_select(0, quotient.first)).relu()
             h = self.conv(h, quotient)
             members = SortedEdges(quotient.colour, quotient.graph, quotient.indptr, h.size(0), None)
-            pooled = neighbor_sum(h, members, quotient.count)
+            pooled = neighbor_sum(h, members, quotient.multiplicity)
         if self.pooling == "mean":
             pooled = pooled / batch.ptr.diff().clamp(min=1).unsqueeze(1)
         return self.norm(pooled)
@@ -197,16 +193,25 @@ class GraphKernelNetwork(torch.nn.Module):
         # A compiler follows neither the making of a quotient nor the log.
         if self.quotient is False or torch.compiler.is_compiling():
             return None
-        if self.conv.watched or any(walk.watched for walk in self.conv.walks):
-            return _by_nodes("somebody watches single messages of the layer")
         given = batch.get("quotient")
-        if given is not None and given.depth >= self.quotient_depth:
-            return given
+        if given is not None and given.depth < cast(int, self.quotient_depth):
+            given = None
+        if reason := self._why_by_nodes(batch, given is not None):
+            logger.debug(f"GraphKernelNetwork computes every node, not every colour once: {reason}")
+            return None
+        return self._made_quotient(batch) if given is None else given
+
+    def _why_by_nodes(self, batch: Data, given: bool) -> str:
+        """A reason not to go by colours, or ``""``."""
+        if self.conv.watched or any(cast(KernelConv, walk).watched for walk in self.conv.walks):
+            return "somebody watches single messages of the layer"
+        if given:
+            return ""
         if not batch.x.is_cpu and self.quotient == "auto":
-            return _by_nodes("the batch is not on the CPU and has no quotient; PackedLoader can give it")
+            return "the batch is not on the CPU and has no quotient, which PackedLoader can give"
         if math.prod(self.encoder.dims) >= 2**63:
-            return _by_nodes("node codes have more than 2⁶³ combinations")
-        return self._made_quotient(batch)
+            return "node codes have more than 2⁶³ combinations"
+        return ""
 
     def _made_quotient(self, batch: Data) -> Quotient:
         self.encoder.check(batch.x)

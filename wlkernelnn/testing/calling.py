@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -53,6 +53,12 @@ def require(error: float, rtol: float, what: str) -> float:
     if not error <= rtol:
         raise AssertionError(f"{what}: relative error {error:.3g}, allowed is {rtol:.3g}")
     return error
+
+
+def require_graphs(graphs: Sequence[Data]) -> None:
+    """Of no graph, everything would hold."""
+    if not len(graphs):
+        raise ValueError("graphs is empty: there is nothing to check")
 
 
 def require_float64(layer: Any) -> None:

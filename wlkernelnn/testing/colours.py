@@ -13,7 +13,7 @@ from wlkernelnn.conv.walk import WalkConv
 from wlkernelnn.kernels.graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.ops.wl_colours import wl_colours
 
-from .calling import Layer, call, require
+from .calling import Layer, call, require, require_graphs
 
 
 def _depth(layer: Layer, depth: int | None) -> int:
@@ -55,6 +55,7 @@ def assert_colours_decide(
         AssertionError: Two nodes of one colour differ by more.
         ValueError: ``depth`` is needed.
     """
+    require_graphs(graphs)
     colours = _colours(graphs, _depth(layer, depth))[-1]
     out = torch.cat([call(layer, graph) for graph in graphs])
     if not out.numel():

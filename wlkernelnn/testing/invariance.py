@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch_geometric.data import Batch, Data
 
-from .calling import EDGE_FEATURES, Layer, call, largest_error, require
+from .calling import EDGE_FEATURES, Layer, call, largest_error, require, require_graphs
 
 
 def permuted(graph: Data, nodes: torch.Tensor, edges: torch.Tensor) -> Data:
@@ -41,6 +41,7 @@ def assert_permutation_equivariant(
     Raises:
         AssertionError: The error is larger than ``rtol``.
     """
+    require_graphs(graphs)
     generator, worst = torch.Generator().manual_seed(seed), 0.0
     for i, graph in enumerate(graphs):
         nodes = torch.randperm(int(graph.num_nodes or 0), generator=generator)
@@ -55,6 +56,7 @@ def assert_batching_invariant(layer: Layer, graphs: Sequence[Data], rtol: float 
 
     Args, Returns, Raises: As :func:`assert_permutation_equivariant`.
     """
+    require_graphs(graphs)
     batch = Batch.from_data_list(list(graphs))
     together = call(layer, batch).split([int(graph.num_nodes or 0) for graph in graphs])
     worst = 0.0

@@ -16,7 +16,7 @@ from wlkernelnn import RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.walk import WalkConv
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StructureKernel
 
-from .calling import Layer, call, edge_features, largest_error, require, require_float64
+from .calling import Layer, call, edge_features, largest_error, require, require_float64, require_graphs
 
 
 def reference_walks(layer: WalkConv, walk_length: int | None = None) -> list[Data]:
@@ -188,6 +188,7 @@ def assert_matches_kernel(
         ValueError: The layer is not float64, or layer and kernel do not go together.
     """
     require_float64(layer)
+    require_graphs(graphs)
     worst = 0.0
     for i, graph in enumerate(graphs):
         out = call(layer, graph)

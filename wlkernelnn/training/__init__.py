@@ -2,6 +2,7 @@
 
 from .checkpoint import load_checkpoint, save_checkpoint
 from .fit import FitResult, fit
+from .library import default_rejects_path, predict_tables
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
@@ -13,11 +14,13 @@ __all__ = [
     "FitOptions",
     "FitResult",
     "check_free",
+    "default_rejects_path",
     "fit",
     "get_metric",
     "load_checkpoint",
     "load_ensemble",
     "predict",
+    "predict_tables",
     "save_checkpoint",
     "score",
     "score_tasks",

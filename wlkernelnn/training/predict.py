@@ -16,7 +16,8 @@ def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = 512) 
     Args:
         net: A trained network; it is used in evaluation mode, on the device where it is.
         data: Graphs, in this order.
-        batch_size: Graphs at once.
+        batch_size: Graphs at once. Each Weisfeiler-Lehman colour of a batch is computed once: the more graphs,
+            the less there is to do for each.
 
     Returns:
         float32 ``[len(data), num_tasks]``.
@@ -24,6 +25,7 @@ def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = 512) 
     training = net.training
     net.eval()
     device = net.target_mean.device
-    parts = [net.predict(batch.to(device)).cpu().numpy() for batch in PackedLoader(data, batch_size)]
+    loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
+    parts = [net.predict(batch.to(device)).cpu().numpy() for batch in loader]
     net.train(training)
     return np.concatenate(parts) if parts else np.zeros((0, net.config["num_tasks"]), np.float32)

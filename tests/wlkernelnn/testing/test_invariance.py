@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -87,3 +89,9 @@ def test_layers_are_left_in_their_mode() -> None:
     assert_permutation_equivariant(layer, [ring(3)])
     assert layer.training
     assert not layer.act.training
+
+
+@pytest.mark.parametrize("check", [assert_permutation_equivariant, assert_batching_invariant])
+def test_no_graphs_are_no_check(check: Callable[..., float]) -> None:
+    with pytest.raises(ValueError, match="graphs is empty"):
+        check(WLKernelConv(2, 3).double(), [])

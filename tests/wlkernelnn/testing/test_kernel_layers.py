@@ -43,7 +43,7 @@ def test_theorem_3(
     kernel = RandomWalkKernel(walk_length, constant(decay), all_lengths=all_lengths)
 
     @REPEAT
-    @given(st.lists(graphs(num_features=D, **carried), max_size=2))  # type: ignore[arg-type]
+    @given(st.lists(graphs(num_features=D, **carried), min_size=1, max_size=2))  # type: ignore[arg-type]
     def check(some: list[Data]) -> None:
         assert assert_matches_kernel(layer, kernel, some) < 1e-12
 

@@ -41,7 +41,7 @@ class Quotient(NamedTuple):
         colour, indptr: int64 ``[P]`` and ``[B + 1]``: the last colours that occur in graph b are
             ``colour[indptr[b]:indptr[b + 1]]``, each once.
         graph: int64 ``[P]``: that graph.
-        count: float32 ``[P]``: how often each occurs there.
+        multiplicity: float32 ``[P]``: how often each occurs there.
     """
 
     first: Tensor
@@ -50,7 +50,7 @@ class Quotient(NamedTuple):
     colour: Tensor
     indptr: Tensor
     graph: Tensor
-    count: Tensor
+    multiplicity: Tensor
 
     @property
     def depth(self) -> int:
@@ -105,7 +105,7 @@ def wl_quotient(
         colour=torch.from_numpy(number[first]),
         indptr=torch.from_numpy(np.searchsorted(owner, np.arange(num_graphs + 1))),
         graph=torch.from_numpy(owner),
-        count=torch.from_numpy(np.bincount(pair, minlength=len(first)).astype(np.float32)),
+        multiplicity=torch.from_numpy(np.bincount(pair, minlength=len(first)).astype(np.float32)),
     )
 
 

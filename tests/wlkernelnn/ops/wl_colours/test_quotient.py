@@ -55,7 +55,8 @@ def test_every_colour_once_with_what_it_is_made_of(depth: int, seed: int) -> Non
     for g in range(len(data)):
         members = slice(quotient.indptr[g], quotient.indptr[g + 1])
         expected_rows, counts = np.unique(rows[-1][graph == g], return_counts=True)
-        came = dict(zip(quotient.colour[members].tolist(), quotient.count[members].tolist(), strict=True))
+        times = quotient.multiplicity[members].tolist()
+        came = dict(zip(quotient.colour[members].tolist(), times, strict=True))
         assert came == dict(zip(expected_rows.tolist(), counts.tolist(), strict=True))
         assert bool((quotient.graph[members] == g).all())
 

@@ -1,0 +1,248 @@
+"""Tables (CSV, TSV, Parquet) read piece by piece, however long they are, with errors that name the place."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import difflib
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+# First bytes of files that carry a table's name but hold something else.
+_MAGIC = {
+    b"PAR1": "a Parquet file: name it .parquet",
+    b"\x1f\x8b": "gzip-compressed: add .gz to its name",
+    b"PK\x03\x04": "a zip archive or an Excel workbook: save the table as CSV",
+}
+# Bytes read at once.
+_BLOCK = 2**20
+
+
+class Chunk(NamedTuple):
+    """Some rows of a table, in order.
+
+    Attributes:
+        table: All columns; those of text tables are strings, those of Parquet have the types of the file.
+        lines: Of a text table, the line of the file on which each row ends.
+    """
+
+    table: pa.Table
+    lines: list[int] | None
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether the name of ``path`` ends like a table that can be read."""
+    return os.fspath(path).lower().endswith(SUFFIXES)
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    return os.fspath(path).lower().endswith(".parquet")
+
+
+def find_tables(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Files as they are given, and the tables of folders in the order of their names.
+
+    Raises:
+        FileNotFoundError: A path is neither.
+        ValueError: A folder holds no table, or a name does not end like that of a table.
+    """
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            hidden = (".", "_")
+            tables = [p for p in path.iterdir() if p.is_file() and is_table(p) and p.name[0] not in hidden]
+            if not tables:
+                raise ValueError(f"{path}: the folder holds no file that ends in {', '.join(SUFFIXES)}")
+            found += sorted(tables)
+        else:
+            check_file(path)
+            found.append(path)
+    return found
+
+
+def check_file(path: Path) -> None:
+    """Raise an error unless there is a file that is not empty and has the name of a table."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file")
+    if not is_table(path):
+        raise ValueError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path}: the file is empty")
+
+
+def require_columns(wanted: Iterable[object], available: Sequence[object], source: object) -> None:
+    """Raise a ``ValueError`` unless every wanted column is there exactly once."""
+    counts = Counter(available)
+    for name in wanted:
+        if counts[name] > 1:
+            raise ValueError(f"{source}: {counts[name]} columns are called {name!r}; rename all but one")
+        if not counts[name]:
+            close = difflib.get_close_matches(str(name), [str(other) for other in available], n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(
+                f"{source}: no column {name!r}{hint} (columns: {', '.join(map(repr, available))})"
+            )
+
+
+def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
+    """Read a table in pieces: only so much of it is in memory at a time.
+
+    Args:
+        path: A ``.csv``, ``.tsv`` (each also ``.gz``) or ``.parquet`` file.
+        rows: Rows of a piece; the last may have fewer. There is at least one piece, empty if the table is.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: One of the reasons of :func:`~wlkernelnn.datasets.read_table`, when that place is reached.
+    """
+    path = Path(path)
+    check_file(path)
+    if is_parquet(path):
+        yield from _parquet_chunks(path, rows)
+        return
+    for header, cells, lines in text_pieces(path, rows=rows):
+        columns = zip(*cells, strict=True) if cells else [()] * len(header)
+        arrays = [pa.array(column, pa.string()) for column in columns]
+        yield Chunk(pa.Table.from_arrays(arrays, names=header), lines)
+
+
+def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
+    try:
+        # Without pre_buffer a row group is not read whole before its first rows come.
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            require_columns(file.schema_arrow.names, file.schema_arrow.names, path)
+            # What pandas notes about its index would no longer hold.
+            rest = file.schema_arrow.remove_metadata().empty_table()
+            first = True
+            for batch in file.iter_batches(batch_size=rows):
+                table = pa.Table.from_batches([batch]).replace_schema_metadata(None)
+                # Batches end where row groups do.
+                rest = pa.concat_tables([rest, table])
+                if rest.num_rows >= rows:
+                    yield Chunk(rest.slice(0, rows), None)
+                    rest, first = rest.slice(rows), False
+            if first or rest.num_rows:
+                yield Chunk(rest, None)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path}: not a whole Parquet file ({error})") from error
+
+
+def text_pieces(
+    path: Path, columns: Sequence[str] | None = None, rows: int | None = None
+) -> Iterator[tuple[list[str], list[list[str]], list[int]]]:
+    """The rows of a text table: names of the columns, cells, and the line on which each row ends.
+
+    Args:
+        path: The file.
+        columns: The columns wanted, in this order; default all.
+        rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
+    """
+    delimiter = "\t" if ".tsv" in path.name.lower() else ","
+    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    size = rows or sys.maxsize
+    try:
+        header = next((fields for fields in reader if fields), [])
+        wanted = header if columns is None else list(columns)
+        require_columns(wanted, header, path)
+        where = [header.index(name) for name in wanted]
+        cells: list[list[str]] = []
+        lines: list[int] = []
+        before = 0
+        for fields in reader:
+            if not fields:
+                if len(header) > 1:
+                    continue
+                fields = [""]
+            if len(fields) != len(header):
+                raise ValueError(
+                    f"{path}: data row {before + len(cells) + 1} (line {reader.line_num}) has {len(fields)} "
+                    f"fields, the header has {len(header)}"
+                )
+            if len(cells) == size:
+                yield wanted, cells, lines
+                before += size
+                cells, lines = [], []
+            cells.append([fields[i] for i in where])
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error})") from error
+    yield wanted, cells, lines
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines with their ends, but for the line ends at the end of the file.
+
+    Those hold no rows; between rows they do where a row is a single cell.
+    """
+    blank: list[str] = []
+    for line in _all_lines(path):
+        if line.strip("\r\n"):
+            yield from blank
+            blank.clear()
+            yield line
+        else:
+            blank.append(line)
+
+
+def _all_lines(path: Path) -> Iterator[str]:
+    rest = ""
+    for text in _decoded(path):
+        *lines, rest = io.StringIO(rest + text, newline="")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _decoded(path: Path) -> Iterator[str]:
+    """The text of a file block by block."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    done = newlines = 0
+    for block in _blocks(path):
+        if done == 0:
+            for magic, what in _MAGIC.items():
+                if block.startswith(magic):
+                    raise ValueError(f"{path}: not a text table but {what}")
+        if b"\0" in block:
+            raise ValueError(
+                f"{path}: not a text table: binary data (a zero byte at {done + block.index(0):,})"
+            )
+        last = len(block) < _BLOCK
+        try:
+            text = decoder.decode(block, final=last)
+        except UnicodeDecodeError as error:
+            # What came before this block and was not decoded yet is part of one character: no line end.
+            line = newlines + error.object.count(b"\n", 0, error.start) + 1
+            raise ValueError(
+                f"{path}: line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
+                "save the table as UTF-8"
+            ) from error
+        if done == 0 and last and not text.strip():
+            raise ValueError(f"{path}: the file is empty")
+        done += len(block)
+        newlines += block.count(b"\n")
+        yield text
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The content, decompressed: full blocks, and at the end one that is not full."""
+    with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as file:
+        while True:
+            try:
+                # A buffered file reads all that is asked for, if there is as much.
+                block = file.read(_BLOCK)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise ValueError(f"{path}: not a whole gzip file ({error})") from error
+            yield block
+            if len(block) < _BLOCK:
+                return

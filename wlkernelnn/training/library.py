@@ -1,0 +1,247 @@
+"""Predictions for tables of SMILES of any length: read, predicted and written part by part."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import rdkit
+import torch
+from rich.console import Console
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
+from wlkernelnn.datasets.molecules import OnInvalid
+from wlkernelnn.datasets.table_chunks import find_tables, read_chunks
+from wlkernelnn.models import GraphKernelNetwork
+
+from .parts import Counts, Parts
+from .run import Ensemble, load_ensemble
+from .workers import Predicted, Task, predict_tasks
+
+# Rows of a part: enough that the colours of many molecules are shared, few enough to be lost by a kill.
+ROWS = 16384
+# With fewer parts the start of processes (some seconds) takes longer than it saves.
+PARALLEL_FROM = 4
+
+
+class _Piece(NamedTuple):
+    """Consecutive rows of the input.
+
+    Attributes:
+        source: Their file.
+        first, first_in_source: How many rows of the input, and of the file, come before.
+        column: The column of SMILES.
+        table, lines: As in :class:`~wlkernelnn.datasets.table_chunks.Chunk`.
+    """
+
+    source: Path
+    first: int
+    first_in_source: int
+    column: str
+    table: pa.Table
+    lines: list[int] | None
+
+    def place(self, row: int) -> str:
+        """Name a row of the input as what it is in its file."""
+        line = "" if self.lines is None else f" (line {self.lines[row - self.first]})"
+        return f"data row {row - self.first + self.first_in_source + 1:,}{line}"
+
+
+def predict_tables(
+    inputs: Sequence[Path],
+    model_path: Path,
+    output: Path,
+    *,
+    smiles_column: str | None = None,
+    on_invalid: OnInvalid = "nan",
+    rejects_path: Path | None = None,
+    batch_size: int = 8192,
+    num_workers: int | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> Counts:
+    """Predict for every row of one or several tables, in order, in bounded memory.
+
+    Finished parts are kept in a folder: ``output`` itself, or, for a single file, one beside it that goes when
+    the file is written. A run that was killed leaves them there.
+
+    Args:
+        inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
+        model_path: See :func:`load_ensemble`.
+        output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files.
+        smiles_column: The column of SMILES; by default the one called smiles.
+        on_invalid: Rows that give no molecule: ``"nan"`` keeps them with empty predictions, ``"skip"`` leaves
+            them out, ``"raise"`` stops at the first part that has any.
+        rejects_path: CSV file for the rows that gave no molecule; by default beside ``output``.
+        batch_size: Molecules that go through a network at once.
+        num_workers: Processes to start; 0 works in this one. Default: one per core if the input is long.
+        resume: Keep the parts that an earlier run of the same input, networks and options finished.
+        progress: Show on stderr how far it is.
+
+    Returns:
+        How many rows were read, rejected and written.
+
+    Raises:
+        FileNotFoundError: An input or the networks are not there.
+        FileExistsError: There are parts of an earlier run, and ``resume`` is off.
+        ValueError: An input cannot be read, inputs differ in their columns, a path would be overwritten, a row
+            gives no molecule and ``on_invalid`` is ``"raise"``, or the run to resume was another one.
+    """
+    suffix = output.suffix or ".parquet"
+    if suffix not in (".csv", ".parquet"):
+        raise ValueError(f"expected a name in .csv or .parquet, or that of a folder, got {output}")
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+    if num_workers is not None and num_workers < 0:
+        raise ValueError(f"num_workers must be at least 0, got {num_workers}")
+    rejects_path = rejects_path or default_rejects_path(output)
+    ensemble = load_ensemble(model_path)
+    sources = find_tables(inputs)
+    _check_outputs(inputs, sources, output, rejects_path)
+    folder = output.with_name(f"{output.name}.parts") if output.suffix else output
+    # All that the content of a part depends on.
+    origin = {
+        "input": [[source.name, _sha256(source)] for source in sources],
+        "networks": [_fingerprint(net) for net in ensemble.networks],
+        "options": {"smiles_column": smiles_column, "on_invalid": on_invalid, "batch_size": batch_size},
+        "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
+    }
+    parts = Parts(folder, suffix, origin, resume)
+    pieces = _pieces(sources, smiles_column)
+    finished = [piece.table.num_rows for piece in islice(pieces, len(parts.done))]
+    if finished != [part.read for part in parts.done]:
+        raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
+    ahead = list(islice(pieces, PARALLEL_FROM))
+    if not ahead and not parts.done:
+        raise ValueError(f"{sources[0]}: the file has a header but no rows")
+    if num_workers is None:
+        num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
+
+    todo: deque[_Piece] = deque()
+
+    def tasks() -> Iterator[Task]:
+        for piece in chain(ahead, pieces):
+            todo.append(piece)
+            yield Task(piece.first, piece.table[piece.column].to_pylist())
+
+    results = predict_tasks(tasks(), model_path, ensemble, batch_size, num_workers)
+    with closing(results), _bar(progress) as bar:
+        shown = bar.add_task("Predicting", total=None, completed=parts.counts.read)
+        for result in results:
+            piece = todo.popleft()
+            if result.rejects and on_invalid == "raise":
+                write_rejects(rejects_path, result.rejects)
+                raise ValueError(_complaint(piece, result.rejects))
+            table = _with_predictions(piece.table, result, ensemble)
+            if on_invalid == "skip":
+                table = table.take(pa.array(result.position))
+            counts = Counts(piece.table.num_rows, len(result.rejects), table.num_rows)
+            parts.add(table, result.rejects, counts)
+            bar.advance(shown, counts.read)
+    parts.join_rejects(rejects_path)
+    if output.suffix:
+        parts.join(output)
+        parts.clear()
+    return parts.counts
+
+
+def default_rejects_path(output: Path) -> Path:
+    """Where the rejected rows go if nothing else is said: beside the predictions."""
+    return output.with_suffix(".rejects.csv")
+
+
+def _check_outputs(inputs: Sequence[Path], sources: Sequence[Path], output: Path, rejects: Path) -> None:
+    folders = {path.resolve() for path in inputs if path.is_dir()}
+    files = {source.resolve() for source in sources}
+    for what, path in (("predictions", output), ("rejects", rejects)):
+        if path.resolve() in files | folders:
+            raise ValueError(f"{path} for the {what} is the input, which would be overwritten")
+        if path.resolve().parent in folders:
+            raise ValueError(
+                f"{path} for the {what} lies in the folder of the input, as if it were part of it"
+            )
+
+
+def _pieces(sources: Sequence[Path], smiles_column: str | None) -> Iterator[_Piece]:
+    """The rows of all files; none of an empty file."""
+    schema, column, first = None, "", 0
+    for source in sources:
+        in_source = 0
+        for table, lines in read_chunks(source, ROWS):
+            if schema is None:
+                schema = table.schema
+                column = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, str(source))
+            elif table.schema != schema:
+                raise ValueError(
+                    f"{source}: columns {_columns(table.schema)}, but {_columns(schema)} in {sources[0]}"
+                )
+            if table.num_rows:
+                yield _Piece(source, first, in_source, column, table, lines)
+            first, in_source = first + table.num_rows, in_source + table.num_rows
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name!r} ({field.type})" for field in schema)
+
+
+def _with_predictions(table: pa.Table, result: Predicted, ensemble: Ensemble) -> pa.Table:
+    """The table with a column per target, in place of one of that name or behind the others."""
+    values: dict[str, np.ndarray] = {}
+    for task, name in enumerate(ensemble.about["target_names"]):
+        values[name] = result.mean[:, task]
+        if len(ensemble.networks) > 1:
+            values[f"{name}_std"] = result.std[:, task]
+    for name, known in values.items():
+        column = np.full(table.num_rows, np.nan, dtype=np.float32)
+        column[result.position] = known
+        cells = pa.array(column, from_pandas=True)  # NaN is a missing value
+        if name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, cells)
+        else:
+            table = table.append_column(name, cells)
+    return table
+
+
+def _complaint(piece: _Piece, rejects: Sequence[Reject]) -> str:
+    shown = [f"{piece.place(row)}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
+    if len(rejects) > len(shown):
+        shown.append(f"and {len(rejects) - len(shown):,} more")
+    until = piece.first_in_source + piece.table.num_rows
+    return (
+        f"{piece.source}: {len(rejects):,} of {until:,} rows give no molecule (on_invalid='skip' leaves them "
+        "out)\n  " + "\n  ".join(shown)
+    )
+
+
+def _bar(progress: bool) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        TextColumn("{task.completed:,.0f} rows"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), disable=not progress)
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fingerprint(net: GraphKernelNetwork) -> str:
+    """SHA-256 of a network's configuration and weights."""
+    digest = hashlib.sha256(json.dumps(net.config, sort_keys=True).encode())
+    for name, tensor in sorted(net.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,169 @@
+"""Predictions for lists of SMILES, here or in other processes, in order."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from joblib.externals.loky import ProcessPoolExecutor
+
+from wlkernelnn.datasets import Reject, featurize
+
+from .run import Ensemble, load_ensemble
+
+# Options of mallopt, from malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+
+
+class Task(NamedTuple):
+    """Some consecutive rows of an input.
+
+    Attributes:
+        first: The number of the first of them.
+        smiles: What stands in each.
+    """
+
+    first: int
+    smiles: list[object]
+
+
+class Predicted(NamedTuple):
+    """What came of a :class:`Task`.
+
+    Attributes:
+        position: int64 ``[B]``: positions in the task that are molecules, ascending.
+        mean, std: float32 ``[B, tasks]``: over the networks.
+        rejects: The other positions, with their rows in the input and reasons.
+    """
+
+    position: np.ndarray
+    mean: np.ndarray
+    std: np.ndarray
+    rejects: list[Reject]
+
+
+def predict_task(ensemble: Ensemble, task: Task, batch_size: int) -> Predicted:
+    """Featurize and predict.
+
+    Raises:
+        RuntimeError: Something went wrong other than a row that is no molecule; says in which row.
+    """
+    try:
+        return _predict(ensemble, task, batch_size)
+    except Exception as error:
+        for row, smiles in enumerate(task.smiles, task.first):
+            try:
+                _predict(ensemble, Task(row, [smiles]), batch_size)
+            except Exception as cause:
+                raise RuntimeError(f"data row {row + 1}: {smiles!r}: {_said(cause)}") from cause
+        raise RuntimeError(f"{_rows([task])}: {_said(error)}, but not for any of them alone") from error
+
+
+def predict_tasks(
+    tasks: Iterable[Task], model_path: Path, ensemble: Ensemble, batch_size: int, num_workers: int
+) -> Iterator[Predicted]:
+    """The results of tasks, in their order.
+
+    Each process works on a whole task with one thread: what comes out does not depend on their number.
+
+    Args:
+        tasks: Taken one after the other, two for each process ahead of the results.
+        model_path: Where a process finds the ensemble.
+        ensemble: The same ensemble, for this process.
+        batch_size: Molecules that go through a network at once.
+        num_workers: Processes to start; 0 works in this one.
+
+    Raises:
+        RuntimeError: As :func:`predict_task`.
+        ChildProcessError: A process died; says on which rows it may have worked.
+    """
+    if num_workers == 0:
+        for task in tasks:
+            with _one_thread():
+                result = predict_task(ensemble, task, batch_size)
+            yield result
+        return
+    # Processes that start afresh: a fork would inherit locks that torch's threads hold.
+    executor = ProcessPoolExecutor(num_workers, initializer=_start, initargs=(model_path,))
+    waiting: deque[tuple[Task, Future[Predicted]]] = deque()
+    try:
+        for task in tasks:
+            waiting.append((task, executor.submit(_work, task, batch_size)))
+            if len(waiting) > 2 * num_workers:
+                yield waiting[0][1].result()
+                waiting.popleft()
+        while waiting:
+            yield waiting[0][1].result()
+            waiting.popleft()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            f"a process died while {_rows([task for task, _ in waiting])} were being predicted (out of "
+            "memory?); try fewer processes or smaller batches"
+        ) from error
+    finally:
+        executor.shutdown(wait=True, kill_workers=True)
+
+
+# In another process.
+
+_ensemble: Ensemble | None = None
+
+
+def _start(model_path: Path) -> None:
+    global _ensemble
+    torch.set_num_threads(1)
+    _keep_freed_memory()
+    _ensemble = load_ensemble(model_path)
+
+
+def _work(task: Task, batch_size: int) -> Predicted:
+    assert _ensemble is not None
+    return predict_task(_ensemble, task, batch_size)
+
+
+def _keep_freed_memory() -> None:
+    """Have memory that was freed used again, instead of given back to the system and asked for anew.
+
+    Tensors of some MB come and go with every batch. Of the time in the network, half went into fresh pages.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_MMAP_MAX, 0)
+        libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+# In this one and in others.
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _predict(ensemble: Ensemble, task: Task, batch_size: int) -> Predicted:
+    rows = range(task.first, task.first + len(task.smiles))
+    data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
+    mean, std = ensemble.predict(data, batch_size)
+    return Predicted(data.row.numpy() - task.first, mean, std, rejects)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()[:500]}"
+
+
+def _rows(tasks: Sequence[Task]) -> str:
+    return f"data rows {tasks[0].first + 1:,} … {tasks[-1].first + len(tasks[-1].smiles):,}"
