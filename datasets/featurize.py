@@ -137,13 +137,46 @@ def _defect(value: Any) -> str:
 Part = dict[str, np.ndarray]
 
 
-class _Structure(NamedTuple):
-    """A molecule as it is read: kinds of its atoms and bonds, ends of its bonds, atoms around its rings."""
+class _Molecules(NamedTuple):
+    """Molecules as they are read, end to end.
 
-    atoms: Sequence[Hashable]
-    bonds: Sequence[Hashable]
-    ends: Sequence[int]
-    rings: Sequence[Any]
+    Attributes:
+        num_atoms, num_bonds, num_rings, num_members: ``[G]``: of each molecule; members are the atoms around
+            its rings, ring by ring.
+        atoms, bonds: Numbers of their kinds.
+        ends: The two atoms of each bond, counted inside the molecule.
+        ring_sizes, members: Of each ring, the number of its atoms; these, counted inside the molecule.
+    """
+
+    num_atoms: np.ndarray
+    num_bonds: np.ndarray
+    num_rings: np.ndarray
+    num_members: np.ndarray
+    atoms: np.ndarray
+    bonds: np.ndarray
+    ends: np.ndarray
+    ring_sizes: np.ndarray
+    members: np.ndarray
+
+    def take(self, index: np.ndarray) -> _Molecules:
+        """Some of the molecules, in another order."""
+        counts = [count[index] for count in self[:4]]
+        flats = [
+            flat[_spans(np.cumsum(count) - count, count, index)]
+            for flat, count in zip(
+                (self.atoms, self.bonds, self.ends.reshape(-1, 2), self.ring_sizes, self.members),
+                (self.num_atoms, self.num_bonds, self.num_bonds, self.num_rings, self.num_members),
+                strict=True,
+            )
+        ]
+        flats[2] = flats[2].reshape(-1)
+        return _Molecules(*counts, *flats)
+
+
+def _spans(start: np.ndarray, length: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Positions of some spans, end to end."""
+    start, length = start[index], length[index]
+    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
 
 
 def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, dict[int, str]]:
@@ -154,29 +187,47 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
         the reason for each position that is no molecule.
     """
     # The molecules themselves are not kept: the fresh memory that this takes costs too much.
-    structures: list[_Structure] = []
+    binaries: list[bytes] = []
     texts: list[str] = []
     reasons: dict[int, str] = {}
+    # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
+    plain = Chem.SmilesParserParams()
+    plain.parseName = plain.allowCXSMILES = False
     with rdBase.BlockLogs():
         for position, text in enumerate(smiles):
-            molecule, reason = _parse(text)
+            molecule, reason = _parse(text, plain)
             if molecule is None:
                 reasons[position] = reason
                 continue
-            structures.append(_read_binary(molecule) or _read_objects(molecule))
+            binaries.append(molecule.ToBinary(_NO_CONFORMERS))
             texts.append(text)
-        return _encode(structures, texts, features), reasons
+        return _encode(_read(binaries), texts, features), reasons
 
 
-def _encode(structures: Sequence[_Structure], smiles: Sequence[str], features: Features) -> Part:
+def _read(binaries: Sequence[bytes]) -> _Molecules:
+    """Read molecules from RDKit's binary form, directly or, what is rare in it, through RDKit's objects."""
+    molecules, rare = _read_binaries(binaries)
+    if not rare.any():
+        return molecules
+    others = _read_objects([Chem.Mol(binaries[number]) for number in np.flatnonzero(rare)])
+    # Kinds that were numbered apart stay apart: each is then asked for its codes.
+    others = others._replace(
+        atoms=others.atoms + molecules.atoms.max(initial=0) + 1,
+        bonds=others.bonds + molecules.bonds.max(initial=0) + 1,
+    )
+    place = np.arange(len(binaries))
+    place[rare] = len(binaries) + np.arange(rare.sum())
+    both = _Molecules(*(np.concatenate(pair) for pair in zip(molecules, others, strict=True)))
+    return both.take(place)
+
+
+def _encode(read: _Molecules, smiles: Sequence[str], features: Features) -> Part:
     """The arrays of some molecules end to end, from what was read of them and their SMILES."""
-    num_atoms = np.array([len(read.atoms) for read in structures], dtype=np.int64)
-    num_bonds = np.array([len(read.bonds) for read in structures], dtype=np.int64)
+    num_atoms, num_bonds = read.num_atoms, read.num_bonds
     atom_start, bond_start = np.cumsum(num_atoms) - num_atoms, np.cumsum(num_bonds) - num_bonds
     # From here on atoms are counted through the chunk. Edges: each bond forwards, then each bond backwards.
     total, half = int(num_atoms.sum()), int(num_bonds.sum())
-    ends = _integers(read.ends for read in structures).reshape(-1, 2)
-    begin, end = ends.T + np.repeat(atom_start, num_bonds)
+    begin, end = read.ends.reshape(-1, 2).T + np.repeat(atom_start, num_bonds)
     key = np.concatenate([end * total + begin, begin * total + end])
     order = np.argsort(key)
     key = key[order]
@@ -184,11 +235,10 @@ def _encode(structures: Sequence[_Structure], smiles: Sequence[str], features: F
     target, source = np.divmod(key, max(total, 1))
     degree = np.bincount(target, minlength=total)
 
-    rings = [ring for read in structures for ring in read.rings]
-    ring_start = np.repeat(atom_start, [len(read.rings) for read in structures])
-    shift = np.repeat(ring_start, [len(ring) for ring in rings])
-    around = _integers(rings) + shift
-    after = _integers(ring[1:] + ring[:1] for ring in rings) + shift
+    around = read.members + np.repeat(atom_start, read.num_members)
+    last = np.cumsum(read.ring_sizes) - 1
+    after = np.roll(around, -1)
+    after[last] = around[last + 1 - read.ring_sizes]
     atom_in_ring = np.zeros(total, dtype=np.int64)
     atom_in_ring[around] = 1
     bond_in_ring = np.zeros(half, dtype=np.int64)
@@ -202,11 +252,10 @@ def _encode(structures: Sequence[_Structure], smiles: Sequence[str], features: F
         for number, local in zip(owner.tolist(), (index - starts[owner]).tolist(), strict=True):
             yield molecule(number), local
 
-    kind = _numbered(read.atoms for read in structures) * (degree.max(initial=0) + 1) + degree
-    _, first, node_type = np.unique(_small(kind * 2 + atom_in_ring), return_index=True, return_inverse=True)
+    kind = read.atoms * (degree.max(initial=0) + 1) + degree
+    node_type, first = _numbered(kind * 2 + atom_in_ring)
     node_table = [features.atom_codes(m.GetAtomWithIdx(i)) for m, i in examples(first, atom_start)]
-    kind = _numbered(read.bonds for read in structures)
-    _, first, bond_type = np.unique(_small(kind * 2 + bond_in_ring), return_index=True, return_inverse=True)
+    bond_type, first = _numbered(read.bonds * 2 + bond_in_ring)
     bond_table = [features.bond_code(m.GetBondWithIdx(i)) for m, i in examples(first, bond_start)]
     part = {
         "node_type": node_type,
@@ -220,14 +269,13 @@ def _encode(structures: Sequence[_Structure], smiles: Sequence[str], features: F
     return {name: _small(values) for name, values in part.items()}
 
 
-def _integers(sequences: Iterable[Iterable[int]]) -> np.ndarray:
-    return np.fromiter(chain.from_iterable(sequences), dtype=np.int64)
-
-
-def _numbered(sequences: Iterable[Iterable[Hashable]]) -> np.ndarray:
-    """Numbers for hashable things, in the order in which these first appear."""
-    numbers: dict[Hashable, int] = defaultdict(count().__next__)
-    return np.fromiter(map(numbers.__getitem__, chain.from_iterable(sequences)), dtype=np.int64)
+def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values numbered in the order in which they occur, and where each occurs first."""
+    number, distinct = pd.factorize(values)
+    first = np.empty(len(distinct), dtype=np.int64)
+    # Written from the end: what remains is the first.
+    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return number, first
 
 
 def _small(values: np.ndarray) -> np.ndarray:
@@ -235,10 +283,10 @@ def _small(values: np.ndarray) -> np.ndarray:
     return values.astype(np.min_scalar_type(values.max(initial=0)))
 
 
-def _parse(smiles: str) -> tuple[Chem.Mol | None, str]:
+def _parse(smiles: str, params: Chem.SmilesParserParams) -> tuple[Chem.Mol | None, str]:
     """The molecule, or ``None`` and the reason."""
     try:
-        molecule = Chem.MolFromSmiles(smiles)
+        molecule = Chem.MolFromSmiles(smiles, params)
     except Exception as error:  # Boost.Python lets through whatever RDKit throws
         return None, f"RDKit fails with {type(error).__name__}: {str(error).strip()[:200]}"
     if molecule is not None:
@@ -264,72 +312,142 @@ _OF_BOND = tuple(
 )
 
 
-def _read_objects(molecule: Chem.Mol) -> _Structure:
-    """Read any molecule through RDKit's objects."""
-    return _Structure(
-        atoms=[tuple(fact(atom) for fact in _OF_ATOM) for atom in molecule.GetAtoms()],
-        bonds=[tuple(fact(bond) for fact in _OF_BOND) for bond in molecule.GetBonds()],
-        ends=[end for bond in molecule.GetBonds() for end in (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())],
-        rings=molecule.GetRingInfo().AtomRings(),
+def _read_objects(molecules: Sequence[Chem.Mol]) -> _Molecules:
+    """Read any molecules through RDKit's objects."""
+    numbers: dict[Hashable, int] = defaultdict(count().__next__)
+    atoms = [[numbers[tuple(fact(a) for fact in _OF_ATOM)] for a in m.GetAtoms()] for m in molecules]
+    bonds = [[numbers[tuple(fact(b) for fact in _OF_BOND)] for b in m.GetBonds()] for m in molecules]
+    ends = [[i for b in m.GetBonds() for i in (b.GetBeginAtomIdx(), b.GetEndAtomIdx())] for m in molecules]
+    rings = [m.GetRingInfo().AtomRings() for m in molecules]
+    return _Molecules(
+        _integers(map(len, atoms)),
+        _integers(map(len, bonds)),
+        _integers(map(len, rings)),
+        _integers(sum(map(len, each)) for each in rings),
+        _integers(chain.from_iterable(atoms)),
+        _integers(chain.from_iterable(bonds)),
+        _integers(chain.from_iterable(ends)),
+        _integers(map(len, chain.from_iterable(rings))),
+        _integers(chain.from_iterable(chain.from_iterable(rings))),
     )
+
+
+def _integers(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, dtype=np.int64)
 
 
 # How a binary molecule begins: byte order, a tag, then format 16.3 (RDKit 2026.03) or 16.4 (RDKit 2026.09).
 _HEADERS = tuple(struct.pack("<5I", 0xDEADBEEF, 0, 16, minor, 0) for minor in (3, 4))
 _BEGIN_ATOM, _BEGIN_BOND, _BEGIN_RINGS, _END = 1, 11, 66, 22
 _NO_CONFORMERS = int(Chem.PropertyPickleOptions.NoConformers)
-_NUM_BITS = tuple(value.bit_count() for value in range(256))
+_NUM_BITS = np.array([value.bit_count() for value in range(256)])
+# The first 0, 1, … 8 of the 8 bytes of an integer.
+_FIRST_BYTES = np.array([2 ** (8 * length) - 1 for length in range(8)] + [-1])
+# Behind the last molecule, for those who look ahead.
+_PADDING = bytes(32)
 
 
-def _read_binary(molecule: Chem.Mol) -> _Structure | None:
-    """Read a molecule through RDKit's binary form, ten times as fast.
+def _read_binaries(binaries: Sequence[bytes]) -> tuple[_Molecules, np.ndarray]:
+    """Read molecules from RDKit's binary form, ten times as fast as from its objects.
+
+    All are read at the same time: first the first atom of each, then the second of each that has one, …
 
     Returns:
-        ``None`` for what is rare (more than 255 atoms, dummy atoms, queries) and for the formats of other
-        versions of RDKit. All that is left to :func:`_read_objects`.
+        The molecules, and for each whether it holds what is rare (more than 255 atoms, dummy atoms, queries)
+        or is of the format of another version of RDKit: then what was read of it means nothing.
     """
-    binary = molecule.ToBinary(_NO_CONFORMERS)
-    num_atoms, num_bonds, _, tag = struct.unpack_from("<iiBB", binary, 20)
-    if not binary.startswith(_HEADERS) or num_atoms > 255 or tag != _BEGIN_ATOM:
-        return None
-    at = 30
-    atoms = []
-    for _ in range(num_atoms):
+    rare = np.array([binary[:20] not in _HEADERS for binary in binaries], dtype=bool)
+    length = _integers(map(len, binaries))
+    end = np.cumsum(length)
+    text = np.frombuffer(b"".join([*binaries, _PADDING]), dtype=np.uint8)
+    beyond = len(text) - len(_PADDING)
+    # The 8 bytes from any place on, as an integer.
+    words = np.ndarray(len(text) - 7, dtype="<i8", buffer=text, strides=(1,))
+
+    def steps(number: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For 0, 1, …: the molecules that have more things than that, and the places of these among all."""
+        start = np.cumsum(number) - number
+        for step in range(number.max(initial=0)):
+            going = np.flatnonzero(number > step)
+            yield going, start[going] + step
+
+    def count_of(number: np.ndarray) -> np.ndarray:
+        """How many things to read; none of what is rare, where the number may be anything."""
+        np.logical_or(rare, (number < 0) | (number > 255), out=rare)
+        return np.where(rare, 0, number)
+
+    at = np.minimum(end - length, beyond)
+    np.logical_or(rare, text[at + 29] != _BEGIN_ATOM, out=rare)
+    sizes = words[at + 20]
+    num_atoms = count_of(sizes & 0xFFFFFFFF)
+    at = np.minimum(at + 30, beyond)
+    atoms = np.empty((2, num_atoms.sum()), dtype=np.int64)
+    for going, place in steps(num_atoms):
         # Element, flags, four bytes that say what follows: one byte each for charge, chirality, hybridization
         # (other than SP3), hydrogens, two valences and radicals, four bytes for an isotope.
-        flags = binary[at + 1]
-        if flags & 0b10010111:  # more than "aromatic", "no implicit hydrogens" and "atom map"
-            return None
-        stop = at + 6 + _NUM_BITS[binary[at + 2]] + 4 * binary[at + 3]
-        atoms.append(binary[at:stop])
-        if flags & 0b1000:  # a tag and the number in the atom map, which is no part of the kind
-            stop += 6 if binary[stop + 1] == 255 else 2
-        at = stop
-    if binary[at] != _BEGIN_BOND:
-        return None
-    at += 1
-    bonds = []
-    ends = bytearray()
-    for _ in range(num_bonds):
+        here = at[going]
+        head = words[here]
+        flags = head >> 8
+        size = 6 + _NUM_BITS[head >> 16 & 255] + 4 * (head >> 24 & 255)
+        # More than "aromatic", "no implicit hydrogens" and "atom map".
+        rare[going] |= (flags & 0b10010111 != 0) | (size > 16)
+        # The third and fourth byte tell the size: no kind is the beginning of another.
+        atoms[0, place] = head & _FIRST_BYTES[np.minimum(size, 8)]
+        atoms[1, place] = words[here + 8] & _FIRST_BYTES[np.clip(size - 8, 0, 8)]
+        stop = np.minimum(here + size, beyond)
+        # A tag and the number in the atom map, which is no part of the kind.
+        mapped = flags & 0b1000 != 0
+        if mapped.any():
+            stop += np.where(mapped, np.where(text[stop + 1] == 255, 6, 2), 0)
+        at[going] = np.minimum(stop, beyond)
+
+    np.logical_or(rare, text[at] != _BEGIN_BOND, out=rare)
+    num_bonds = count_of(sizes >> 32)
+    at = np.minimum(at + 1, beyond)
+    bonds = np.empty(num_bonds.sum(), dtype=np.int64)
+    ends = np.empty((num_bonds.sum(), 2), dtype=np.int64)
+    for going, place in steps(num_bonds):
         # Two ends, flags, one byte each for the type (other than single), direction and stereo; with stereo
         # come the atoms that it refers to, which are no part of the kind.
-        flags = binary[at + 2]
-        if flags & 0b10010001:  # more than "aromatic", "conjugated" and which of the three are there
-            return None
-        ends += binary[at : at + 2]
-        stop = at + 3 + _NUM_BITS[flags & 0b1110]
-        bonds.append(binary[at + 2 : stop])
-        at = stop + 1 + binary[stop] if flags & 0b10 else stop
-    if binary[at] != _BEGIN_RINGS:
-        return None
-    (num_rings,) = struct.unpack_from("<i", binary, at + 1)
-    at += 5
-    rings = []
-    for _ in range(num_rings):
-        stop = at + 1 + binary[at]
-        rings.append(binary[at + 1 : stop])
-        at = stop
-    return _Structure(atoms, bonds, ends, rings) if binary[at:] == bytes([_END]) else None
+        here = at[going]
+        head = words[here]
+        flags = head >> 16
+        rare[going] |= (
+            flags & 0b10010001 != 0
+        )  # more than "aromatic", "conjugated", which of the three there are
+        ends[place, 0] = head & 255
+        ends[place, 1] = head >> 8 & 255
+        size = 1 + _NUM_BITS[flags & 0b1110]
+        bonds[place] = flags & _FIRST_BYTES[size]
+        stop = np.minimum(here + 2 + size, beyond)
+        at[going] = np.minimum(np.where(flags & 0b10, stop + 1 + text[stop], stop), beyond)
+
+    np.logical_or(rare, text[at] != _BEGIN_RINGS, out=rare)
+    num_rings = count_of(words[at + 1] & 0xFFFFFFFF)
+    at = np.minimum(at + 5, beyond)
+    ring_at = np.empty(num_rings.sum(), dtype=np.int64)
+    for going, place in steps(num_rings):
+        ring_at[place] = here = at[going]
+        at[going] = np.minimum(here + 1 + text[here], beyond)
+    np.logical_or(rare, (text[at] != _END) | (at + 1 != end), out=rare)
+    ring_sizes = text[ring_at].astype(np.int64)
+    num_members = np.bincount(np.repeat(np.arange(len(rare)), num_rings), ring_sizes, len(rare))
+    members = text[_spans(ring_at + 1, ring_sizes, np.arange(len(ring_at))).clip(max=beyond)]
+
+    low, high = (pd.factorize(half)[0] for half in atoms)
+    kinds = low * (high.max(initial=0) + 1) + high
+    molecules = _Molecules(
+        num_atoms,
+        num_bonds,
+        num_rings,
+        num_members.astype(np.int64),
+        kinds,
+        pd.factorize(bonds)[0],
+        ends.reshape(-1),
+        ring_sizes,
+        members.astype(np.int64),
+    )
+    return molecules, rare
 
 
 # From chunks to the whole.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wlkernelnn.training import default_rejects_path, predict_tables
+from wlkernelnn.training import predict_tables
 
 from .data import one_column
 from .options import add_options, pick, verb_parser
@@ -20,16 +20,16 @@ class PredictOptions:
         test_path: CSV, TSV or Parquet files with the same columns, or folders of such files. They are read
             piece by piece and may be of any length.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of Parquet
-            files: the columns of the input, a column per target (in place of an input column of that name),
-            and for several networks their standard deviation as <target>_std.
+        preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
+            Parquet files: the columns of the input, a column per target (in place of an input column of that
+            name), and for several networks their standard deviation as <target>_std.
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
         rejects_path: CSV file for the rows that gave no molecule; by default beside preds_path.
         batch_size: Molecules at once: more are faster and take more memory.
-        num_workers: Processes that work on parts of the input, each with one thread; by default all cores where
-            it pays.
+        num_workers: Processes that work on parts of the input, each with one thread; by default all cores
+            where it pays.
         resume: Go on with a run that was interrupted.
     """
 
@@ -48,14 +48,20 @@ def main(argv: list[str] | None = None) -> None:
     parser = verb_parser("predict", __doc__)
     add_options(parser, "Options", PredictOptions)
     options = PredictOptions(**pick(parser.parse_args(argv), PredictOptions))
-    rejects_path = options.rejects_path or default_rejects_path(options.preds_path)
+    if options.preds_path.suffix not in (".csv", ".parquet", ""):
+        raise ValueError(
+            f"--preds-path: expected a name in .csv or .parquet, or a folder's, got {options.preds_path}"
+        )
+    rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
+    for name, path in (("--preds-path", options.preds_path), ("--rejects-path", rejects_path)):
+        _check_apart(name, path, options.test_path)
     counts = predict_tables(
         options.test_path,
         options.model_path,
         options.preds_path,
+        rejects_path,
         smiles_column=one_column(options.smiles_columns),
         on_invalid=options.on_invalid,
-        rejects_path=rejects_path,
         batch_size=options.batch_size,
         num_workers=options.num_workers,
         resume=options.resume,
@@ -66,3 +72,12 @@ def main(argv: list[str] | None = None) -> None:
         f"{counts.read:,} rows in = {counts.read - counts.rejected:,} predicted + {counts.rejected:,} "
         f"rejected{reasons}; {counts.written:,} rows out: {options.preds_path}"
     )
+
+
+def _check_apart(name: str, path: Path, inputs: list[Path]) -> None:
+    """Refuse to write into the input."""
+    for given in inputs:
+        if path.resolve() == given.resolve():
+            raise ValueError(f"{name}: {path} is the input, which would be overwritten")
+        if given.is_dir() and path.resolve().parent == given.resolve():
+            raise ValueError(f"{name}: {path} lies in the folder of the input, as if it were part of it")

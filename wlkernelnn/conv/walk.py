@@ -101,7 +101,7 @@ class WalkConv(KernelConv):
             states.append(state)
         return states
 
-    def _move(self, c: Tensor, gates: tuple[Tensor, ...] | None, j: int, graph: Graph | Step) -> Tensor:
+    def _move(self, c: Tensor, gates: tuple[Tensor, Tensor] | None, j: int, graph: Graph | Step) -> Tensor:
         """Sum the states of neighbours with the factors of their edges: the j-th step of the walk."""
         factor = cast(EdgeMap, self.edge_factors[j - 1]) if len(self.edge_factors) else None
         if self.watched:

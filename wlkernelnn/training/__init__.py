@@ -2,7 +2,7 @@
 
 from .checkpoint import load_checkpoint, save_checkpoint
 from .fit import FitResult, fit
-from .library import default_rejects_path, predict_tables
+from .library import predict_tables
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
@@ -14,7 +14,6 @@ __all__ = [
     "FitOptions",
     "FitResult",
     "check_free",
-    "default_rejects_path",
     "fit",
     "get_metric",
     "load_checkpoint",

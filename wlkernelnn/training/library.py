@@ -62,10 +62,10 @@ def predict_tables(
     inputs: Sequence[Path],
     model_path: Path,
     output: Path,
+    rejects_path: Path,
     *,
     smiles_column: str | None = None,
     on_invalid: OnInvalid = "nan",
-    rejects_path: Path | None = None,
     batch_size: int = 8192,
     num_workers: int | None = None,
     resume: bool = False,
@@ -73,17 +73,18 @@ def predict_tables(
 ) -> Counts:
     """Predict for every row of one or several tables, in order, in bounded memory.
 
-    Finished parts are kept in a folder: ``output`` itself, or, for a single file, one beside it that goes when
+    Finished parts are kept in a folder: ``output`` itself or, for a single file, one beside it that goes when
     the file is written. A run that was killed leaves them there.
 
     Args:
         inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
         model_path: See :func:`load_ensemble`.
-        output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files.
+        output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files. Like the
+            next, it must not be one of the inputs.
+        rejects_path: CSV file for the rows that gave no molecule.
         smiles_column: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: ``"nan"`` keeps them with empty predictions, ``"skip"`` leaves
             them out, ``"raise"`` stops at the first part that has any.
-        rejects_path: CSV file for the rows that gave no molecule; by default beside ``output``.
         batch_size: Molecules that go through a network at once.
         num_workers: Processes to start; 0 works in this one. Default: one per core if the input is long.
         resume: Keep the parts that an earlier run of the same input, networks and options finished.
@@ -95,20 +96,16 @@ def predict_tables(
     Raises:
         FileNotFoundError: An input or the networks are not there.
         FileExistsError: There are parts of an earlier run, and ``resume`` is off.
-        ValueError: An input cannot be read, inputs differ in their columns, a path would be overwritten, a row
-            gives no molecule and ``on_invalid`` is ``"raise"``, or the run to resume was another one.
+        ValueError: An input cannot be read, inputs differ in their columns, a row gives no molecule and
+            ``on_invalid`` is ``"raise"``, or the run to resume was another one.
     """
     suffix = output.suffix or ".parquet"
-    if suffix not in (".csv", ".parquet"):
-        raise ValueError(f"expected a name in .csv or .parquet, or that of a folder, got {output}")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {batch_size}")
     if num_workers is not None and num_workers < 0:
         raise ValueError(f"num_workers must be at least 0, got {num_workers}")
-    rejects_path = rejects_path or default_rejects_path(output)
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
-    _check_outputs(inputs, sources, output, rejects_path)
     folder = output.with_name(f"{output.name}.parts") if output.suffix else output
     # All that the content of a part depends on.
     origin = {
@@ -154,23 +151,6 @@ def predict_tables(
         parts.join(output)
         parts.clear()
     return parts.counts
-
-
-def default_rejects_path(output: Path) -> Path:
-    """Where the rejected rows go if nothing else is said: beside the predictions."""
-    return output.with_suffix(".rejects.csv")
-
-
-def _check_outputs(inputs: Sequence[Path], sources: Sequence[Path], output: Path, rejects: Path) -> None:
-    folders = {path.resolve() for path in inputs if path.is_dir()}
-    files = {source.resolve() for source in sources}
-    for what, path in (("predictions", output), ("rejects", rejects)):
-        if path.resolve() in files | folders:
-            raise ValueError(f"{path} for the {what} is the input, which would be overwritten")
-        if path.resolve().parent in folders:
-            raise ValueError(
-                f"{path} for the {what} lies in the folder of the input, as if it were part of it"
-            )
 
 
 def _pieces(sources: Sequence[Path], smiles_column: str | None) -> Iterator[_Piece]:

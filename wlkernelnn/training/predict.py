@@ -16,8 +16,8 @@ def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = 512) 
     Args:
         net: A trained network; it is used in evaluation mode, on the device where it is.
         data: Graphs, in this order.
-        batch_size: Graphs at once. Each Weisfeiler-Lehman colour of a batch is computed once: the more graphs,
-            the less there is to do for each.
+        batch_size: Graphs at once. Each Weisfeiler-Lehman colour of a batch is computed once: the more
+            graphs, the less there is to do for each.
 
     Returns:
         float32 ``[len(data), num_tasks]``.

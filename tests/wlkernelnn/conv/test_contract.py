@@ -372,6 +372,20 @@ def test_masks_of_explainers_stand_in_the_users_order(layer: str, options: dict[
     torch.testing.assert_close(conv(x, edge_index, **arguments), plain)
 
 
+class Doubled(RandomWalkKernelConv):
+    """A user's layer with messages of its own."""
+
+    def message(self, c_j: Tensor) -> Tensor:
+        return 2 * c_j
+
+
+def test_messages_of_a_subclass_are_taken() -> None:
+    edge_index, conv, x = EDGES["random"].edge_index, Doubled(D, K), torch.randn(12, D)
+    plain = RandomWalkKernelConv(D, K)
+    plain.load_state_dict(conv.state_dict())
+    torch.testing.assert_close(conv(x, edge_index), 2 * plain(x, edge_index))
+
+
 class Classifier(torch.nn.Module):
     """A layer, a sum over each graph, and a linear map."""
 

@@ -84,12 +84,11 @@ class Loop:
         with _one_at_a_time, kernels().threads(chunks):
             getattr(kernels(), kernel)(chunks, *arguments)
 
-    def sum(self, *values: np.ndarray | None) -> np.ndarray:
+    def sum(self, *values: Any) -> np.ndarray:
+        """The sum of arrays, one per value; ``None`` for a table that is not there."""
         raise NotImplementedError
 
-    def gradients(
-        self, needed: Sequence[bool], grad: np.ndarray, *values: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
+    def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
         """Gradients of all values, those that are not needed with anything in them."""
         raise NotImplementedError
 
@@ -104,16 +103,14 @@ class GatedLoop(Loop):
         super().__init__(edges, edge_type, weight)
         self.scale = scale
 
-    def sum(self, *values: np.ndarray | None) -> np.ndarray:
+    def sum(self, *values: Any) -> np.ndarray:
         a, b, G, c, F = _with_tables(*values)
         out = self.new(like=c)
         scale = c.dtype.type(self.scale)
         self.run("gated", self.chunks(c.shape[1]), self.by_target(c.dtype), scale, (a, b, G, c, F), out)
         return out
 
-    def gradients(
-        self, needed: Sequence[bool], grad: np.ndarray, *values: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
+    def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
         a, b, G, c, F = _with_tables(*values)
         chunks, scale = self.chunks(c.shape[1]), c.dtype.type(self.scale)
         grad_a, grad_b, grad_c = np.empty_like(a), np.empty_like(b), np.empty_like(c)
@@ -134,15 +131,13 @@ class MappedLoop(Loop):
         super().__init__(edges, edge_type, weight)
         self.kind = getattr(kernels(), kind)
 
-    def sum(self, *values: np.ndarray | None) -> np.ndarray:
+    def sum(self, *values: Any) -> np.ndarray:
         x, _ = values
         out = self.new(like=x)
         self.run("mapped", self.chunks(x.shape[1]), self.by_target(x.dtype), self.kind, values, out)
         return out
 
-    def gradients(
-        self, needed: Sequence[bool], grad: np.ndarray, *values: np.ndarray | None
-    ) -> tuple[np.ndarray, ...]:
+    def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
         x, table = values
         chunks = self.chunks(x.shape[1])
         grad_x, grad_table = np.empty_like(x), np.zeros((chunks, *table.shape), x.dtype)
@@ -181,13 +176,13 @@ class FusedSum(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needed, values = ctx.needs_input_grad[2:], ctx.saved_tensors
+        needed, values = ctx.needs_input_grad[2:], list(ctx.saved_tensors)
         wanted = [i for i, need in enumerate(needed) if need]
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             # Each value under a name of its own: one tensor may stand in two places.
             values = [None if value is None else value.view_as(value) for value in values]
             leaves = [values[i] for i in wanted]
-            grads = torch.autograd.grad(ctx.composed(*values), leaves, grad, create_graph=True)
+            grads = list(torch.autograd.grad(ctx.composed(*values), leaves, grad, create_graph=True))
         else:
             arrays = (None if value is None else _array(value) for value in values)
             found = ctx.loop.gradients(needed, _array(grad), *arrays)

@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numba import config, get_num_threads, njit, prange, set_num_threads, types
 from numba.extending import overload
+
+Arrays = tuple[np.ndarray, ...]
 
 MULTIPLY, ADD, RELU, TANH = range(4)
 
@@ -38,7 +40,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def max_threads() -> int:
     """Size of numba's pool."""
-    return config.NUMBA_NUM_THREADS
+    return config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -58,7 +60,7 @@ _LOG2E = np.float32(1.44269504)
 _LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
 _ROUND = np.float32(1.5 * 2**23)  # added and taken away again, it rounds a small float32 to an integer
 _LEAST, _MOST = np.float32(-87.3), np.float32(88.3)
-_ONE, _HALF = np.float32(1.0), np.float32(0.5)
+_ONE = np.float32(1.0)
 _FLAT = np.float32(7.90531110763549805)  # from here on tanh is 1
 _A1, _A3, _A5, _A7, _A9, _A11, _A13 = map(
     np.float32,
@@ -82,7 +84,7 @@ _P5, _P4, _P3, _P2, _P1, _P0 = map(
 
 
 @compiled()
-def exp32(x):  # type: ignore[no-untyped-def]
+def exp32(x: np.float32) -> np.float32:
     """exp of a float32, to about 1 unit in the last place, in operations that vectorise (Cephes' expf)."""
     x = _LEAST if x < _LEAST else x  # written so that NaN stays
     x = _MOST if x > _MOST else x
@@ -95,19 +97,19 @@ def exp32(x):  # type: ignore[no-untyped-def]
     return (series * (x * x) + x + _ONE) * power
 
 
-def sigmoid(x):  # type: ignore[no-untyped-def]
+def sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-x))
 
 
-@overload(sigmoid, jit_options=OPTIONS)
-def _sigmoid(x):  # type: ignore[no-untyped-def]
+@overload(sigmoid, jit_options=cast(Any, OPTIONS))
+def _sigmoid(x):  # numba wants no annotations here
     if x == types.float32:
         return lambda x: _ONE / (_ONE + exp32(-x))
     return lambda x: 1.0 / (1.0 + math.exp(-x))
 
 
 @compiled()
-def tanh32(x):  # type: ignore[no-untyped-def]
+def tanh32(x: np.float32) -> np.float32:
     """tanh of a float32, to about 3 units in the last place, as a quotient of polynomials (Eigen's)."""
     x = -_FLAT if x < -_FLAT else x
     x = _FLAT if x > _FLAT else x
@@ -117,12 +119,12 @@ def tanh32(x):  # type: ignore[no-untyped-def]
     return x * above / below
 
 
-def tanh(x):  # type: ignore[no-untyped-def]
+def tanh(x: float) -> float:
     return math.tanh(x)
 
 
-@overload(tanh, jit_options=OPTIONS)
-def _tanh(x):  # type: ignore[no-untyped-def]
+@overload(tanh, jit_options=cast(Any, OPTIONS))
+def _tanh(x):  # numba wants no annotations here
     if x == types.float32:
         return lambda x: tanh32(x)
     return lambda x: math.tanh(x)
@@ -132,7 +134,7 @@ def _tanh(x):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def rows_of(chunk, chunks, indptr):  # type: ignore[no-untyped-def]
+def rows_of(chunk: int, chunks: int, indptr: np.ndarray) -> tuple[int, int]:
     """The first and last row of a chunk; chunks have about equally many rows and edges together."""
     rows = indptr.size - 1
     cuts = np.zeros(2, np.int64)
@@ -150,7 +152,7 @@ def rows_of(chunk, chunks, indptr):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def by_source(source, num_sources):  # type: ignore[no-untyped-def]
+def by_source(source: np.ndarray, num_sources: int) -> tuple[np.ndarray, np.ndarray]:
     """Pointers and order of the edges by source: a counting sort, edges of a source keep their order."""
     indptr = np.zeros(num_sources + 1, np.int64)
     for u in source:
@@ -168,7 +170,9 @@ def by_source(source, num_sources):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def gated_chunk(chunk, chunks, edges, scale, values, out):  # type: ignore[no-untyped-def]
+def gated_chunk(
+    chunk: int, chunks: int, edges: Arrays, scale: np.floating, values: Arrays, out: np.ndarray
+) -> None:
     indptr, source, edge_type, weight = edges
     a, b, G, c, F = values
     first, last = rows_of(chunk, chunks, indptr)
@@ -185,13 +189,21 @@ def gated_chunk(chunk, chunks, edges, scale, values, out):  # type: ignore[no-un
 
 
 @compiled(parallel=True)
-def gated(chunks, edges, scale, values, out):  # type: ignore[no-untyped-def]
+def gated(chunks: int, edges: Arrays, scale: np.floating, values: Arrays, out: np.ndarray) -> None:
     for chunk in prange(chunks):
         gated_chunk(chunk, chunks, edges, scale, values, out)
 
 
 @compiled()
-def gated_by_target_chunk(chunk, chunks, edges, scale, values, grad, grad_b):  # type: ignore[no-untyped-def]
+def gated_by_target_chunk(
+    chunk: int,
+    chunks: int,
+    edges: Arrays,
+    scale: np.floating,
+    values: Arrays,
+    grad: np.ndarray,
+    grad_b: np.ndarray,
+) -> None:
     indptr, source, edge_type, weight = edges
     a, b, G, c, F = values
     first, last = rows_of(chunk, chunks, indptr)
@@ -212,13 +224,23 @@ def gated_by_target_chunk(chunk, chunks, edges, scale, values, grad, grad_b):  #
 
 
 @compiled(parallel=True)
-def gated_by_target(chunks, edges, scale, values, grad, grad_b):  # type: ignore[no-untyped-def]
+def gated_by_target(
+    chunks: int, edges: Arrays, scale: np.floating, values: Arrays, grad: np.ndarray, grad_b: np.ndarray
+) -> None:
     for chunk in prange(chunks):
         gated_by_target_chunk(chunk, chunks, edges, scale, values, grad, grad_b)
 
 
 @compiled()
-def gated_by_source_chunk(chunk, chunks, edges, scale, values, grad, grads):  # type: ignore[no-untyped-def]
+def gated_by_source_chunk(
+    chunk: int,
+    chunks: int,
+    edges: Arrays,
+    scale: np.floating,
+    values: Arrays,
+    grad: np.ndarray,
+    grads: Arrays,
+) -> None:
     indptr, order, target, edge_type, weight = edges
     a, b, G, c, F = values
     grad_a, grad_G, grad_c, grad_F = grads
@@ -255,7 +277,9 @@ def gated_by_source_chunk(chunk, chunks, edges, scale, values, grad, grads):  # 
 
 
 @compiled(parallel=True)
-def gated_by_source(chunks, edges, scale, values, grad, grads):  # type: ignore[no-untyped-def]
+def gated_by_source(
+    chunks: int, edges: Arrays, scale: np.floating, values: Arrays, grad: np.ndarray, grads: Arrays
+) -> None:
     for chunk in prange(chunks):
         gated_by_source_chunk(chunk, chunks, edges, scale, values, grad, grads)
 
@@ -264,7 +288,7 @@ def gated_by_source(chunks, edges, scale, values, grad, grads):  # type: ignore[
 
 
 @compiled()
-def mapped_chunk(chunk, chunks, edges, kind, values, out):  # type: ignore[no-untyped-def]
+def mapped_chunk(chunk: int, chunks: int, edges: Arrays, kind: int, values: Arrays, out: np.ndarray) -> None:
     indptr, source, edge_type, weight = edges
     x, table = values
     zero, one = x.dtype.type(0), x.dtype.type(1)
@@ -291,13 +315,15 @@ def mapped_chunk(chunk, chunks, edges, kind, values, out):  # type: ignore[no-un
 
 
 @compiled(parallel=True)
-def mapped(chunks, edges, kind, values, out):  # type: ignore[no-untyped-def]
+def mapped(chunks: int, edges: Arrays, kind: int, values: Arrays, out: np.ndarray) -> None:
     for chunk in prange(chunks):
         mapped_chunk(chunk, chunks, edges, kind, values, out)
 
 
 @compiled()
-def mapped_by_source_chunk(chunk, chunks, edges, kind, values, grad, grads):  # type: ignore[no-untyped-def]
+def mapped_by_source_chunk(
+    chunk: int, chunks: int, edges: Arrays, kind: int, values: Arrays, grad: np.ndarray, grads: Arrays
+) -> None:
     indptr, order, target, edge_type, weight = edges
     x, table = values
     grad_x, grad_table = grads
@@ -329,6 +355,8 @@ def mapped_by_source_chunk(chunk, chunks, edges, kind, values, grad, grads):  # 
 
 
 @compiled(parallel=True)
-def mapped_by_source(chunks, edges, kind, values, grad, grads):  # type: ignore[no-untyped-def]
+def mapped_by_source(
+    chunks: int, edges: Arrays, kind: int, values: Arrays, grad: np.ndarray, grads: Arrays
+) -> None:
     for chunk in prange(chunks):
         mapped_by_source_chunk(chunk, chunks, edges, kind, values, grad, grads)

@@ -139,8 +139,10 @@ class _BlockedSum(torch.autograd.Function):
         wanted = [i for i in range(len(values)) if needed[i]]
         trained = [i for i in range(len(values), len(needed)) if needed[i]]
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
+            # Each value under a name of its own: one tensor may stand in two places.
+            values = [value.view_as(value) for value in values]
             out = _whole_sum(ctx.message, ctx.edges, ctx.edge_type, ctx.names, values)
-            leaves = [ctx.saved_tensors[i] for i in wanted + trained]
+            leaves = [(*values, *parameters)[i] for i in wanted + trained]
             grads = torch.autograd.grad(out, leaves, grad, create_graph=True, allow_unused=True)
             found = dict(zip(wanted + trained, grads, strict=True))
             return (None, None, None, None, *(found.get(i) for i in range(len(needed))))

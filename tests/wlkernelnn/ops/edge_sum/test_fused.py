@@ -185,10 +185,8 @@ from wlkernelnn.ops.neighbor_sum import sort_edges
 assert fused.kernels.cache_info().currsize == 0, "kernels are imported before they are needed"
 def run():
     edges = sort_edges(torch.arange(200).view(2, 100) % 10, 10, 10)
-    c = torch.ones(10, 4, requires_grad=True)
-    out = gated_sum(c, edges, (c.detach(), c.detach()))
-    out.sum().backward()
-    return out.sum().item()
+    c = torch.ones(10, 4)
+    return gated_sum(c, edges, (c, c)).sum().item()
 {body}
 """
 

@@ -176,6 +176,19 @@ def test_second_derivatives_where_the_cotangent_is_constant(way: str) -> None:
     torch.testing.assert_close(second, degree.double().unsqueeze(1).expand_as(b))
 
 
+def test_second_derivatives_where_one_tensor_stands_twice(way: str) -> None:
+    edges = sort_edges(*EDGES["self_loops"])
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+
+    def squared(x: Tensor) -> Tensor:
+        return message_sum(lambda a, b: a.square() * b.tanh(), edges, source={"a": x}, target={"b": x})
+
+    assert torch.autograd.gradcheck(squared, x)
+    assert torch.autograd.gradgradcheck(squared, x)
+    plain = torch.autograd.grad(squared(x).sum(), x)[0]
+    torch.testing.assert_close(torch.autograd.grad(squared(x).sum(), x, create_graph=True)[0], plain)
+
+
 def test_mixed_precision(way: str) -> None:
     """Under autocast projections come in bfloat16, tables and edge weights in float32."""
     names = ["a", "b", "c", "one", "t", "p"]
