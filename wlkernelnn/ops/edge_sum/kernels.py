@@ -40,7 +40,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def max_threads() -> int:
     """Size of numba's pool."""
-    return config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    return config.NUMBA_NUM_THREADS
 
 
 @contextmanager
