@@ -304,6 +304,5 @@ SETTINGS = [
     ("step", "sum", "highest"),
     ("step", "sum", "medium"),
     ("step", "last", "highest"),
-    ("step", "last", "medium"),
     ("inference", "sum", "highest"),
 ]

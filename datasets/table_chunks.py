@@ -198,7 +198,8 @@ def _lines(path: Path) -> Iterator[str]:
 def _all_lines(path: Path) -> Iterator[str]:
     rest = ""
     for text in _decoded(path):
-        *lines, rest = io.StringIO(rest + text, newline="")
+        lines = list(io.StringIO(rest + text, newline=""))
+        rest = lines.pop() if lines else ""  # its end, or the second half of that, may be in the next block
         yield from lines
     if rest:
         yield rest

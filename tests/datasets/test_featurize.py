@@ -203,7 +203,7 @@ def test_a_bad_input_is_rejected_with_its_reason(
 
 
 def test_whatever_rdkit_throws_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(smiles: str) -> None:
+    def fail(smiles: str, params: Chem.SmilesParserParams) -> None:
         raise RuntimeError("Invariant Violation")
 
     monkeypatch.setattr(Chem, "MolFromSmiles", fail)

@@ -39,7 +39,7 @@ class PredictOptions:
     smiles_columns: list[str] | None = None
     on_invalid: Literal["raise", "skip", "nan"] = "nan"
     rejects_path: Path | None = None
-    batch_size: int = 8192
+    batch_size: int = 16384
     num_workers: int | None = None
     resume: bool = False
 

@@ -66,7 +66,7 @@ def predict_tables(
     *,
     smiles_column: str | None = None,
     on_invalid: OnInvalid = "nan",
-    batch_size: int = 8192,
+    batch_size: int = 16384,
     num_workers: int | None = None,
     resume: bool = False,
     progress: bool = False,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
+import os
 import platform
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from joblib.externals.loky import ProcessPoolExecutor
 
 from wlkernelnn.datasets import Reject, featurize
 
@@ -80,7 +82,8 @@ def predict_tasks(
         model_path: Where a process finds the ensemble.
         ensemble: The same ensemble, for this process.
         batch_size: Molecules that go through a network at once.
-        num_workers: Processes to start; 0 works in this one.
+        num_workers: Processes to start, which import the main module anew: a script that gets here needs the
+            usual ``if __name__ == "__main__"``. 0 works in this process.
 
     Raises:
         RuntimeError: As :func:`predict_task`.
@@ -92,8 +95,9 @@ def predict_tasks(
                 result = predict_task(ensemble, task, batch_size)
             yield result
         return
-    # Processes that start afresh: a fork would inherit locks that torch's threads hold.
-    executor = ProcessPoolExecutor(num_workers, initializer=_start, initargs=(model_path,))
+    # Processes start afresh: a fork would inherit locks that torch's threads hold.
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(model_path,))
     waiting: deque[tuple[Task, Future[Predicted]]] = deque()
     try:
         for task in tasks:
@@ -110,7 +114,7 @@ def predict_tasks(
             "memory?); try fewer processes or smaller batches"
         ) from error
     finally:
-        executor.shutdown(wait=True, kill_workers=True)
+        executor.shutdown(cancel_futures=True)
 
 
 # In another process.
@@ -120,9 +124,18 @@ _ensemble: Ensemble | None = None
 
 def _start(model_path: Path) -> None:
     global _ensemble
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     _keep_freed_memory()
     _ensemble = load_ensemble(model_path)
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _work(task: Task, batch_size: int) -> Predicted:
