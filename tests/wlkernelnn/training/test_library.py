@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from tests.molecules import MOLECULES, ROWS, regression_set
+from wlkernelnn.training import library, load_ensemble, predict_tables
+from wlkernelnn.training.parts import MANIFEST, Counts
+
+GOOD = np.flatnonzero(MOLECULES)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "ROWS", 5)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    frame = pd.DataFrame({"smiles": [smiles for smiles, _ in ROWS.values()], "name": list(ROWS)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path / "rows.csv"
+
+
+def run(inputs: Path | list[Path], model: Path, output: Path, **options: Any) -> Counts:
+    given = inputs if isinstance(inputs, list) else [inputs]
+    rejects_path = output.with_suffix(".rejects.csv")
+    return predict_tables(given, model, output, rejects_path, **{"num_workers": 0, **options})
+
+
+def test_many_parts_are_like_one(
+    run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(table, run_folder, tmp_path / "parts.csv") == Counts(
+        len(ROWS), len(ROWS) - len(GOOD), len(ROWS)
+    )
+    monkeypatch.setattr(library, "ROWS", 1000)
+    run(table, run_folder, tmp_path / "whole.csv")
+    parts, whole = (pd.read_csv(tmp_path / name) for name in ("parts.csv", "whole.csv"))
+    pd.testing.assert_frame_equal(parts, whole, rtol=1e-5)
+    rejects = [(tmp_path / f"{name}.rejects.csv").read_text() for name in ("parts", "whole")]
+    assert rejects[0] == rejects[1]
+    assert not list(tmp_path.glob("*.parts"))
+
+
+def test_shards_in_and_out(run_folder: Path, tmp_path: Path) -> None:
+    data = regression_set()
+    frame = pd.DataFrame({"smiles": data.smiles, "number": range(len(data))})
+    (tmp_path / "in").mkdir()
+    for shard, begin in enumerate((0, 7, 40, 40)):
+        end = (7, 40, 40, 60)[shard]
+        frame[begin:end].to_parquet(tmp_path / "in" / f"{shard}.parquet", index=False)
+    assert run(tmp_path / "in", run_folder, tmp_path / "out", on_invalid="raise") == Counts(60, 0, 60)
+    assert len(list((tmp_path / "out").glob("part-*.parquet"))) == 2 + 7 + 4
+    came = pq.read_table(tmp_path / "out").to_pandas()
+    assert came["number"].tolist() == list(range(60))
+    np.testing.assert_allclose(came["Act"], load_ensemble(run_folder).predict(data)[0][:, 0], rtol=1e-5)
+    # There is nothing left to do for one who asks again, and nothing to lose for one who does not.
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
+    assert run(tmp_path / "in", run_folder, tmp_path / "out", on_invalid="raise", resume=True).read == 60
+    assert before == {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("part-*")}
+    with pytest.raises(FileExistsError, match="holds 13 finished parts"):
+        run(tmp_path / "in", run_folder, tmp_path / "out")
+
+
+def test_rows_are_counted_through_all_inputs(run_folder: Path, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("smiles,name\nCC,first\n")
+    run([tmp_path / "a.csv", table], run_folder, tmp_path / "preds.csv", on_invalid="skip")
+    rejects = pd.read_csv(tmp_path / "preds.rejects.csv")
+    assert rejects["row"].tolist() == [i + 2 for i, fine in enumerate(MOLECULES) if not fine]
+    assert pd.read_csv(tmp_path / "preds.csv")["name"].tolist() == ["first", *np.array(list(ROWS))[GOOD]]
+    with pytest.raises(
+        ValueError, match=r"rows\.csv: 4 of 5 rows give no molecule.*\n  data row 1 \(line 2\)"
+    ):
+        run([tmp_path / "a.csv", table], run_folder, tmp_path / "other.csv", on_invalid="raise")
+    assert not (tmp_path / "other.csv").exists()
+
+
+def test_inputs_differ(run_folder: Path, table: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("smiles\nCC\n")
+    with pytest.raises(ValueError, match=r"rows\.csv: columns 'smiles' \(string\), 'name' .* in .*a\.csv"):
+        run([tmp_path / "a.csv", table], run_folder, tmp_path / "preds.csv")
+
+
+def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: Path) -> None:
+    run(table, run_folder, tmp_path / "out")
+    table.write_text(table.read_text().replace("CCO", "CCN"))
+    with pytest.raises(ValueError, match="the run to resume had input"):
+        run(table, run_folder, tmp_path / "out", resume=True)
+    run_one = run_folder / "model_0"
+    table.write_text(table.read_text().replace("CCN", "CCO"))
+    with pytest.raises(ValueError, match="the run to resume had networks"):
+        run(table, run_one, tmp_path / "out", resume=True)
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from wlkernelnn.training import library, parts
+library.ROWS = 5
+add = parts.Parts.add
+def slow(*arguments):
+    add(*arguments)
+    time.sleep(0.1)
+parts.Parts.add = slow
+if __name__ == "__main__":
+    table, model, output = map(Path, sys.argv[1:4])
+    rejects_path = output.with_suffix(".rejects.csv")
+    library.predict_tables([table], model, output, rejects_path, num_workers=int(sys.argv[4]))
+"""
+
+
+def long_table(folder: Path) -> tuple[Path, int]:
+    smiles = [*regression_set().smiles, *(smiles for smiles, _ in ROWS.values())] * 4
+    pd.DataFrame({"smiles": smiles, "number": range(len(smiles))}).to_csv(folder / "t.csv", index=False)
+    return folder / "t.csv", len(smiles)
+
+
+def check_resumed(table: Path, rows: int, model: Path, output: Path) -> None:
+    """Resume; the result must be that of a run without interruption, byte by byte."""
+    whole = output.with_stem("whole")
+    assert not output.exists()
+    counts = run(table, model, output, resume=True)
+    run(table, model, whole)
+    assert counts.read == counts.written == rows
+    assert output.read_bytes() == whole.read_bytes()
+    rejects = [path.with_suffix(".rejects.csv").read_bytes() for path in (output, whole)]
+    assert rejects[0] == rejects[1]
+
+
+def test_resume_after_an_error(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, rows = long_table(tmp_path)
+    output = tmp_path / "preds.parquet"
+    whole = library.predict_tasks
+
+    def fail(*arguments: Any) -> Any:
+        yield from islice(whole(*arguments), 16)
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(library, "predict_tasks", fail)
+        with pytest.raises(OSError, match="no space left"):
+            run(table, run_folder, output)
+    assert len(list(tmp_path.glob("preds.parquet.parts/part-*"))) == 16
+    check_resumed(table, rows, run_folder, output)
+
+
+def test_resume_after_a_kill(run_folder: Path, tmp_path: Path) -> None:
+    table, rows = long_table(tmp_path)
+    output = tmp_path / "preds.csv"
+    manifest = tmp_path / "preds.csv.parts" / MANIFEST
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, tmp_path / "script.py", table, run_folder, output, "1"]
+    with subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
+        deadline = time.monotonic() + 60
+        while not manifest.is_file() or manifest.read_text().count("[") < 8:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert 3 <= len(list(manifest.parent.glob("part-*.csv"))) < rows // 5
+    check_resumed(table, rows, run_folder, output)
