@@ -192,8 +192,8 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
     reasons: dict[int, str] = {}
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
     plain = Chem.SmilesParserParams()
-    plain.parseName = False
-    plain.allowCXSMILES = False
+    plain.parseName = False  # type: ignore[assignment]
+    plain.allowCXSMILES = False  # type: ignore[assignment]
     with rdBase.BlockLogs():
         for position, text in enumerate(smiles):
             molecule, reason = _parse(text, plain)
@@ -210,7 +210,7 @@ def _read(binaries: Sequence[bytes]) -> _Molecules:
     molecules, rare = _read_binaries(binaries)
     if not rare.any():
         return molecules
-    others = _read_objects([Chem.Mol(binaries[number]) for number in np.flatnonzero(rare).tolist()])
+    others = _read_objects([Chem.Mol(binaries[number]) for number in np.flatnonzero(rare).tolist()])  # type: ignore[call-overload]
     # Kinds that were numbered apart stay apart: each is then asked for its codes.
     others = others._replace(
         atoms=others.atoms + molecules.atoms.max(initial=0) + 1,

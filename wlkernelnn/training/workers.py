@@ -8,7 +8,7 @@ import os
 import platform
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -72,7 +72,7 @@ def predict_task(ensemble: Ensemble, task: Task, batch_size: int) -> Predicted:
 
 def predict_tasks(
     tasks: Iterable[Task], model_path: Path, ensemble: Ensemble, batch_size: int, num_workers: int
-) -> Iterator[Predicted]:
+) -> Generator[Predicted, None, None]:
     """The results of tasks, in their order.
 
     Each process works on a whole task with one thread: what comes out does not depend on their number.
