@@ -11,7 +11,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.decay import Decay
-from wlkernelnn.ops.edge_sum import gated_sum
+from wlkernelnn.ops.edge_sum import gated_message, gated_sum
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
 
 from .edge_map import EdgeMap
@@ -137,12 +137,8 @@ class WalkConv(KernelConv):
         edge_factor: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        if gate_j is not None and gate_i is not None:
-            logits = gate_j + gate_i
-            c_j = self.decay.gate(logits if edge_gate is None else logits + edge_gate) * c_j
-        if edge_factor is not None:
-            c_j = edge_factor * c_j
-        return c_j if edge_weight is None else edge_weight * c_j
+        scale = self.decay.gate_scale
+        return gated_message(c_j, gate_j, gate_i, edge_gate, edge_factor, edge_weight, scale)
 
     def __repr__(self) -> str:
         extras = [f"walk_length={self.walk_length}", f"decay={self.decay.decay!r}"]

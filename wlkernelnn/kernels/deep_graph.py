@@ -10,7 +10,8 @@ import numpy as np
 
 from .base import DecayMixin, StructureKernel, Values, cut
 from .composition import Composition, get_composition
-from .graphs import FlatGraphs, PairSide, pair_sides, paired
+from .graphs import FlatGraphs, paired
+from .pairs import PairSide, pair_sides
 
 # What is known of nodes alone, step by step: k(v, v) before every composition, and its derivative.
 Traces = tuple[tuple[np.ndarray, np.ndarray], ...]

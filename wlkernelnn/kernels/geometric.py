@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from .base import Values, cut
-from .graphs import PairSide, segment_sums
+from .pairs import PairSide, segment_sums
 
 # λρ this close to 1 is no different from 1 in floating point.
 _MARGIN = 1e-12

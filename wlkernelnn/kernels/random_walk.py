@@ -8,7 +8,8 @@ import numpy as np
 
 from .base import DecayMixin, Side, StructureKernel, Values
 from .geometric import SpectralSide, check_spectral, is_plain, product_sums, spectral, spectral_sums
-from .graphs import PairSide, pair_sides, paired
+from .graphs import paired
+from .pairs import PairSide, pair_sides
 from .walk_counts import WalkSide, walk_sides
 
 
@@ -66,6 +67,10 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
         self._check_decay()
         if self.walk_length is not None:
             self._check_counts("walk_length")
+        elif self.all_lengths:
+            raise ValueError(
+                "all_lengths goes with a walk_length: walk_length=None has walks of every length"
+            )
 
     def _lengths(self) -> list[int]:
         """Numbers of nodes of the walks that count."""
@@ -123,9 +128,9 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
         Raises:
             ValueError: The geometric kernel has no such form.
         """
+        self._check()
         if self.walk_length is None:
             raise ValueError("the geometric kernel is not a sum over nodes: local needs a walk_length")
-        self._check()
         a, b = pair_sides([G], [H])
         assert b is not None
         return self._decayed(self._walks(a, b), gradient=False)[0]

@@ -19,9 +19,7 @@ from wlkernelnn.kernels.graphs import (
     flat_graphs,
     node_labels,
     numbered,
-    pair_sides,
     paired,
-    segment_sums,
 )
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-].[Na+]", "FC(F)F"]
@@ -208,25 +206,6 @@ def test_numbered() -> None:
     assert numbered(columns, 4).tolist() == [0, 1, 0, 2]
     assert numbered([], 3).tolist() == [0, 0, 0]
     assert numbered([np.zeros(0)], 0).tolist() == []
-
-
-def test_segment_sums() -> None:
-    values = np.arange(12.0).reshape(4, 3)
-    ptr = np.array([0, 0, 2, 2, 4, 4])
-    expected = [np.zeros(3), values[:2].sum(0), np.zeros(3), values[2:].sum(0), np.zeros(3)]
-    np.testing.assert_array_equal(segment_sums(values, ptr), expected)
-    assert segment_sums(np.zeros((0, 2)), np.array([0, 0])).tolist() == [[0, 0]]
-
-
-def test_edge_types_of_either_side_only_meet_nothing() -> None:
-    """A type that the other side lacks adds nothing between sides, but counts on its own side."""
-    first, second = edge(edge_type=torch.tensor([1])), edge(edge_type=torch.tensor([2]))
-    kernel = DeepGraphKernel(1, 2, 1.0, "add", "identity", normalize=True)
-    a, b = pair_sides([first], [second])
-    assert b is not None
-    assert len(a.adjacency) == len(b.adjacency) == 2
-    # Two nodes each, all alike: 4, and 1 more where the edge meets itself.
-    assert kernel([first], [second])[0, 0] == pytest.approx(4 / 5)
 
 
 def test_data_on_an_edge_index_of_a_loader(data_root: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
@@ -44,7 +45,7 @@ def can_fuse(values: Sequence[Tensor | None], weight: Tensor | None) -> bool:
     )
 
 
-class Loop:
+class Loop(ABC):
     """A sum over edges by kernels, and its gradients, of arrays.
 
     Args:
@@ -84,13 +85,13 @@ class Loop:
         with _one_at_a_time, kernels().threads(chunks):
             getattr(kernels(), kernel)(chunks, *arguments)
 
+    @abstractmethod
     def sum(self, *values: Any) -> np.ndarray:
         """The sum of arrays, one per value; ``None`` for a table that is not there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
         """Gradients of all values, those that are not needed with anything in them."""
-        raise NotImplementedError
 
 
 class GatedLoop(Loop):
