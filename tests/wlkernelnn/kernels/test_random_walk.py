@@ -139,7 +139,7 @@ def test_decay_0_keeps_single_nodes() -> None:
         ({"decay": "gated"}, "decay must be a number of at least 0, got 'gated'"),
         ({"decay": -0.1}, "decay must be a number of at least 0, got -0.1"),
         ({"decay": float("nan")}, "decay must be a number"),
-        ({"walk_length": None, "all_lengths": True, "decay": 0.1}, "all_lengths goes with a walk_length;"),
+        ({"walk_length": None, "all_lengths": True, "decay": 0.1}, "all_lengths goes with a walk_length"),
     ],
     ids=str,
 )
