@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from rich.table import Table
 
 from wlkernelnn.files import write_text
 
-from .timing import Comparison, environment
+from .timing import Comparison, environment, revision
 
 # compare() with the number of rounds filled in.
 Timer = Callable[..., Comparison]
@@ -65,7 +66,9 @@ def compared(what: str, against: str, result: Comparison, goal: float | None = N
 COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal")
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def cells(row: Row) -> tuple[str, ...]:
+    """What stands in a row of the table, under ``COLUMNS``."""
+
     def number(value: float) -> str:
         for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
             if value >= unit:
@@ -78,25 +81,27 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _markdown(rows: list[Row]) -> str:
-    lines = [COLUMNS, ["---"] * 2 + ["---:"] * 4, *map(_cells, rows)]
+    lines = [COLUMNS, ["---"] * 2 + ["---:"] * 4, *map(cells, rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _printed(rows: list[Row], title: str) -> Table:
     table = Table(*COLUMNS, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for row in rows:
-        table.add_row(*_cells(row))
+        table.add_row(*cells(row))
     return table
 
 
 def about(
     name: str, argv: list[str] | None, quick: bool, packages: Iterable[str] = ()
 ) -> dict[str, str | int]:
-    """What a table says of the run it comes from: command, mode and :func:`environment`."""
+    """What a table says of the run it comes from: command, mode, time, revision and :func:`environment`."""
     arguments = sys.argv[1:] if argv is None else argv
     return {
         "command": shlex.join(["wlkernelnn", "benchmark", name, *arguments]),
         "mode": "quick" if quick else "full",
+        "time": datetime.now(UTC).isoformat(" ", "minutes"),
+        "revision": revision(),
         **environment(*packages),
     }
 

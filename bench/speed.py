@@ -1,175 +1,64 @@
-"""Speed and memory beside the usual tools: loader, store, featurizer, sums over neighbours."""
+"""Speed and memory beside the usual tools: loader, featurizer, steps, epochs, inference, memory, growth."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from itertools import chain
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import torch
 from jsonargparse import ArgumentParser
-from jsonargparse.typing import PositiveInt
-from ogb.utils import smiles2graph
 from rich.console import Console
-from torch import Tensor
-from torch_geometric import EdgeIndex
-from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader
-from torch_geometric.profile import get_data_size
 
-from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize, load_molecules
-from wlkernelnn.datasets.featurize import PARALLEL_FROM
-from wlkernelnn.ops.neighbor_sum import neighbor_sum, sort_edges
+from wlkernelnn.ops.edge_sum import fused
 
-from .report import Row, Timer, about, compared, report
-from .timing import compare, torch_settings
+from . import speed_chemprop, speed_data, speed_growth, speed_memory, speed_race
+from .report import about
+from .speed_plot import plot
+from .speed_tables import Options, Part, Table, merged, printed, read_tables, write_tables
 
-CHANNELS = 176
-
-LEGEND = f"""Numbers are medians in molecules per second (of the store: bytes per molecule), the two sides
-taken by turns in one run; the ratio (median, and least to greatest) is taken turn by turn.
-
-* A number after a comma is the batch size.
-* featurize: SMILES to codes; the same codes as ogb.utils.smiles2graph.
-* loader: an epoch of shuffled batches; PyG's DataLoader has a list of Data.
-* store: all arrays, SMILES included; of the list of Data only its tensors, not its Python objects.
-* neighbor_sum: forwards and backwards, {CHANNELS} channels, on the edges of a batch. EdgeIndex.matmul
-  starts, as ours does, from sorted edges and their pointers; the cached one has had its caches filled before.
-"""
-
-
-def plain_data(data: PackedGraphs) -> list[Data]:
-    """The same graphs as a user of plain PyG has them: a list of ``Data`` that own their tensors."""
-    return [
-        Data(
-            x=graph.x,
-            edge_index=graph.edge_index.as_tensor().clone(),
-            edge_type=graph.edge_type,
-            y=graph.y,
-        )
-        for graph in data
-    ]
-
-
-def _sizes(wanted: tuple[int, ...], data: PackedGraphs) -> list[int]:
-    """Batch sizes that the molecules at hand can fill."""
-    return sorted({min(size, len(data)) for size in wanted})
-
-
-def _exhaust(batches: Iterable[Data]) -> None:
-    for _ in batches:
-        pass
-
-
-def _ogb(smiles: list[str]) -> None:
-    for text in smiles:
-        smiles2graph(text)
-
-
-def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Row]:
-    """SMILES to codes, against OGB's on one process, and two of our processes against one."""
-    one, two = (partial(featurize, smiles, num_workers=workers) for workers in (0, 2))
-    result = timer(one, partial(_ogb, smiles), work=len(smiles))
-    yield compared("featurize, 1 process", "smiles2graph", result, 1.8)
-    if len(smiles) >= PARALLEL_FROM:  # fewer are no work for two
-        result = timer(two, one, work=len(smiles))
-        yield compared("featurize, 2 processes", "1 process", result, 1.8)
-
-
-def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
-    """An epoch of shuffled batches, against PyG's loader of a list of ``Data``; and how large both are."""
-    graphs = plain_data(data)
-    goals = {128: 20.0, 1024: 25.0}
-    for size in _sizes((128, 1024), data):
-        ours = PackedLoader(data, size, shuffle=True)
-        theirs = DataLoader(graphs, size, shuffle=True)
-        result = timer(partial(_exhaust, ours), partial(_exhaust, theirs), work=len(data))
-        yield compared(f"loader, {size}", "DataLoader", result, goals.get(size))
-    bytes_ours = data.nbytes / data.len()
-    bytes_theirs = sum(map(get_data_size, graphs)) / len(graphs)
-    ratio = bytes_theirs / bytes_ours
-    met = bytes_ours <= 350
-    yield Row("store", "list of Data", bytes_ours, bytes_theirs, ratio, ratio, ratio, "≤ 350", met)
-
-
-def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
-    """Ways to sum over neighbours in a batch and to go back; each gives the sum and the gradient.
-
-    All but ``"cached"`` start from what a fresh batch of ours knows: sorted edges and their pointers.
-    """
-    num_nodes = batch.ptr[-1].item()
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(num_nodes, channels, generator=generator, requires_grad=True)
-    cotangent = torch.randn(num_nodes, channels, generator=generator)
-    edges = batch.edge_index.as_tensor()
-    source, target = edges
-
-    def edge_index() -> EdgeIndex:
-        result = EdgeIndex(
-            edges,
-            sparse_size=(num_nodes, num_nodes),
-            sort_order="col",
-            is_undirected=batch.edge_index.is_undirected,
-        )
-        result._indptr = batch.edge_index._indptr
-        return result
-
-    cached = edge_index().fill_cache_()
-
-    def there_and_back(out: Tensor) -> tuple[Tensor, Tensor]:
-        return out, torch.autograd.grad(out, x, cotangent)[0]
-
-    return {
-        "ours": lambda: there_and_back(neighbor_sum(x, sort_edges(batch.edge_index, num_nodes, num_nodes))),
-        "EdgeIndex.matmul": lambda: there_and_back(edge_index().matmul(x, transpose=True)),
-        "EdgeIndex cached": lambda: there_and_back(cached.matmul(x, transpose=True)),
-        "index_add": lambda: there_and_back(torch.zeros_like(x).index_add(0, target, x[source])),
-    }
-
-
-def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
-    """Sums over neighbours, forwards and backwards, on the edges of batches."""
-    for size in _sizes((128, 1024), data):
-        batch = next(iter(PackedLoader(data, size, shuffle=True)))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse")  # torch announces that its CSC tensors are young
-            ways = sums(batch)
-            ours = ways.pop("ours")
-            for against, theirs in ways.items():
-                goal = 2.5 if against.startswith("EdgeIndex") else None
-                result = timer(ours, theirs, work=size)
-                yield compared(f"neighbor_sum, {size}", against, result, goal)
+PARTS: dict[str, Part] = {
+    "data": speed_data.PART,
+    **speed_race.PARTS,
+    "memory": speed_memory.PART,
+    "growth": speed_growth.PART,
+}
+QUICK_MOLECULES = 200
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Measure, print the table, and write it as ``speed.md`` and ``speed.json``.
+    """Measure, print the tables, and write ``speed.json``, ``.md`` and ``.png`` (quick: ``speed_quick.…``).
+
+    What is there from earlier runs stays, except for the tables that are measured again.
 
     Args:
         argv: Arguments; default the command line's.
     """
     parser = ArgumentParser(prog="wlkernelnn benchmark speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Fewer molecules and rounds: under a minute.")
-    parser.add_argument("--dataset", default="cep", help="Name of a published data set.")
-    parser.add_argument(
-        "--molecules", type=PositiveInt | None, help="Take so many of its molecules; default all, or 500."
-    )
-    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of speed.md and speed.json.")
-    options = parser.parse_args(argv)
-    molecules = options.molecules or (500 if options.quick else None)
-    timer = partial(compare, rounds=3 if options.quick else 7, min_seconds=0.02 if options.quick else 0.2)
-
-    whole = load_molecules(options.dataset, progress=True)
-    data = whole[np.random.default_rng(0).permutation(len(whole))[:molecules]]
-    known = about("speed", argv, options.quick)
-    known |= {"dataset": options.dataset, "molecules": len(data), "threads": options.threads}
-    rows = chain(
-        measure_featurizer(data[:10_000].smiles, timer),
-        measure_loader(data, timer),
-        measure_neighbor_sum(data, timer),
-    )
-    with torch_settings(options.threads):
-        report("Speed and memory", rows, LEGEND, known, Path(options.output_dir) / "speed", Console())
+    parser.add_class_arguments(Options, as_group=False, skip={"quick"})
+    parser.add_argument("--quick", action="store_true", help="One setting, little of everything: 2 minutes.")
+    parser.add_argument("--output-dir", default="bench/results", help="Folder of the results.")
+    arguments = parser.parse_args(argv)
+    output = Path(arguments.output_dir)
+    options = Options(**{name: arguments[name] for name in vars(Options())})
+    chosen = list(PARTS) if options.parts is None else options.parts
+    if unknown := set(chosen) - PARTS.keys():
+        raise ValueError(f"--parts: unknown {sorted(unknown)}; there are {', '.join(PARTS)}")
+    if fused.numba_loops() is None:
+        raise ImportError("this benchmark compares with the compiled sums: pip install wlkernelnn[fast]")
+    console = Console()
+    if options.quick:
+        options = replace(options, molecules=min(QUICK_MOLECULES, options.molecules))
+        console.print("Quick: few molecules, sizes and rounds. The figures say little.")
+    if not speed_chemprop.installed():
+        console.print("chemprop is not installed (wlkernelnn[chem]): it takes no part.")
+    run = about("speed", argv, options.quick, ("numba", "chemprop"))
+    stem = output / ("speed_quick" if options.quick else "speed")
+    for name in chosen:
+        with console.status(f"Measuring: {name}"):
+            for setting, records in PARTS[name].measure(options):
+                table = Table(name, setting, records, run)
+                # At once: what is measured is safe if the rest is not.
+                tables = merged(read_tables(stem.with_suffix(".json")), [table], list(PARTS))
+                write_tables(tables, PARTS, stem)
+                console.print(printed(table, PARTS[name].cells(table)))
+    plot(read_tables(stem.with_suffix(".json")), stem.with_suffix(".png"))
+    console.print(f"Written to {stem}.json, .md and .png.")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 import torch
+
+# A first call that takes so many turns' time is not all preparation: there is no second to find out.
+_LONG = 20
 
 
 @dataclass(frozen=True)
@@ -51,26 +55,30 @@ def compare(
         work: What one call does, in any unit.
         min_seconds: A turn calls its contestant until it has (about) taken this long.
     """
-    return Comparison(*race([ours, theirs], rounds=rounds, work=work, min_seconds=min_seconds))
+    return Comparison(*race([ours, theirs], [work, work], rounds=rounds, min_seconds=min_seconds))
 
 
 def race(
     contestants: Sequence[Callable[[], object]],
+    work: Sequence[float],
     *,
     rounds: int,
-    work: float = 1.0,
     min_seconds: float = 0.2,
 ) -> np.ndarray:
     """Time any number of contestants in turn, as :func:`compare` does two.
+
+    Args:
+        contestants: What to time.
+        work: What one call of each does, in any unit.
+        rounds: Turns of each that count.
+        min_seconds: A turn calls its contestant until it has (about) taken this long.
 
     Returns:
         Work per second of every contestant in every round, ``[contestants, rounds]``.
     """
     calls = [_calls(contestant, min_seconds) for contestant in contestants]
-    rates = [
-        [work * n / _seconds(contestant, n) for contestant, n in zip(contestants, calls, strict=True)]
-        for _ in range(rounds)
-    ]
+    turns = list(zip(contestants, work, calls, strict=True))
+    rates = [[amount * n / _seconds(contestant, n) for contestant, amount, n in turns] for _ in range(rounds)]
     return np.array(rates).T
 
 
@@ -82,7 +90,9 @@ def _seconds(call: Callable[[], object], calls: int) -> float:
 
 
 def _calls(call: Callable[[], object], min_seconds: float) -> int:
-    call()  # caches, pools of threads and processes
+    first = _seconds(call, 1)  # fills caches, starts pools of threads and processes
+    if first > _LONG * min_seconds:
+        return 1
     return max(1, math.ceil(min_seconds / _seconds(call, 1)))
 
 
@@ -105,8 +115,31 @@ def environment(*more: str) -> dict[str, str]:
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
-        **{package: version(package) for package in packages},
+        **{package: _version(package) for package in packages},
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def revision() -> str:
+    """Git's name of the source that runs, with a ``+`` if it was changed since; or ``"not in git"``."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+
+    try:
+        # An installed package may lie in the checkout of another project.
+        git("ls-files", "--error-unmatch", Path(__file__).name)
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "not in git"
 
 
 def _processor() -> str:

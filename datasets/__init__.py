@@ -1,27 +1,46 @@
-"""Data sets: from SMILES files to packed graphs and mini-batches."""
+"""Data sets: from files of molecules, graphs or text to packed stores and mini-batches."""
 
+from .bptt import BPTTLoader
+from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
 from .download import cache_folder, content_sha256, download, find_file
+from .epochs import EpochLoader
 from .features import Features, get_features
 from .featurize import featurize
+from .glove import WordVectors, load_glove
 from .loader import PackedLoader
 from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
 from .packed import Arrays, Description, PackedGraphs, Reject, sorted_edge_index
 from .published import MOLECULE_SETS, MoleculeSet
 from .resample import BucketResampler
 from .splits import column_split, random_split, scaffold_split, scaffolds, split
+from .sst import Phrase, Tree, load_sst, read_trees
+from .string_loader import StringLoader
+from .strings import LabelledStrings, PackedStrings
 from .table import binary_targets, numeric_targets, read_table
 from .tu import load_tu
+from .vocabulary import Vocabulary
 
 __all__ = [
+    "EOS",
     "MOLECULE_SETS",
     "Arrays",
+    "BPTTLoader",
     "BucketResampler",
+    "Corpus",
     "Description",
+    "EpochLoader",
     "Features",
+    "LabelledStrings",
     "MoleculeSet",
     "PackedGraphs",
     "PackedLoader",
+    "PackedStrings",
+    "Phrase",
     "Reject",
+    "StringLoader",
+    "Tree",
+    "Vocabulary",
+    "WordVectors",
     "binary_targets",
     "cache_folder",
     "column_split",
@@ -30,12 +49,18 @@ __all__ = [
     "featurize",
     "find_file",
     "get_features",
+    "load_glove",
     "load_molecules",
+    "load_ptb",
+    "load_sst",
+    "load_text",
     "load_tu",
+    "load_wikitext",
     "molecules_from",
     "numeric_targets",
     "random_split",
     "read_table",
+    "read_trees",
     "scaffold_split",
     "scaffolds",
     "smiles_column_of",

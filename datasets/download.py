@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import http.client
 import logging
 import os
 import shutil
 import urllib.request
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 
 from rich.progress import wrap_file
 
 from wlkernelnn.files import atomic_path
+
+from .text import opened
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -60,18 +60,35 @@ def find_file(name: str, root: str | os.PathLike[str] | None = None) -> Path | N
     return None
 
 
+def require_file(name: str, root: str | os.PathLike[str] | None, source: str) -> Path:
+    """Like :func:`find_file`, for a file that is not downloaded.
+
+    Args:
+        name: Path relative to a folder.
+        root: See :func:`data_folders`.
+        source: Where people get the file.
+
+    Raises:
+        FileNotFoundError: It is nowhere: says what to put where.
+    """
+    path = find_file(name, root)
+    if path is None:
+        folders = data_folders(root)
+        raise FileNotFoundError(
+            f"{name} is not in {' nor in '.join(map(str, folders))}. Get it from {source} and put it, as it "
+            f"is or gzipped, at {folders[0] / name}"
+        )
+    return path
+
+
 def content_sha256(path: str | os.PathLike[str]) -> str:
     """SHA-256 of what is in a file, after decompression if its name ends in ``.gz``.
 
     Raises:
         ValueError: A ``.gz`` file that is damaged.
     """
-    path = Path(path)
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path}: not a whole gzip file ({error})") from error
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def download(

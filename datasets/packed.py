@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,7 +18,11 @@ from torch_geometric.data import Data, Dataset
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.ops.wl_colours import wl_colours
 
+logger = logging.getLogger("wlkernelnn")
+
 FORMAT = "wlkernelnn.PackedGraphs/1"
+# What colours in a file mean; to be changed with their definition.
+COLOURS = "wl_colours/1"
 
 
 class Reject(NamedTuple):
@@ -82,6 +88,22 @@ class Arrays:
     row: Tensor
     smiles: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))
     smiles_ptr: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+
+
+@dataclass
+class _Colours:
+    """The colours of all nodes that are known so far.
+
+    Attributes:
+        levels: After 0, 1, … iterations, ``[ΣV]`` each.
+        stored: They are those of the store's file.
+        claim: Of which graphs they are, as the file says it (see :meth:`PackedGraphs._colours_origin`), until
+            that has been checked.
+    """
+
+    levels: list[np.ndarray] = field(default_factory=list)
+    stored: bool = False
+    claim: str | None = None
 
 
 def smallest(values: np.ndarray) -> Tensor:
@@ -151,7 +173,7 @@ class PackedGraphs(Dataset):
         self.split_idx = split_idx
         self.rejects = list(rejects)
         self._path: str | None = None
-        self._colours: dict[str, list[np.ndarray]] = {}  # shared by all views
+        self._colours = _Colours()  # shared by all views
         self._check()
 
     def _check(self) -> None:
@@ -322,28 +344,43 @@ class PackedGraphs(Dataset):
     def colours(self, depth: int) -> list[np.ndarray]:
         """Weisfeiler-Lehman colours of the nodes of all graphs of the arrays (not only of a view).
 
-        Computed when first asked for, and kept: about 0.1 s for 30,000 molecules.
+        Computed when first asked for (about 0.1 s for 30,000 molecules) and kept, also by :meth:`save`.
 
         Args:
             depth: Number of iterations, over edges with their codes.
 
         Returns:
-            ``depth + 1`` arrays, int32 ``[ΣV]``; see :func:`~wlkernelnn.ops.wl_colours.wl_colours`.
+            ``depth + 1`` arrays ``[ΣV]`` of the smallest integer types that fit; see
+            :func:`~wlkernelnn.ops.wl_colours.wl_colours`.
         """
-        known = self._colours.get("colours", [])
-        if len(known) <= depth:
+        known = self._colours
+        if known.claim is not None:
+            if known.claim != self._colours_origin():
+                logger.warning(f"{self._path}: the file's colours are not those of its graphs: made anew")
+                known.levels = []
+            known.claim = None
+        if len(known.levels) <= depth:
             a = self.arrays
             num_nodes, num_edges = a.node_ptr.diff().numpy(), a.edge_ptr.diff().numpy()
             first = np.repeat(a.node_ptr.numpy()[:-1], num_edges)
-            known = wl_colours(
+            levels = wl_colours(
                 a.node_type.numpy(),
                 a.source.numpy() + first,
                 np.repeat(np.arange(num_nodes.sum()), a.in_degree.numpy()),
                 depth,
                 a.edge_type.numpy(),
             )
-            known = self._colours["colours"] = [colour.astype(np.int32) for colour in known]
-        return known[: depth + 1]
+            known.levels, known.stored = [smallest(level).numpy() for level in levels], False
+        return known.levels[: depth + 1]
+
+    def _colours_origin(self) -> str:
+        """SHA-256 of all that the colours depend on."""
+        a = self.arrays
+        digest = hashlib.sha256(COLOURS.encode())
+        for tensor in (a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr):
+            digest.update(f" {tensor.dtype} {tensor.numel()} ".encode())
+            digest.update(tensor.contiguous().numpy())
+        return digest.hexdigest()
 
     @property
     def task(self) -> str | None:
@@ -372,10 +409,14 @@ class PackedGraphs(Dataset):
     # Files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays (not just a view) into one safetensors file, atomically."""
+        """Write all arrays (not just a view), and the colours known so far, into one safetensors file,
+        atomically."""
         tensors: dict[str, Tensor] = dict(vars(self.arrays))
         for name, index in (self.split_idx or {}).items():
             tensors[f"split.{name}"] = torch.as_tensor(index)
+        colours = self.colours(len(self._colours.levels) - 1) if self._colours.levels else []
+        for level, colour in enumerate(colours):
+            tensors[f"colours.{level}"] = torch.from_numpy(colour)
         # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
         rejects = [
             (int(row), value if value is None or isinstance(value, (str, float)) else str(value), reason)
@@ -386,6 +427,7 @@ class PackedGraphs(Dataset):
             "description": asdict(self.description),
             "splits": list(self.split_idx or ()),
             "rejects": rejects,
+            "colours": {"levels": len(colours), "origin": self._colours_origin() if colours else ""},
         }
         write_tensors(path, tensors, header)
 
@@ -402,6 +444,9 @@ class PackedGraphs(Dataset):
             raise ValueError(f"{path}: expected a file of format {FORMAT}, got {header.get('format')!r}")
         try:
             split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
+            # Files of earlier versions have none.
+            about = header.get("colours", {"levels": 0, "origin": ""})
+            levels = [tensors.pop(f"colours.{level}").numpy() for level in range(about["levels"])]
             fields = dict(header["description"])
             for name in ("node_dims", "target_names"):
                 fields[name] = tuple(fields[name])
@@ -409,6 +454,13 @@ class PackedGraphs(Dataset):
             result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
+        for number, level in enumerate(levels):
+            if len(level) != len(result.arrays.node_type):
+                raise ValueError(
+                    f"{path}: not as {FORMAT} says (colours.{number} has {len(level)} entries, expected "
+                    f"{len(result.arrays.node_type)})"
+                )
+        result._colours = _Colours(levels, stored=bool(levels), claim=about["origin"] if levels else None)
         result._path = os.path.abspath(path)
         return result
 
@@ -416,7 +468,8 @@ class PackedGraphs(Dataset):
         # A mapped store travels to another process as its path, not as its bytes.
         if self._path is None:
             return super().__reduce__()
-        changed = {name: value for name, value in self.__dict__.items() if name != "arrays"}
+        of_file = {"arrays"} | ({"_colours"} if self._colours.stored else set())
+        changed = {name: value for name, value in self.__dict__.items() if name not in of_file}
         return _reopen, (self._path, changed)
 
 

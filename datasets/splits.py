@@ -34,7 +34,7 @@ def random_split(n: int, sizes: Sizes = (0.8, 0.1, 0.1), seed: int = 0) -> Split
     Raises:
         ValueError: ``sizes`` are no fractions that sum to 1, or leave a part without items.
     """
-    _check_sizes(sizes)
+    check_sizes(sizes)
     order = np.random.default_rng(seed).permutation(n)
     cuts = np.rint(np.cumsum(sizes[:2]) * n).astype(np.int64)
     return _named(np.split(order, cuts), sizes)
@@ -68,7 +68,7 @@ def scaffold_split(smiles: Sequence[str], sizes: Sizes = (0.8, 0.1, 0.1)) -> Spl
         ValueError: ``sizes`` are no fractions that sum to 1, or a part stays empty (one scaffold holds most
             of the molecules).
     """
-    _check_sizes(sizes)
+    check_sizes(sizes)
     groups: dict[str, list[int]] = defaultdict(list)
     for position, scaffold in enumerate(scaffolds(smiles)):
         groups[scaffold].append(position)
@@ -144,7 +144,8 @@ def _scaffold(smiles: str) -> str:
         return ""
 
 
-def _check_sizes(sizes: Sizes) -> None:
+def check_sizes(sizes: Sizes) -> None:
+    """Raise a ``ValueError`` unless ``sizes`` are three fractions that sum to 1."""
     if len(sizes) != len(PARTS) or min(sizes) < 0 or not np.isclose(sum(sizes), 1.0):
         raise ValueError(
             f"split sizes: expected three fractions (train, valid, test) that sum to 1, got {tuple(sizes)}"

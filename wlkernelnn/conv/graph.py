@@ -91,6 +91,10 @@ class Graph:
         """The graph as it is seen from rows of ``level``."""
         return self
 
+    def below(self, level: int) -> Graph:
+        """The graph up to rows of ``level``."""
+        return self
+
     def lift(self, values: Tensor, low: int, high: int) -> Tensor:
         """Rows of level ``low`` as rows of level ``high``."""
         return values
@@ -147,6 +151,9 @@ class QuotientGraph:
 
     def above(self, level: int) -> QuotientGraph:
         return QuotientGraph(self.steps[level:], self.first + level)
+
+    def below(self, level: int) -> QuotientGraph:
+        return QuotientGraph(self.steps[:level], self.first)
 
     def lift(self, values: Tensor, low: int, high: int) -> Tensor:
         if low == high:

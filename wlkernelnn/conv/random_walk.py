@@ -98,7 +98,8 @@ class RandomWalkKernelConv(WalkConv):
         graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
         states = self.walk(x, graph)
         last = self.walk_length - 1
+        out = states[0] if self.all_lengths else states[last]
         if self.all_lengths:
-            states = [graph.lift(state, level, last) for level, state in enumerate(states)]
-        out = torch.stack(states).sum(0) if self.all_lengths else states[-1]
+            for level, state in enumerate(states[1:]):
+                out = graph.lift(out, level, level + 1) + state
         return graph.lift(out, last, max(last, graph.depth))

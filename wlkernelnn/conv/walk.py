@@ -10,6 +10,7 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.compose import check_compose, composed
 from wlkernelnn.decay import Decay
 from wlkernelnn.ops.edge_sum import gated_message, gated_sum
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
@@ -47,8 +48,7 @@ class WalkConv(KernelConv):
         super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
         if walk_length < 1:
             raise ValueError(f"walk_length counts the nodes of a walk: at least 1, got {walk_length}")
-        if compose not in ("mul", "add"):
-            raise ValueError(f'compose must be "mul" or "add", got {compose!r}')
+        check_compose(compose)
         if isinstance(in_channels, tuple) and walk_length != 2:
             raise ValueError(f"a bipartite graph has only walks of 2 nodes, got walk_length={walk_length}")
         self.walk_length = walk_length
@@ -94,7 +94,7 @@ class WalkConv(KernelConv):
             if not self.decay.gated:
                 total = self.decay() * total
             new = graph.lift(self.lins[j](target), 0, j)
-            state = total * new if self.compose == "mul" else total + new
+            state = composed(total, new, self.compose)
             if exists is not None:
                 exists = (neighbor_sum(exists, step.sorted_edges) > 0).to(state.dtype)
                 state = exists * state

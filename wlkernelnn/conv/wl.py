@@ -149,15 +149,23 @@ class WLKernelConv(KernelConv):
     ) -> Tensor:
         self._check_relabelling(x)
         graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
-        h, outs = x, []
+        last = cast(RandomWalkKernelConv, self.walks[0]).walk_length - 1  # the level of a walk's last node
+        h, read = x, None
         for iteration in range(self.num_iterations):
             if iteration > 0:
                 assert isinstance(h, Tensor)
                 h = self._relabel(h, graph)
+                if read is not None:
+                    # Level by level: there are fewer rows below than at the top.
+                    read = graph.lift(read, last, last + 1)
                 graph = graph.above(1)
             if self.readout != "last" or iteration == self.num_iterations - 1:
-                outs.append(self.walks[iteration % len(self.walks)](h, graph))
-        return torch.cat(outs, dim=-1) if self.readout == "cat" else torch.stack(outs).sum(0)
+                out = self.walks[iteration % len(self.walks)](h, graph.below(last))
+                if read is not None:
+                    out = torch.cat([read, out], dim=-1) if self.readout == "cat" else read + out
+                read = out
+        assert read is not None
+        return graph.lift(read, last, max(last, graph.depth))
 
     def relabel(
         self,

@@ -1,8 +1,10 @@
 """Training: fit a network, score it, keep it in files."""
 
 from .checkpoint import load_checkpoint, save_checkpoint
-from .fit import FitResult, fit
+from .fit import fit
+from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
+from .loop import FitResult
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
@@ -13,11 +15,14 @@ __all__ = [
     "Ensemble",
     "FitOptions",
     "FitResult",
+    "LanguageOptions",
     "check_free",
     "fit",
+    "fit_language_model",
     "get_metric",
     "load_checkpoint",
     "load_ensemble",
+    "perplexity",
     "predict",
     "predict_tables",
     "save_checkpoint",

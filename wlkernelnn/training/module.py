@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
@@ -13,6 +12,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.models import GraphKernelNetwork
 
+from .loop import check_loss, seed_epoch
 from .metrics import score
 from .options import FitOptions
 
@@ -76,9 +76,7 @@ class NetworkModule(pl.LightningModule):
         self._seen: list[tuple[Tensor, Tensor]] = []
 
     def on_train_epoch_start(self) -> None:
-        # Dropout depends on the seed and the epoch alone: a resumed run draws what one run would have drawn.
-        seed = np.random.SeedSequence((self.options.seed, self.current_epoch)).generate_state(1)
-        torch.manual_seed(int(seed[0]))
+        seed_epoch(self.options.seed, self.current_epoch)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         loss = masked_loss(self.net, self.net(batch), batch.y)
@@ -86,13 +84,7 @@ class NetworkModule(pl.LightningModule):
         return loss
 
     def on_train_epoch_end(self) -> None:
-        loss = float(self.trainer.callback_metrics["train_loss"])
-        if not math.isfinite(loss):
-            raise ValueError(
-                f"training diverged: the loss of epoch {self.current_epoch} is {loss}; lower the learning "
-                f"rate (lr={self.options.lr:g}) or bound the gradient "
-                f"(gradient_clip={self.options.gradient_clip:g})"
-            )
+        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.net(batch)

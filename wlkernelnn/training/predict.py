@@ -8,9 +8,14 @@ import torch
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork
 
+from .allocator import freed_memory_kept
+
+# Graphs at once: enough that most colours of a library are those of many graphs, in about 1 GB of memory.
+BATCH = 16384
+
 
 @torch.no_grad()
-def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = 512) -> np.ndarray:
+def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = BATCH) -> np.ndarray:
     """Values in the unit of the targets, or probabilities of class 1.
 
     Args:
@@ -26,6 +31,7 @@ def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = 512) 
     net.eval()
     device = net.target_mean.device
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
-    parts = [net.predict(batch.to(device)).cpu().numpy() for batch in loader]
+    with freed_memory_kept():
+        parts = [net.predict(batch.to(device)).cpu().numpy() for batch in loader]
     net.train(training)
     return np.concatenate(parts) if parts else np.zeros((0, net.config["num_tasks"]), np.float32)

@@ -23,7 +23,7 @@ from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from .fit import fit
 from .metrics import DEFAULT_METRIC, score
 from .options import FitOptions
-from .predict import predict
+from .predict import BATCH, predict
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -42,7 +42,7 @@ class Ensemble:
     networks: list[GraphKernelNetwork]
     about: dict[str, Any]
 
-    def predict(self, data: PackedGraphs, batch_size: int = 512) -> tuple[np.ndarray, np.ndarray]:
+    def predict(self, data: PackedGraphs, batch_size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation over the networks, each ``[len(data), num_tasks]``.
 
         Raises:

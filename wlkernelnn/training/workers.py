@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
-import platform
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -20,10 +18,8 @@ import torch
 
 from wlkernelnn.datasets import Reject, featurize
 
+from .allocator import freed_memory_kept, keep_freed_memory
 from .run import Ensemble, load_ensemble
-
-# Options of mallopt, from malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 class Task(NamedTuple):
@@ -90,10 +86,11 @@ def predict_tasks(
         ChildProcessError: A process died; says on which rows it may have worked.
     """
     if num_workers == 0:
-        for task in tasks:
-            with _one_thread():
-                result = predict_task(ensemble, task, batch_size)
-            yield result
+        with freed_memory_kept():
+            for task in tasks:
+                with _one_thread():
+                    result = predict_task(ensemble, task, batch_size)
+                yield result
         return
     # Processes start afresh: a fork would inherit locks that torch's threads hold.
     context = multiprocessing.get_context("spawn")
@@ -126,7 +123,7 @@ def _start(model_path: Path) -> None:
     global _ensemble
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    _keep_freed_memory()
+    keep_freed_memory()
     _ensemble = load_ensemble(model_path)
 
 
@@ -141,17 +138,6 @@ def _end_with_parent() -> None:
 def _work(task: Task, batch_size: int) -> Predicted:
     assert _ensemble is not None
     return predict_task(_ensemble, task, batch_size)
-
-
-def _keep_freed_memory() -> None:
-    """Have memory that was freed used again, instead of given back to the system and asked for anew.
-
-    Tensors of some MB come and go with every batch. Of the time in the network, half went into fresh pages.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_MMAP_MAX, 0)
-        libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 # In this one and in others.

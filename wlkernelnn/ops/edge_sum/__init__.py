@@ -1,4 +1,4 @@
-"""Sums over edges that layers are made of: fused where numba is installed, composed elsewhere."""
+"""Sums over edges that layers are made of: fused where numba or a GPU's Triton is, composed elsewhere."""
 
 from .gated import gated_sum
 from .naive import gated_message, gated_sum_naive, relabel_sum_naive

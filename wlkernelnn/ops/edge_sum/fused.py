@@ -1,165 +1,68 @@
-"""The fused sums on a CPU, where numba is installed: nothing of size ``[E, K]`` is ever written."""
+"""Sums over edges by kernels that write nothing of size ``[E, K]``: numba's on a CPU, Triton's on a GPU."""
 
 from __future__ import annotations
 
-import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.neighbor_sum import SortedEdges
+from wlkernelnn.ops.differentiable import differentiable_gradients
 
-# Values (edges × channels) that are worth waking a thread for.
-GRAIN = 2**17
 
-# Not every threading layer of numba may be entered by two threads at once.
-_one_at_a_time = threading.Lock()
+class Loop(Protocol):
+    """A sum over edges of values of sources, targets and tables, and its gradients."""
+
+    def sum(self, *values: Tensor | None) -> Tensor:
+        """The sum; ``None`` stands in the place of a table that is not there."""
+
+    def gradients(
+        self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
+    ) -> Sequence[Tensor | None]:
+        """Gradients of the values, each in its place, of those that are needed."""
 
 
 @cache
-def kernels() -> Any:
-    """The module of compiled kernels, imported by the first call; ``None`` where numba cannot be imported."""
+def numba_loops() -> Any:
+    """The module of loops for CPUs, imported by the first call; ``None`` where numba cannot be imported."""
+    return _module(".numba_loops")
+
+
+@cache
+def triton_loops() -> Any:
+    """The module of loops for GPUs, imported by the first call; ``None`` where Triton cannot be imported."""
+    return _module(".triton_loops")
+
+
+def _module(name: str) -> Any:
     try:
-        return import_module(".kernels", __package__)
+        return import_module(name, __package__)
     except ImportError:
         return None
 
 
-def can_fuse(values: Sequence[Tensor | None], weight: Tensor | None) -> bool:
-    """Whether the kernels take these values, and give every gradient that is wanted of them."""
-    if torch.compiler.is_compiling():
-        return False
-    tensors = [value for value in (*values, weight) if value is not None]
-    dtype = tensors[0].dtype
-    return (
-        dtype in (torch.float32, torch.float64)
-        and all(tensor.is_cpu and tensor.dtype == dtype for tensor in tensors)
-        and not (weight is not None and weight.requires_grad and torch.is_grad_enabled())
-        and kernels() is not None
-    )
+# Which module has the loops of a type of device. Under TRITON_INTERPRET=1 Triton's take CPU tensors as well.
+LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops, "cuda": triton_loops}
 
 
-class Loop(ABC):
-    """A sum over edges by kernels, and its gradients, of arrays.
+def loops_for(values: Sequence[Tensor | None], weight: Tensor | None) -> Any:
+    """The module of loops that take these values and give every gradient that is wanted of them, or ``None``.
 
-    Args:
-        edges: Edges sorted by target.
-        edge_type: Row of the tables for every edge, ``[E]``; without it there are no tables.
-        weight: ``[E]``, without gradients.
+    Its ``GatedLoop(edges, edge_type, weight, scale)`` and ``MappedLoop(edges, edge_type, weight, kind)`` are
+    each a :class:`Loop`.
     """
-
-    def __init__(self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None) -> None:
-        self.edges = edges
-        self.edge_type = np.empty(0, np.int64) if edge_type is None else _array(edge_type.long())
-        self.weight = None if weight is None else _array(weight)
-
-    def by_target(self, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-        return _array(self.edges.indptr), _array(self.edges.source), self.edge_type, self._weight(dtype)
-
-    def by_source(self, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-        indptr, order = kernels().by_source(_array(self.edges.source), self.edges.num_sources)
-        return indptr, order, _array(self.edges.target), self.edge_type, self._weight(dtype)
-
-    def _weight(self, dtype: np.dtype) -> np.ndarray:
-        return np.empty(0, dtype) if self.weight is None else self.weight
-
-    def new(self, like: np.ndarray) -> np.ndarray:
-        """An array for a value of every target, of the width and type of a value of the sources."""
-        return np.empty((self.edges.indptr.numel() - 1, like.shape[1]), like.dtype)
-
-    def chunks(self, channels: int) -> int:
-        """Number of threads, never more than torch's: a sum on one enters no pool (and may follow a fork)."""
-        wanted = self.edges.source.numel() * channels // GRAIN
-        return max(1, min(wanted, torch.get_num_threads(), kernels().max_threads()))
-
-    def run(self, kernel: str, chunks: int, *arguments: Any) -> None:
-        if chunks == 1:
-            getattr(kernels(), f"{kernel}_chunk")(0, 1, *arguments)
-            return
-        with _one_at_a_time, kernels().threads(chunks):
-            getattr(kernels(), kernel)(chunks, *arguments)
-
-    @abstractmethod
-    def sum(self, *values: Any) -> np.ndarray:
-        """The sum of arrays, one per value; ``None`` for a table that is not there."""
-
-    @abstractmethod
-    def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
-        """Gradients of all values, those that are not needed with anything in them."""
-
-
-class GatedLoop(Loop):
-    r""":math:`\sum_{e=(u,v)} w_e \, s \, \mathrm{sigmoid}(a_u + b_v + G_{t(e)}) \odot c_u \odot F_{t(e)}`
-    of a, b, G, c and F; the tables G and F may be ``None``."""
-
-    def __init__(
-        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, scale: float
-    ) -> None:
-        super().__init__(edges, edge_type, weight)
-        self.scale = scale
-
-    def sum(self, *values: Any) -> np.ndarray:
-        a, b, G, c, F = _with_tables(*values)
-        out = self.new(like=c)
-        scale = c.dtype.type(self.scale)
-        self.run("gated", self.chunks(c.shape[1]), self.by_target(c.dtype), scale, (a, b, G, c, F), out)
-        return out
-
-    def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
-        a, b, G, c, F = _with_tables(*values)
-        chunks, scale = self.chunks(c.shape[1]), c.dtype.type(self.scale)
-        grad_a, grad_b, grad_c = np.empty_like(a), np.empty_like(b), np.empty_like(c)
-        grad_G, grad_F = np.zeros((chunks, *G.shape), G.dtype), np.zeros((chunks, *F.shape), F.dtype)
-        if needed[1]:
-            self.run("gated_by_target", chunks, self.by_target(c.dtype), scale, (a, b, G, c, F), grad, grad_b)
-        if needed[0] or any(needed[2:]):
-            grads = (grad_a, grad_G, grad_c, grad_F)
-            self.run("gated_by_source", chunks, self.by_source(c.dtype), scale, (a, b, G, c, F), grad, grads)
-        return grad_a, grad_b, grad_G.sum(0), grad_c, grad_F.sum(0)
-
-
-class MappedLoop(Loop):
-    r""":math:`\sum_{e=(u,v)} w_e \, f(x_u, T_{t(e)})` of x and T; f is the product (``"MULTIPLY"``), the sum
-    (``"ADD"``), or ``"RELU"`` or ``"TANH"`` of the sum."""
-
-    def __init__(self, edges: SortedEdges, edge_type: Tensor, weight: Tensor | None, kind: str) -> None:
-        super().__init__(edges, edge_type, weight)
-        self.kind = getattr(kernels(), kind)
-
-    def sum(self, *values: Any) -> np.ndarray:
-        x, _ = values
-        out = self.new(like=x)
-        self.run("mapped", self.chunks(x.shape[1]), self.by_target(x.dtype), self.kind, values, out)
-        return out
-
-    def gradients(self, needed: Sequence[bool], grad: np.ndarray, *values: Any) -> tuple[np.ndarray, ...]:
-        x, table = values
-        chunks = self.chunks(x.shape[1])
-        grad_x, grad_table = np.empty_like(x), np.zeros((chunks, *table.shape), x.dtype)
-        grads = (grad_x, grad_table)
-        self.run("mapped_by_source", chunks, self.by_source(x.dtype), self.kind, values, grad, grads)
-        return grad_x, grad_table.sum(0)
-
-
-def _with_tables(
-    a: np.ndarray, b: np.ndarray, G: np.ndarray | None, c: np.ndarray, F: np.ndarray | None
-) -> tuple[np.ndarray, ...]:
-    """Tables in the place of those that are missing, of as many rows as the other."""
-    rows = next((len(table) for table in (G, F) if table is not None), 1)
-    shape = (rows, c.shape[1])
-    G = np.zeros(shape, c.dtype) if G is None else G
-    F = np.ones(shape, c.dtype) if F is None else F
-    return a, b, G, c, F
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().contiguous().numpy()
+    if torch.compiler.is_compiling():
+        return None
+    first, *others = (value for value in (*values, weight) if value is not None)
+    if any(other.dtype != first.dtype or other.device != first.device for other in others):
+        return None
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+        return None
+    loops = LOOPS.get(first.device.type, lambda: None)()
+    return loops if loops is not None and first.dtype in loops.DTYPES else None
 
 
 class FusedSum(torch.autograd.Function):
@@ -173,20 +76,16 @@ class FusedSum(torch.autograd.Function):
     def forward(ctx: Any, loop: Loop, composed: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
         ctx.loop, ctx.composed = loop, composed
         ctx.save_for_backward(*values)
-        return torch.from_numpy(loop.sum(*(None if value is None else _array(value) for value in values)))
+        return loop.sum(*values)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needed, values = ctx.needs_input_grad[2:], list(ctx.saved_tensors)
-        wanted = [i for i, need in enumerate(needed) if need]
+        needed, values = ctx.needs_input_grad[2:], ctx.saved_tensors
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
-            # Each value under a name of its own: one tensor may stand in two places.
-            values = [None if value is None else value.view_as(value) for value in values]
-            leaves = [values[i] for i in wanted]
-            grads = list(torch.autograd.grad(ctx.composed(*values), leaves, grad, create_graph=True))
+            grads = differentiable_gradients(
+                lambda *values: (ctx.composed(*values),), values, needed, (grad,)
+            )
         else:
-            arrays = (None if value is None else _array(value) for value in values)
-            found = ctx.loop.gradients(needed, _array(grad), *arrays)
-            grads = [torch.from_numpy(found[i]) for i in wanted]
-        by_place = dict(zip(wanted, grads, strict=True))
-        return (None, None, *(by_place.get(i) for i in range(len(needed))))
+            found = ctx.loop.gradients(needed, grad, *values)
+            grads = tuple(value if need else None for value, need in zip(found, needed, strict=True))
+        return (None, None, *grads)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wlkernelnn.ops.neighbor_sum import SortedEdges, message_sum, neighbor_sum
 
-from .fused import FusedSum, GatedLoop, MappedLoop, can_fuse
+from .fused import FusedSum, loops_for
 from .naive import gated_message
 
 
@@ -24,11 +24,12 @@ def gated_sum(
 ) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} w_e s \, \mathrm{sigmoid}(a_u + b_v + G_e) \odot c_u \odot F_e`
 
-    of whichever factors are given. Where numba is installed (the extra ``fast``), float32 and float64 values
-    on a CPU with tables (or nothing) for G and F take compiled loops over the edges, forwards and backwards,
-    on as many threads as torch has. The first use compiles them, which takes seconds, and keeps them on disk.
-    In every other case, for edge weights that want gradients, and for second derivatives, the sum is a
-    :func:`message_sum`.
+    of whichever factors are given. With tables (or nothing) for G and F, values of one type take compiled
+    loops over the edges, forwards and backwards: on a CPU where numba is installed (the extra ``fast``),
+    float32 and float64, on as many threads as torch has; on a GPU where Triton is (it comes with torch's CUDA
+    builds), half precision as well, in float32 arithmetic. The first use compiles them, which takes seconds,
+    and keeps them on disk. In every other case, for edge weights that want gradients, and for second
+    derivatives, the sum is a :func:`message_sum`.
 
     Args:
         c: ``[num_sources, K]``.
@@ -70,15 +71,14 @@ def gated_sum(
 
     values = (a, b, edge_gate, c, edge_factor)
     tables = edge_gate is not None or edge_factor is not None
-    if (tables and edge_type is None) or not can_fuse(values, weight):
+    loops = None if tables and edge_type is None else loops_for(values, weight)
+    if loops is None:
         return composed(*values)
     if gates is None:
-        assert edge_type is not None
-        loop = MappedLoop(edges, edge_type, weight, "MULTIPLY")
+        loop = loops.MappedLoop(edges, edge_type, weight, "MULTIPLY")
         return FusedSum.apply(loop, lambda c, F: composed(None, None, None, c, F), c, edge_factor)
-    return FusedSum.apply(
-        GatedLoop(edges, edge_type if tables else None, weight, gate_scale), composed, *values
-    )
+    loop = loops.GatedLoop(edges, edge_type if tables else None, weight, gate_scale)
+    return FusedSum.apply(loop, composed, *values)
 
 
 def given(**values: Tensor | None) -> dict[str, Tensor]:

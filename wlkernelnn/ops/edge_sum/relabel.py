@@ -9,7 +9,7 @@ from torch import Tensor
 
 from wlkernelnn.ops.neighbor_sum import SortedEdges, message_sum, neighbor_sum
 
-from .fused import FusedSum, MappedLoop, can_fuse
+from .fused import FusedSum, loops_for
 from .gated import given
 from .naive import relabel_message
 
@@ -60,6 +60,8 @@ def relabel_sum(
         )
 
     values = (m, edge_shift)
-    if edge_type is None or type(act) not in KINDS or not can_fuse(values, weight):
+    loops = loops_for(values, weight) if edge_type is not None and type(act) in KINDS else None
+    if loops is None:
         return composed(*values)
-    return FusedSum.apply(MappedLoop(edges, edge_type, weight, KINDS[type(act)]), composed, *values)
+    loop = loops.MappedLoop(edges, edge_type, weight, KINDS[type(act)])
+    return FusedSum.apply(loop, composed, *values)

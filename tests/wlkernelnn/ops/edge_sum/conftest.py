@@ -7,18 +7,24 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from tests.ways import WAYS
 from wlkernelnn.ops.edge_sum import fused
 
 
-@pytest.fixture(params=["one_thread", "two_threads", "composed"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """By compiled loops on one thread or on two, or composed as where there is no numba."""
+@pytest.fixture(params=WAYS)
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Sums there are computed by numba's loops on one thread or on two, composed, or by Triton's loops."""
+    where = "cpu"
     if request.param == "composed":
-        monkeypatch.setattr(fused, "kernels", lambda: None)
+        monkeypatch.delitem(fused.LOOPS, "cpu")
+    elif request.param == "triton":
+        where = request.getfixturevalue("triton_device")
+        assert fused.triton_loops() is not None
+        monkeypatch.setitem(fused.LOOPS, where, fused.triton_loops)
     else:
         pytest.importorskip("numba")
     if request.param == "two_threads":
-        monkeypatch.setattr(fused, "GRAIN", 1)
+        monkeypatch.setattr(fused.numba_loops(), "GRAIN", 1)
         torch.set_num_threads(2)
-    yield request.param
+    yield where
     torch.set_num_threads(1)

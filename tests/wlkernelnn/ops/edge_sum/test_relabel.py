@@ -5,8 +5,9 @@ import torch
 from torch import Tensor
 
 from tests.graphs import EDGES, Edges, assert_same_with_gradients
+from tests.ways import IN_TRITON, NOT_IN_TRITON
 from wlkernelnn.ops.edge_sum import relabel_sum, relabel_sum_naive
-from wlkernelnn.ops.neighbor_sum import sort_edges
+from wlkernelnn.ops.neighbor_sum import SortedEdges, sort_edges
 
 CHANNELS, NUM_TYPES = 5, 3
 ACTS = {
@@ -33,18 +34,23 @@ def inputs_of(edges: Edges, given: list[str], dtype: torch.dtype) -> dict[str, T
     return values
 
 
+def sorted_on(device: str, edges: Edges) -> SortedEdges:
+    return sort_edges(edges.edge_index.to(device), edges.num_sources, edges.num_targets)
+
+
 def assert_fast_is_naive(
-    edges: Edges, act: torch.nn.Module, values: dict[str, Tensor], typed: bool = True
+    edges: Edges, act: torch.nn.Module, values: dict[str, Tensor], device: str, typed: bool = True
 ) -> None:
-    sorted_edges = sort_edges(*edges)
+    sorted_edges = sorted_on(device, edges)
     edge_type = torch.randint(NUM_TYPES, (edges.edge_index.size(1),)) if typed else None
     names = list(values)
 
     def fast(*tensors: Tensor) -> Tensor:
-        by_name = dict(zip(names, tensors, strict=True))
+        by_name = {name: tensor.to(device) for name, tensor in zip(names, tensors, strict=True)}
         weight, shift = sorted_edges.arrange(by_name.get("weight")), by_name.get("shift")
         shift = shift if typed else sorted_edges.arrange(shift)
-        return relabel_sum(tensors[0], sorted_edges, act, shift, sorted_edges.arrange(edge_type), weight)
+        types = None if edge_type is None else sorted_edges.arrange(edge_type.to(device))
+        return relabel_sum(by_name["m"], sorted_edges, act, shift, types, weight).cpu()
 
     def naive(*tensors: Tensor) -> Tensor:
         by_name = dict(zip(names, tensors, strict=True))
@@ -54,44 +60,64 @@ def assert_fast_is_naive(
     assert_same_with_gradients(fast, naive, list(values.values()))
 
 
+@NOT_IN_TRITON
 @ALL_GIVEN
 @ALL_ACTS
 @pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
-def test_same_as_naive(edges: Edges, act: torch.nn.Module, given: list[str], way: str) -> None:
-    assert_fast_is_naive(edges, act, inputs_of(edges, given, torch.float64), "rows" not in given)
+def test_same_as_naive(edges: Edges, act: torch.nn.Module, given: list[str], device: str) -> None:
+    assert_fast_is_naive(edges, act, inputs_of(edges, given, torch.float64), device, "rows" not in given)
 
 
+@IN_TRITON
+@pytest.mark.parametrize("act", ["relu", "tanh", "identity"])
+@pytest.mark.parametrize("edges", [name for name in EDGES if name != "many_edges"])
+def test_same_as_naive_on_every_graph(edges: str, act: str, device: str) -> None:
+    values = inputs_of(EDGES[edges], GIVEN["shift weight"], torch.float64)
+    assert_fast_is_naive(EDGES[edges], ACTS[act], values, device)
+
+
+@IN_TRITON
+@ALL_GIVEN
+@ALL_ACTS
+def test_same_as_naive_of_all_that_is_given(act: torch.nn.Module, given: list[str], device: str) -> None:
+    edges = EDGES["more_targets"]
+    values = inputs_of(edges, given, torch.float32)
+    assert_fast_is_naive(edges, act, values, device, "rows" not in given)
+
+
+@NOT_IN_TRITON
 @ALL_GIVEN
 @ALL_ACTS
 @pytest.mark.parametrize("edges", ["random", "no_edges", "more_sources", "many_edges"])
-def test_same_as_naive_in_float32(edges: str, act: torch.nn.Module, given: list[str], way: str) -> None:
+def test_same_as_naive_in_float32(edges: str, act: torch.nn.Module, given: list[str], device: str) -> None:
     values = inputs_of(EDGES[edges], given, torch.float32)
-    assert_fast_is_naive(EDGES[edges], act, values, "rows" not in given)
+    assert_fast_is_naive(EDGES[edges], act, values, device, "rows" not in given)
 
 
 @ALL_ACTS
-def test_gradients_of_every_subset(act: torch.nn.Module, way: str) -> None:
-    edges = EDGES["more_targets"]
+def test_gradients_of_every_subset(act: torch.nn.Module, device: str) -> None:
+    edges = EDGES["isolated"]
     values = inputs_of(edges, GIVEN["shift weight"], torch.float64)
     for subset in range(2 ** len(values)):
         for i, value in enumerate(values.values()):
             value.requires_grad_(bool(subset >> i & 1))
-        assert_fast_is_naive(edges, act, values)
+        assert_fast_is_naive(edges, act, values, device)
 
 
-def test_gradient_of_an_activations_parameter(way: str) -> None:
-    edges, act = EDGES["random"], torch.nn.PReLU(dtype=torch.float64)
-    sorted_edges, edge_type = sort_edges(*edges), torch.randint(NUM_TYPES, (40,))
-    m, shift = inputs_of(edges, GIVEN["shift"], torch.float64).values()
+def test_gradient_of_an_activations_parameter(device: str) -> None:
+    edges, act = EDGES["random"], torch.nn.PReLU(dtype=torch.float64, device=device)
+    sorted_edges, edge_type = sorted_on(device, edges), torch.randint(NUM_TYPES, (40,), device=device)
+    m, shift = (value.to(device) for value in inputs_of(edges, GIVEN["shift"], torch.float64).values())
     out = relabel_sum(m, sorted_edges, act, shift, sorted_edges.arrange(edge_type))
-    expected = relabel_sum_naive(m, edges.edge_index, edges.num_targets, act, shift, edge_type)
+    expected = relabel_sum_naive(m, edges.edge_index.to(device), 12, act, shift, edge_type)
     torch.testing.assert_close(out, expected, rtol=1e-12, atol=1e-12)
     came, wanted = (torch.autograd.grad(value.square().sum(), act.weight) for value in (out, expected))
     torch.testing.assert_close(came, wanted, rtol=1e-12, atol=1e-12)
 
 
+@NOT_IN_TRITON
 @pytest.mark.parametrize("act", ["tanh", "identity"])
-def test_second_derivatives(act: str, way: str) -> None:
+def test_second_derivatives(act: str, device: str) -> None:
     edges = EDGES["self_loops"]
     sorted_edges, edge_type = sort_edges(*edges), torch.tensor([0, 2, 2, 1])
     m, shift = inputs_of(edges, GIVEN["shift"], torch.float64).values()
@@ -102,19 +128,24 @@ def test_second_derivatives(act: str, way: str) -> None:
     assert torch.autograd.gradgradcheck(cubed, (m, shift))
 
 
-def test_tanh_keeps_its_digits(way: str) -> None:
+def relabelled(m: Tensor, act: str) -> Tensor:
+    """σ(m) of one row, by one loop."""
+    loop = sorted_on(m.device.type, Edges(torch.tensor([[0], [0]]), 1, 1))
+    edge_type = torch.zeros(1, dtype=torch.int64, device=m.device)
+    return relabel_sum(m, loop, ACTS[act], torch.zeros_like(m), edge_type)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+def test_tanh_keeps_its_digits(dtype: torch.dtype, device: str) -> None:
     """Also of small numbers, and it saturates; a NaN stays one, also of relu."""
-    m = torch.cat([torch.logspace(-30, 2, 2000), -torch.logspace(-30, 2, 2000)]).unsqueeze(0)
-    edges, shift = sort_edges(torch.tensor([[0], [0]]), 1, 1), torch.zeros(1, 4000)
-    edge_type = torch.zeros(1, dtype=torch.int64)
-    out = relabel_sum(m, edges, ACTS["tanh"], shift, edge_type)
-    torch.testing.assert_close(out.double(), m.double().tanh(), rtol=1e-6, atol=0.0)
+    sizes = torch.logspace(-30, 2, 2000, dtype=dtype, device=device)
+    m = torch.cat([sizes, -sizes]).unsqueeze(0)
+    rtol = 10 * torch.finfo(dtype).eps
+    torch.testing.assert_close(relabelled(m, "tanh").double(), m.double().tanh(), rtol=rtol, atol=0.0)
     for act in ("tanh", "relu"):
-        assert relabel_sum(m * float("nan"), edges, ACTS[act], shift, edge_type).isnan().all()
+        assert relabelled(m * float("nan"), act).isnan().all()
 
 
-def test_relu_has_no_slope_at_zero(way: str) -> None:
-    m = torch.zeros(1, CHANNELS, requires_grad=True)
-    edges, edge_type = sort_edges(torch.tensor([[0], [0]]), 1, 1), torch.zeros(1, dtype=torch.int64)
-    out = relabel_sum(m, edges, ACTS["relu"], torch.zeros(1, CHANNELS), edge_type)
-    assert not torch.autograd.grad(out.sum(), m)[0].any()
+def test_relu_has_no_slope_at_zero(device: str) -> None:
+    m = torch.zeros(1, CHANNELS, device=device, requires_grad=True)
+    assert not torch.autograd.grad(relabelled(m, "relu").sum(), m)[0].any()

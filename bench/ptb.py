@@ -1,0 +1,263 @@
+"""Language modelling on the Penn Treebank: Table 1 and Figure 3 of Lei et al. 2017 beside our figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.datasets import Corpus, load_ptb
+from wlkernelnn.files import write_text
+from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
+from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
+
+from .lei_networks import LSTM, release_init
+from .report import about
+
+SMALL, LARGE = 5_074_430, 20_000_000
+QUICK_TOKENS = 12_000
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of the table.
+
+    Attributes:
+        title: What it is.
+        published: Test perplexity in the paper (and, in brackets, in the release's notes).
+        parameters: Size to come as close to as a width can, unless ``width`` is given.
+        width: Of embeddings and layers.
+        num_layers: Layers.
+        layer: Options of the layers; ``None`` for an LSTM.
+        dropout: On embeddings and output; of an LSTM between its layers too.
+        rnn_dropout: Variational dropout within the layers.
+        training: Where the recipe is not the default.
+    """
+
+    title: str
+    published: str
+    parameters: int = SMALL
+    width: int | None = None
+    num_layers: int = 3
+    layer: dict[str, Any] | None = field(default_factory=dict)
+    dropout: float = 0.5
+    rnn_dropout: float = 0.0
+    training: dict[str, Any] = field(default_factory=dict)
+
+    def build(self, num_tokens: int, width: int) -> LanguageModel:
+        if self.layer is None:
+            layers = [LSTM(width, width) for _ in range(self.num_layers)]
+            return LanguageModel(num_tokens, Stack(layers, self.dropout), self.dropout)
+        encoder = StringKernelNetwork(
+            width, width, self.num_layers, rnn_dropout=self.rnn_dropout, **_RELEASE | self.layer
+        )
+        return LanguageModel(num_tokens, encoder, self.dropout)
+
+    def fitting_width(self, num_tokens: int) -> int:
+        """The width, or that which comes closest to the size."""
+        if self.width is not None:
+            return self.width
+
+        def size(width: int) -> int:
+            with torch.device("meta"):
+                return _count(self.build(num_tokens, width))
+
+        low, high = 1, 2
+        while size(high) < self.parameters:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if size(middle) < self.parameters else (low, middle)
+        return min((low, high), key=lambda width: abs(size(width) - self.parameters))
+
+
+# Section 6.1: n = 1, normalised, highway, no activation; the release's gate sees x and h.
+_RELEASE = {"ngram": 1, "decay": "gated", "feedback": True, "highway": True}
+_PLAIN = {"feedback": False}
+_DROPOUT = {"parameters": LARGE, "width": 950, "dropout": 0.7}
+_SLOW = {"lr_decay": 0.95, "decay_from": 30}
+MODELS = {
+    "cnn": Model(
+        "λ = 0: CNN over 3 words",
+        "Figure 3 only",
+        layer=_PLAIN | {"decay": 0.0, "ngram": 3, "compose": "add"},
+    ),
+    "constant": Model("λ = 0.8", "84.3", layer=_PLAIN | {"decay": 0.8}),
+    "learned": Model("λ learned", "76.8", layer=_PLAIN | {"decay": "learned"}),
+    "gated-x": Model("λ gated by x", "Figure 3 only", layer=_PLAIN),
+    "gated-xh": Model("λ gated by x and h", "73.6 (69.3)", width=355),
+    "lstm": Model("LSTM (ours)", "–", num_layers=2, layer=None),
+    "20m": Model("gated by x and h, 20M", "69.2", **_DROPOUT, training=_SLOW),
+    "20m-variational": Model(
+        "+ variational dropout", "65.5 (65.5)", **_DROPOUT, rnn_dropout=0.1, training=_SLOW
+    ),
+    "20m-depth-4": Model(
+        "+ variational dropout, 4 layers",
+        "63.8 (63.8)",
+        **_DROPOUT | {"width": 860},
+        num_layers=4,
+        rnn_dropout=0.1,
+        training={"lr_decay": 0.98, "epochs": 200},
+    ),
+}
+LEGEND = """* Perplexity over all N − 1 targets of a part, read as one text with the state carried along. The
+  weights are those of the best epoch on the validation part; the test part is scored once, with these.
+* Recipe of the authors' release: SGD with learning rate 1, gradients through 35 tokens of 32 streams, the
+  loss summed over the tokens and averaged over the streams, gradient norm at most 5, tied embeddings,
+  highway, no activation, initial weights uniform of variance 1 / inputs. The learning rate falls by a factor
+  (0.9 for the models of 5M parameters) every epoch from epoch 20 on.
+* "epochs" of "of": training so far, and the whole recipe (100 epochs, 200 for 4 layers). **A row with fewer
+  epochs is not a result yet**: it is a run that was cut short, with its learning rate still at the start.
+* published: test perplexity in the paper, in brackets in the notes of the authors' release. The paper chose
+  hyper-parameters for each variant; here all share the recipe above. Its CNN's n is not published.
+* The text is licensed by the LDC and no part of this package.
+"""
+
+
+@dataclass
+class PTBOptions:
+    """What is trained, and where results go.
+
+    Args:
+        models: Which rows; by default all of 5M parameters: cnn, constant, learned, gated-x, gated-xh, lstm.
+            There are also 20m, 20m-variational and 20m-depth-4.
+        epochs: Stop after so many epochs; by default the whole recipe. A later run with more goes on.
+        seeds: Seeds 0, 1, … of every model.
+        root: Folder with published data sets; by default $WLKERNELNN_DATA.
+        run_dir: Folder of checkpoints. Runs that are finished are not repeated, and one that was interrupted
+            goes on.
+        output_dir: Folder of ptb.md and ptb.json.
+        accelerator: Lightning's: "auto", "cpu", "gpu", …
+        matmul_precision: float32 matrix products: "highest", "high" or "medium".
+        quick: One epoch of 12,000 words: only to see that everything works.
+    """
+
+    models: list[str] | None = None
+    epochs: int | None = None
+    seeds: int = 1
+    root: str | None = None
+    run_dir: Path = Path("runs/ptb")
+    output_dir: Path = Path("bench/results")
+    accelerator: str = "auto"
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+    quick: bool = False
+
+
+Record = dict[str, Any]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, score, print the table, and write ``ptb.md`` and ``ptb.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = verb_parser("benchmark ptb", __doc__)
+    add_options(parser, "Options", PTBOptions)
+    options = PTBOptions(**pick(parser.parse_args(argv), PTBOptions))
+    names = options.models or [name for name, model in MODELS.items() if model.parameters == SMALL]
+    if unknown := [name for name in names if name not in MODELS]:
+        raise ValueError(f"--models: expected any of {', '.join(MODELS)}, got {', '.join(unknown)}")
+    corpus = load_ptb(options.root)
+    if options.quick:
+        parts = {part: getattr(corpus, part)[:QUICK_TOKENS] for part in ("train", "valid", "test")}
+        corpus = replace(corpus, **parts)
+    known = about("ptb", argv, options.quick, ("pytorch-lightning",))
+    records = []
+    for name in names:
+        for seed in range(options.seeds):
+            records.append(evaluate(name, seed, corpus, options, known))
+            # Rows appear as they are there: the rest may take days.
+            _write(records, known, options.output_dir)
+    table = Table(*COLUMNS, title=f"Penn Treebank ({known['mode']})", box=SIMPLE_HEAD, show_edge=False)
+    for row in rows(records):
+        table.add_row(*row)
+    Console().print(table)
+
+
+def evaluate(
+    name: str, seed: int, corpus: Corpus, options: PTBOptions, known: dict[str, str | int]
+) -> Record:
+    """Train a model, or go on with it, and score it."""
+    model = MODELS[name]
+    recipe = LanguageOptions(
+        **model.training,
+        seed=seed,
+        accelerator=options.accelerator,
+        matmul_precision=options.matmul_precision,
+    )
+    epochs = 1 if options.quick else min(options.epochs or recipe.epochs, recipe.epochs)
+    directory = options.run_dir / ("quick" if options.quick else "full") / name / f"seed_{seed}"
+    result = directory / "result.json"
+    if result.is_file():
+        record: Record = json.loads(result.read_text(encoding="utf-8"))
+        if record["epochs"] >= epochs:
+            return record
+    torch.manual_seed(seed)
+    width = model.fitting_width(len(corpus.vocabulary))
+    net = model.build(len(corpus.vocabulary), width)
+    release_init(net)
+    fitted = fit_language_model(net, corpus, replace(recipe, epochs=epochs), directory=directory, resume=True)
+    record = {
+        "model": name,
+        "title": model.title,
+        "seed": seed,
+        "width": width,
+        "parameters": _count(net),
+        "recipe": asdict(recipe),
+        "epochs": len(fitted.history),
+        "best_epoch": fitted.epoch,
+        "valid_perplexity": fitted.score,
+        "test_perplexity": perplexity(net, corpus.test),
+        "published": model.published,
+        "seconds": sum(epoch["seconds"] for epoch in fitted.history),
+        "history": fitted.history,
+        **known,
+    }
+    write_text(result, json.dumps(record, indent=1) + "\n")
+    return record
+
+
+COLUMNS = ("model", "parameters", "d", "epochs", "of", "valid", "test", "published", "s / epoch")
+
+
+def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The cells of the table, under ``COLUMNS``: a row per model, over its seeds."""
+    out = []
+    for name in dict.fromkeys(record["model"] for record in records):
+        of_model = [record for record in records if record["model"] == name]
+        first = of_model[0]
+        epochs = min(record["epochs"] for record in of_model)
+        scores = [_spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity")]
+        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
+        size = f"{first['parameters'] / 1e6:.2f}M"
+        counts = (str(first["width"]), str(epochs), str(first["recipe"]["epochs"]))
+        out.append((first["title"], size, *counts, *scores, first["published"], f"{seconds:.0f}"))
+    return out
+
+
+def _spread(values: Sequence[float]) -> str:
+    mean = f"{np.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.1f}"
+
+
+def _count(net: torch.nn.Module) -> int:
+    return sum(parameter.numel() for parameter in net.parameters())
+
+
+def _write(records: list[Record], known: dict[str, str | int], folder: Path) -> None:
+    lines = [COLUMNS, ("---", *["---:"] * (len(COLUMNS) - 1)), *rows(records)]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    of_run = "".join(f"* {key}: {value}\n" for key, value in known.items())
+    text = f"# Penn Treebank ({known['mode']})\n\n{table}\n\n{LEGEND}{of_run}"
+    write_text(folder / "ptb.md", text)
+    write_text(folder / "ptb.json", json.dumps({**known, "runs": records}, indent=1) + "\n")

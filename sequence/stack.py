@@ -1,0 +1,61 @@
+"""Sequence models on top of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.ops.scan import Steps
+
+from .string_model import State, StringModel
+
+
+class Stack(StringModel):
+    r"""Layers that read what the layer before wrote, with dropout between them.
+
+    Args:
+        layers: At least one.
+        dropout: Probability of dropping a value between two layers.
+        jk: What comes out: ``"last"``, the last layer's output, or ``"cat"``, those of all layers side by
+            side (jumping knowledge, as PyG calls it).
+
+    Shapes:
+        - input: as of the first layer; the state is a tuple of the layers' states
+        - output: ``[N, out_channels]`` or ``[B, T, out_channels]``, and the states
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    def __init__(self, layers: Sequence[StringModel], dropout: float = 0.0, jk: str = "last") -> None:
+        super().__init__()
+        if not layers:
+            raise ValueError("expected at least one layer, got none")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        if jk not in ("last", "cat"):
+            raise ValueError(f'jk must be "last" or "cat", got {jk!r}')
+        self.layers = torch.nn.ModuleList(layers)
+        self.dropout = dropout
+        self.jk = jk
+        self.in_channels = layers[0].in_channels
+        self.out_channels = sum(layer.out_channels for layer in (layers if jk == "cat" else layers[-1:]))
+
+    def reset_parameters(self) -> None:
+        for layer in self.layers:
+            layer.reset_parameters()
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
+            came = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
+            raise ValueError(f"expected a tuple of the states of {len(self.layers)} layers, got {came}")
+        outputs, after = [], []
+        for i, layer in enumerate(self.layers):
+            if i:
+                x = torch.nn.functional.dropout(x, self.dropout, self.training)
+            x, last = layer.run(x, steps, None if state is None else state[i])
+            outputs.append(x)
+            after.append(last)
+        return torch.cat(outputs, -1) if self.jk == "cat" else x, tuple(after)

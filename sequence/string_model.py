@@ -1,0 +1,79 @@
+"""What all sequence models share: strings end to end or padded, and states in and out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.ops.scan import Steps
+
+State = Tensor | tuple["State", ...]
+
+
+class StringModel(torch.nn.Module, ABC):
+    """Base of models that read strings from left to right.
+
+    A subclass writes :meth:`run`, for tokens in step order (see :class:`~wlkernelnn.ops.scan.Steps`). States
+    are tensors ``[…, B, d]`` or tuples of states.
+
+    Shapes:
+        - input: x ``[N, in_channels]``, all strings end to end, with ``ptr [B+1]``, as in a batch of path
+          graphs; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; and, if they go on,
+          the ``state`` that came out at their last tokens
+        - output: the same with the width of the result, and the states at the last tokens
+
+    An empty string has no output, and keeps its state (0 if there was none). Strings never see each other,
+    whatever they hold: NaN in one of them stays there, from its token on.
+    """
+
+    def forward(
+        self, x: Tensor, ptr: Tensor | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        """Read strings.
+
+        Raises:
+            ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, or they do not match.
+        """
+        name = type(self).__name__
+        if ptr is None:
+            if x.dim() != 3:
+                raise ValueError(
+                    f"{name} needs x of shape [B, T, in_channels], or [N, in_channels] with ptr, "
+                    f"got {list(x.shape)} without ptr"
+                )
+            steps = Steps.padded(x.size(0), x.size(1), x.device)
+        else:
+            if x.dim() != 2:
+                raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
+            steps = Steps(ptr.to(x.device))
+            if steps.num_tokens != x.size(0):
+                raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {x.size(0)} tokens")
+        before = None if state is None else _each(steps.sort, state)
+        out, after = self.run(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
+        return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
+
+    @abstractmethod
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        """Read tokens ``[N, in_channels]``, with tokens and states in step order."""
+
+
+def check_state(name: str, state: State, shape: tuple[int, ...]) -> Tensor:
+    """Refuse a state that is not a tensor of this shape."""
+    if not isinstance(state, Tensor) or state.shape != shape:
+        came = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
+        raise ValueError(f"{name} needs a state of shape {list(shape)}, got {came}")
+    return state
+
+
+def detached(state: State) -> State:
+    """The same state, with no way back for gradients: where truncated back-propagation stops."""
+    return _each(Tensor.detach, state)
+
+
+def _each(function: Callable[[Tensor], Tensor], state: State) -> State:
+    if isinstance(state, Tensor):
+        return function(state)
+    return tuple(_each(function, part) for part in state)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("numba")
+
+from wlkernelnn.bench.speed_contestants import (
+    OURS,
+    Contestant,
+    contestant,
+    contestants,
+    names,
+    stock_operations,
+    train,
+)
+from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.ops.edge_sum import fused
+
+
+@pytest.fixture(scope="module")
+def data() -> PackedGraphs:
+    return load_molecules("chembl2321810")[:60]
+
+
+def outputs(who: Contestant) -> torch.Tensor:
+    with who.operations(), torch.no_grad():
+        return torch.cat([who.outputs_and_targets(batch)[0] for batch in who.loader(50, 20, False)])
+
+
+@pytest.mark.parametrize("readout", ["sum", "last"])
+def test_ours_and_plain_pyg_compute_the_same(data: PackedGraphs, readout: str) -> None:
+    expected = outputs(contestant("plain PyG", data, readout))
+    assert expected.shape == (50, 1)
+    for name in OURS:
+        torch.testing.assert_close(outputs(contestant(name, data, readout)), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", names())
+def test_all_know_the_same_targets(data: PackedGraphs, name: str) -> None:
+    who = contestant(name, data, channels=8)
+    targets = [who.outputs_and_targets(batch)[1] for batch in who.loader(50, 20, False)]
+    torch.testing.assert_close(torch.cat(targets), data[:50].y)
+
+
+@pytest.mark.parametrize("name", names())
+def test_steps_train(data: PackedGraphs, name: str) -> None:
+    who = contestant(name, data, "last", channels=8)
+    batches = list(who.loader(60, 60, False))
+
+    def loss() -> float:
+        with torch.no_grad():
+            return float(torch.nn.functional.mse_loss(*who.outputs_and_targets(batches[0])))
+
+    before = loss()
+    train(who.training_step(), 10 * batches)
+    assert loss() < before
+
+
+def test_predictions_are_those_of_the_network(data: PackedGraphs) -> None:
+    who = contestant("colours, fused", data, channels=8)
+    predicted = torch.as_tensor(who.predict(50, 20))
+    torch.testing.assert_close(predicted, outputs(who))
+
+
+def test_operations() -> None:
+    with stock_operations():
+        assert fused.LOOPS["cpu"]() is None
+    assert fused.LOOPS["cpu"]() is fused.numba_loops()
+
+
+def test_batch_sizes(data: PackedGraphs) -> None:
+    sizes = {who.name: who.sizes((20, 128, 8192)) for who in contestants(data[:5], "sum")}
+    assert sizes["plain PyG"] == sizes["GINE×4"] == sizes["by nodes"] == [20, 128]
+    assert sizes["colours"] == sizes["colours, fused"] == [20, 128, 8192]
+    assert sizes.get("chemprop", [20, 64, 128]) == [20, 64, 128]

@@ -1,0 +1,17 @@
+"""How a state and a new projection become one: the ∘ of graph and string layers."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def check_compose(compose: str) -> None:
+    """Refuse what is neither ``"mul"`` nor ``"add"``."""
+    if compose not in ("mul", "add"):
+        raise ValueError(f'compose must be "mul" or "add", got {compose!r}')
+
+
+def composed(state: Tensor, new: Tensor, compose: str, out: Tensor | None = None) -> Tensor:
+    r""":math:`c \circ u`: the product for ``"mul"``, the sum for ``"add"``."""
+    return (torch.mul if compose == "mul" else torch.add)(state, new, out=out)

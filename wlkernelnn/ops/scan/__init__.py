@@ -1,0 +1,16 @@
+"""Decayed scans along strings: naive versions that are the equations, and fast ones."""
+
+from .feedback import feedback_scan
+from .naive import decayed_scan_naive, feedback_scan_naive, ngram_scan_naive
+from .ngram import decayed_scan, ngram_scan
+from .steps import Steps
+
+__all__ = [
+    "Steps",
+    "decayed_scan",
+    "decayed_scan_naive",
+    "feedback_scan",
+    "feedback_scan_naive",
+    "ngram_scan",
+    "ngram_scan_naive",
+]
