@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Corpus, load_ptb
-from wlkernelnn.files import write_text
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
 from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
 
 from .lei_networks import LSTM, release_init
 from .report import about
+from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
 
 SMALL, LARGE = 5_074_430, 20_000_000
 QUICK_TOKENS = 12_000
@@ -109,6 +105,7 @@ MODELS = {
         training={"lr_decay": 0.98, "epochs": 200},
     ),
 }
+TITLE = "Penn Treebank"
 LEGEND = """* Perplexity over all N − 1 targets of a part, read as one text with the state carried along. The
   weights are those of the best epoch on the validation part; the test part is scored once, with these.
 * Recipe of the authors' release: SGD with learning rate 1, gradients through 35 tokens of 32 streams, the
@@ -124,35 +121,15 @@ LEGEND = """* Perplexity over all N − 1 targets of a part, read as one text wi
 
 
 @dataclass
-class PTBOptions:
+class PTBOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
         models: Which rows; by default all of 5M parameters: cnn, constant, learned, gated-x, gated-xh, lstm.
             There are also 20m, 20m-variational and 20m-depth-4.
-        epochs: Stop after so many epochs; by default the whole recipe. A later run with more goes on.
-        seeds: Seeds 0, 1, … of every model.
-        root: Folder with published data sets; by default $WLKERNELNN_DATA.
-        run_dir: Folder of checkpoints. Runs that are finished are not repeated, and one that was interrupted
-            goes on.
-        output_dir: Folder of ptb.md and ptb.json.
-        accelerator: Lightning's: "auto", "cpu", "gpu", …
-        matmul_precision: float32 matrix products: "highest", "high" or "medium".
-        quick: One epoch of 12,000 words: only to see that everything works.
     """
 
-    models: list[str] | None = None
-    epochs: int | None = None
-    seeds: int = 1
-    root: str | None = None
     run_dir: Path = Path("runs/ptb")
-    output_dir: Path = Path("bench/results")
-    accelerator: str = "auto"
-    matmul_precision: Literal["highest", "high", "medium"] = "highest"
-    quick: bool = False
-
-
-Record = dict[str, Any]
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -164,9 +141,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = verb_parser("benchmark ptb", __doc__)
     add_options(parser, "Options", PTBOptions)
     options = PTBOptions(**pick(parser.parse_args(argv), PTBOptions))
-    names = options.models or [name for name, model in MODELS.items() if model.parameters == SMALL]
-    if unknown := [name for name in names if name not in MODELS]:
-        raise ValueError(f"--models: expected any of {', '.join(MODELS)}, got {', '.join(unknown)}")
+    names = chosen("models", options.models or _small(), MODELS)
     corpus = load_ptb(options.root)
     if options.quick:
         parts = {part: getattr(corpus, part)[:QUICK_TOKENS] for part in ("train", "valid", "test")}
@@ -177,11 +152,12 @@ def main(argv: list[str] | None = None) -> None:
         for seed in range(options.seeds):
             records.append(evaluate(name, seed, corpus, options, known))
             # Rows appear as they are there: the rest may take days.
-            _write(records, known, options.output_dir)
-    table = Table(*COLUMNS, title=f"Penn Treebank ({known['mode']})", box=SIMPLE_HEAD, show_edge=False)
-    for row in rows(records):
-        table.add_row(*row)
-    Console().print(table)
+            write_results(options.output_dir / "ptb", TITLE, rows(records), LEGEND, known, records)
+    print_table(TITLE, rows(records), known)
+
+
+def _small() -> list[str]:
+    return [name for name, model in MODELS.items() if model.parameters == SMALL]
 
 
 def evaluate(
@@ -195,49 +171,48 @@ def evaluate(
         accelerator=options.accelerator,
         matmul_precision=options.matmul_precision,
     )
-    epochs = 1 if options.quick else min(options.epochs or recipe.epochs, recipe.epochs)
-    directory = options.run_dir / ("quick" if options.quick else "full") / name / f"seed_{seed}"
-    result = directory / "result.json"
-    if result.is_file():
-        record: Record = json.loads(result.read_text(encoding="utf-8"))
-        if record["epochs"] >= epochs:
-            return record
-    torch.manual_seed(seed)
-    width = model.fitting_width(len(corpus.vocabulary))
-    net = model.build(len(corpus.vocabulary), width)
-    release_init(net)
-    fitted = fit_language_model(net, corpus, replace(recipe, epochs=epochs), directory=directory, resume=True)
-    record = {
-        "model": name,
-        "title": model.title,
-        "seed": seed,
-        "width": width,
-        "parameters": _count(net),
-        "recipe": asdict(recipe),
-        "epochs": len(fitted.history),
-        "best_epoch": fitted.epoch,
-        "valid_perplexity": fitted.score,
-        "test_perplexity": perplexity(net, corpus.test),
-        "published": model.published,
-        "seconds": sum(epoch["seconds"] for epoch in fitted.history),
-        "history": fitted.history,
-        **known,
-    }
-    write_text(result, json.dumps(record, indent=1) + "\n")
-    return record
+    epochs = options.limit(recipe.epochs)
+    directory = options.folder(name, f"seed_{seed}")
+
+    def train() -> Record:
+        torch.manual_seed(seed)
+        width = model.fitting_width(len(corpus.vocabulary))
+        net = model.build(len(corpus.vocabulary), width)
+        release_init(net)
+        limited = replace(recipe, epochs=epochs)
+        fitted = fit_language_model(net, corpus, limited, directory=directory, resume=True)
+        return {
+            "model": name,
+            "title": model.title,
+            "seed": seed,
+            "width": width,
+            "parameters": _count(net),
+            "recipe": asdict(recipe),
+            "epochs": len(fitted.history),
+            "stopped": len(fitted.history) == recipe.epochs,
+            "best_epoch": fitted.epoch,
+            "valid_perplexity": fitted.score,
+            "test_perplexity": perplexity(net, corpus.test),
+            "published": model.published,
+            "seconds": sum(fitted.epoch_seconds),
+            "history": fitted.history,
+            **known,
+        }
+
+    return kept(directory, epochs, train)
 
 
 COLUMNS = ("model", "parameters", "d", "epochs", "of", "valid", "test", "published", "s / epoch")
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The cells of the table, under ``COLUMNS``: a row per model, over its seeds."""
-    out = []
+    """The table, its header first: a row per model, over its seeds."""
+    out = [COLUMNS]
     for name in dict.fromkeys(record["model"] for record in records):
         of_model = [record for record in records if record["model"] == name]
         first = of_model[0]
         epochs = min(record["epochs"] for record in of_model)
-        scores = [_spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity")]
+        scores = [spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity")]
         seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
         size = f"{first['parameters'] / 1e6:.2f}M"
         counts = (str(first["width"]), str(epochs), str(first["recipe"]["epochs"]))
@@ -245,19 +220,5 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     return out
 
 
-def _spread(values: Sequence[float]) -> str:
-    mean = f"{np.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.1f}"
-
-
 def _count(net: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in net.parameters())
-
-
-def _write(records: list[Record], known: dict[str, str | int], folder: Path) -> None:
-    lines = [COLUMNS, ("---", *["---:"] * (len(COLUMNS) - 1)), *rows(records)]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    of_run = "".join(f"* {key}: {value}\n" for key, value in known.items())
-    text = f"# Penn Treebank ({known['mode']})\n\n{table}\n\n{LEGEND}{of_run}"
-    write_text(folder / "ptb.md", text)
-    write_text(folder / "ptb.json", json.dumps({**known, "runs": records}, indent=1) + "\n")

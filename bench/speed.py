@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
         options = replace(options, molecules=min(QUICK_MOLECULES, options.molecules))
         console.print("Quick: few molecules, sizes and rounds. The figures say little.")
     if not speed_chemprop.installed():
-        console.print("chemprop is not installed (wlkernelnn[chem]): it takes no part.")
+        console.print("chemprop is not installed (wlkernelnn\\[chem]): it takes no part.")
     run = about("speed", argv, options.quick, ("numba", "chemprop"))
     stem = output / ("speed_quick" if options.quick else "speed")
     for name in chosen:

@@ -63,9 +63,14 @@ class Contestant:
     outputs_and_targets: Callable[[Any], tuple[Tensor, Tensor]]
     predict: Callable[[int, int], object]
 
+    @property
+    def by_colours(self) -> bool:
+        """Whether more molecules at once are less work for each."""
+        return self.name in ("colours", "colours, fused")
+
     def sizes(self, wanted: tuple[int, ...]) -> list[int]:
         """Its batch sizes among these, and its default."""
-        if self.name in ("colours", "colours, fused"):
+        if self.by_colours:
             return list(wanted)
         default = {speed_chemprop.DEFAULT_BATCH} if self.name == "chemprop" else set()
         return sorted({size for size in wanted if size <= NODES_UP_TO} | default)

@@ -51,11 +51,12 @@ def train_some(who: Contestant, size: int) -> None:
 
 def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each setting, the peaks of all contestants at all their batch sizes."""
+    sizes = options.sizes(SIZES)[-1:] if options.quick else SIZES
     for setting in settings(options, "dataset", "readout", "threads"):
         records = [
             {"contestant": name, "size": size, "peak": peak(name, size=size, **setting)}
             for name in names()
-            for size in options.sizes(SIZES)[-1:] if options.quick else SIZES
+            for size in sizes
             if size <= NODES_UP_TO or name.startswith("colours")
         ]
         yield setting, records

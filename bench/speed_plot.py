@@ -43,10 +43,10 @@ def _panel(table: Table, axis: Any) -> None:
         own = [record for record in table.records if record[line] == name]
         y = [record["peak"] / 1e6 if memory else np.median(record["rates"]) for record in own]
         axis.plot([record[scale] for record in own], y, marker="o", label=name)
-    if not memory and "peak" in table.records[0]:
+    peaks = {record[scale]: record["peak"] / 1e6 for record in table.records if "peak" in record}
+    if peaks and not memory:
         beside = axis.twinx()
-        peaks = [record["peak"] / 1e6 for record in table.records]
-        beside.plot([record[scale] for record in table.records], peaks, "k--", marker=".", label="peak MB")
+        beside.plot(list(peaks), list(peaks.values()), "k--", marker=".", label="peak MB")
         beside.set(yscale="log")
         beside.legend(fontsize=7, loc="lower right")
     axis.set(

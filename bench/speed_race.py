@@ -33,12 +33,13 @@ GOALS: dict[tuple[str, str], dict[Opponent, float]] = {
     ("inference", "colours, fused"): {("plain PyG", None): 50.0},
 }
 
-EPOCH = 8192
+# What is computed by nodes costs the same for every molecule, however many there are.
+EPOCH, EPOCH_BY_NODES = 8192, 2048
 
 LEGEND = f"""Molecules per second by batch size: medians over rounds in which all contestants, at all their
-batch sizes, take turns, with half the range from least to greatest in per cent of it. "best / X": each at its
-best batch size, "/ chemprop, {DEFAULT_BATCH}" against that one; the median and range of the rounds' ratios,
-and the goal where there is one (CEP, 2 threads, "highest", "sum"; half of it for another data set).
+batch sizes, take turns, with half the range from least to greatest in per cent of it. "× X": how many times
+as fast as X, round by round, each at its best batch size ("× chemprop, {DEFAULT_BATCH}": at that one), and
+the goal where there is one (CEP, 2 threads, precision "highest", readout "sum"; half of it elsewhere).
 """
 
 
@@ -66,14 +67,13 @@ def _step(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[Callab
 
 
 def _epoch(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[Callable[[], object], int]:
-    molecules = min(EPOCH, len(data))
+    molecules = min(EPOCH if contestant.by_colours else EPOCH_BY_NODES, len(data))
     loader = contestant.loader(molecules, size, True)
     return partial(train, contestant.training_step(), loader), molecules
 
 
 def _inference(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[Callable[[], object], int]:
-    # Forward passes cost the same for every molecule; a cache of colours is to see a whole library.
-    molecules = len(data) if contestant.name.startswith("colours") else min(NODES_UP_TO, len(data))
+    molecules = len(data) if contestant.by_colours else min(NODES_UP_TO, len(data))
     weights = contestant.net.state_dict()
 
     def call() -> None:
@@ -86,14 +86,16 @@ def _inference(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[C
 KINDS = {
     "step": Kind("step: forward, backward and optimizer on batches that are there.", _step),
     "epoch": Kind(
-        f"epoch: steps on {EPOCH:,} molecules in shuffled batches as they come from a loader: ours from the "
-        "packed store with the quotient made on the way (colours once before), PyG's DataLoader of a list "
-        "of Data, chemprop's of its own data set.",
+        f"epoch: steps on a sample in shuffled batches as they come from a loader: {EPOCH:,} molecules by "
+        f"colours, {EPOCH_BY_NODES:,} of them for those whose rate does not depend on that. Ours from the "
+        "packed store with the quotient made on the way (colours once before), PyG's DataLoader of a list of "
+        "Data, chemprop's of its own data set.",
         _epoch,
     ),
     "inference": Kind(
-        "inference: from the molecules in memory to numbers. Ours: `wlkernelnn.training.predict` of all "
-        f"molecules, with weights that were set just before; the others: forward passes of {NODES_UP_TO:,}.",
+        "inference: from the molecules in memory to numbers. Ours: `wlkernelnn.training.predict`, with "
+        "weights that were set just before, by colours of all molecules, by nodes of "
+        f"{NODES_UP_TO:,} of them; the others: forward passes of as many.",
         _inference,
         (*SIZES, 2 * SIZES[-1]),
     ),
@@ -103,13 +105,12 @@ KINDS = {
 def measure(kind: str, options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each setting, the rates of all contestants at all their batch sizes."""
     rounds, seconds = (2, 0.02) if options.quick else (options.rounds, 0.3)
+    sizes = options.sizes(KINDS[kind].sizes)
     for setting in settings(options, "dataset", "readout", "precision", "threads"):
         data = sample(setting["dataset"], options.molecules)
         with torch_settings(setting["threads"], setting["precision"]), freed_memory_kept():
-            yield (
-                setting,
-                race_of(kind, data, setting["readout"], options.sizes(KINDS[kind].sizes), rounds, seconds),
-            )
+            records = race_of(kind, data, setting["readout"], sizes, rounds, seconds)
+        yield setting, records
 
 
 def race_of(
@@ -155,8 +156,8 @@ def table_cells(table: Table) -> Cells:
     sizes = sorted({record["size"] for record in records})
     came = list(dict.fromkeys(record["contestant"] for record in records))
     opponents = [opponent for opponent in OPPONENTS if opponent[0] in came]
-    against = [f"/ {name}" + ("" if size is None else f", {size}") for name, size in opponents]
-    rows: Cells = [("molecules/s", *map(str, sizes), *(f"best {text}" for text in against))]
+    against = [f"× {name}" + ("" if size is None else f", {size}") for name, size in opponents]
+    rows: Cells = [("molecules/s", *map(str, sizes), *against)]
     for name in came:
         rates = {record["size"]: record["rates"] for record in records if record["contestant"] == name}
         cells = [shown(rates[size]) if size in rates else "–" for size in sizes]
@@ -171,16 +172,16 @@ def table_cells(table: Table) -> Cells:
 
 def _goals(table: Table, name: str) -> dict[Opponent, float]:
     setting = table.setting
-    if (setting["threads"], setting["precision"], setting["readout"]) != (2, "highest", "sum"):
+    known = setting["threads"], setting["precision"], setting["readout"], table.run["mode"]
+    if known != (2, "highest", "sum", "full"):
         return {}
     goals = GOALS.get((table.part, name), {})
     return {who: goal if setting["dataset"] == "cep" else goal / 2 for who, goal in goals.items()}
 
 
 def _ratio(ratios: np.ndarray, goal: float | None) -> str:
-    median = float(np.median(ratios))
-    text = f"{median:.3g} ({ratios.min():.3g}–{ratios.max():.3g})"
-    return text if goal is None else f"{text}, goal {goal:g}: {'yes' if median >= goal else 'no'}"
+    text = shown(ratios, ".3g")
+    return text if goal is None else f"{text}, goal {goal:g}: {'yes' if np.median(ratios) >= goal else 'no'}"
 
 
 PARTS = {

@@ -116,10 +116,10 @@ def rounded(rates: np.ndarray) -> list[float]:
     return [float(f"{rate:.5g}") for rate in rates]
 
 
-def shown(rates: Sequence[float]) -> str:
+def shown(rates: Sequence[float] | np.ndarray, number: str = ",.0f") -> str:
     """Median of the rounds' rates, with half the range in per cent of it."""
     median = float(np.median(rates))
-    return f"{median:,.0f} ±{50 * (max(rates) - min(rates)) / median:.0f} %"
+    return f"{median:{number}} ±{50 * (max(rates) - min(rates)) / median:.0f} %"
 
 
 def read_tables(path: Path) -> list[Table]:

@@ -42,7 +42,7 @@ from wlkernelnn.testing import (
     rkhs_norm,
 )
 from wlkernelnn.testing.colours import first_difference
-from wlkernelnn.testing.containment import exact
+from wlkernelnn.testing.exact import exact
 
 from .report import about
 

@@ -173,7 +173,7 @@ class _Words:
             yield EOS
 
 
-# Iterated twice: to count and to encode. Tokens of a long text are never all in memory at once.
+# Iterated twice, to count and to encode: the words of a long text are never all in memory at once.
 _Tokens = str | list[str] | _Words
 
 

@@ -1,7 +1,7 @@
 """Strings as path graphs, and models of them."""
 
 from .language_model import LanguageModel
-from .path_graph import path_graph
+from .path_graph import ToPathGraph, path_graph, to_list, to_packed, to_padded
 from .stack import Stack
 from .string_kernel import StringKernelConv
 from .string_kernel_network import StringKernelNetwork
@@ -15,6 +15,10 @@ __all__ = [
     "StringKernelNetwork",
     "StringModel",
     "TextClassifier",
+    "ToPathGraph",
     "detached",
     "path_graph",
+    "to_list",
+    "to_packed",
+    "to_padded",
 ]

@@ -51,7 +51,19 @@ class StringModel(torch.nn.Module, ABC):
             steps = Steps(ptr.to(x.device))
             if steps.num_tokens != x.size(0):
                 raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {x.size(0)} tokens")
-        before = None if state is None else _each(steps.sort, state)
+        width = getattr(self, "in_channels", -1)
+        if width not in (-1, x.size(-1)):
+            raise ValueError(f"{name} reads tokens of {width} values, got x of shape {list(x.shape)}")
+
+        def sort(part: Tensor) -> Tensor:
+            # Sorting takes rows by number: it would not miss rows that are too many.
+            if part.dim() < 2 or part.size(-2) != steps.num_strings:
+                raise ValueError(
+                    f"{name} needs states of {steps.num_strings} strings, […, B, d], got {list(part.shape)}"
+                )
+            return steps.sort(part)
+
+        before = None if state is None else _each(sort, state)
         out, after = self.run(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
 
@@ -76,4 +88,6 @@ def detached(state: State) -> State:
 def _each(function: Callable[[Tensor], Tensor], state: State) -> State:
     if isinstance(state, Tensor):
         return function(state)
+    if not isinstance(state, tuple):
+        raise ValueError(f"a state is a tensor or a tuple of states, got {type(state).__name__}")
     return tuple(_each(function, part) for part in state)

@@ -45,6 +45,7 @@ class TextClassifier(torch.nn.Module):
             raise ValueError(
                 f"embeddings of {embedding.embedding_dim} values for an encoder of {encoder.in_channels}"
             )
+        self.num_classes = num_classes
         self.embedding = embedding
         self.encoder = encoder
         self.head = torch.nn.Linear(encoder.out_channels, num_classes, bias=bias)
@@ -53,6 +54,11 @@ class TextClassifier(torch.nn.Module):
     def forward(self, tokens: Tensor, ptr: Tensor | None = None) -> Tensor:
         check_tokens(tokens, self.embedding.num_embeddings)
         if ptr is None:
+            if tokens.dim() != 2:
+                raise ValueError(
+                    f"{type(self).__name__} needs tokens of shape [B, T], or [N] with ptr, "
+                    f"got {list(tokens.shape)} without ptr"
+                )
             ptr = torch.arange(tokens.size(0) + 1, device=tokens.device) * tokens.size(1)
             tokens = tokens.reshape(-1)
         h, _ = self.encoder(self.dropout(self.embedding(tokens)), ptr)

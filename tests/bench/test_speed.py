@@ -67,7 +67,7 @@ def test_settings_are_all_combinations() -> None:
 def test_main_measures_every_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(speed_contestants, "CHANNELS", 8)
+    monkeypatch.setattr(speed_contestants.contestant, "__kwdefaults__", {"channels": 8, "iterations": 4})
     # A process for each peak takes seconds; tests/bench/test_memory.py has them.
     monkeypatch.setattr("wlkernelnn.bench.speed_memory.peak", lambda *_, **__: 1_000_000)
     monkeypatch.setattr("wlkernelnn.bench.speed_growth._peak", lambda *_: 1_000_000)

@@ -95,13 +95,8 @@ def test_one_file_of_characters_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"abcab\r\nabc"))
     corpus = load_text(path, level="characters", sizes=(0.7, 0.1, 0.2))
-    assert [
-        "".join(corpus.vocabulary.decode(part)) for part in (corpus.train, corpus.valid, corpus.test)
-    ] == [
-        "abcab\r\n",
-        "a",
-        "bc",
-    ]
+    parts = (corpus.train, corpus.valid, corpus.test)
+    assert ["".join(corpus.vocabulary.decode(part)) for part in parts] == ["abcab\r\n", "a", "bc"]
     assert corpus.train.dtype == torch.int64
 
 

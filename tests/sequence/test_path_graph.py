@@ -1,10 +1,33 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.utils.rnn import pack_sequence, pad_sequence
+from torch_geometric.data import Batch, Data
 
+from tests.strings import LENGTHS, normal, ptr_of
 from wlkernelnn import RandomWalkKernelConv
-from wlkernelnn.sequence import path_graph
+from wlkernelnn.sequence import ToPathGraph, path_graph, to_list, to_packed, to_padded
+
+ANY = settings(deadline=None, max_examples=60, derandomize=True)
+
+
+def drawn(lengths: Sequence[int], width: int | None) -> list[Tensor]:
+    """Strings of vectors, or of ids."""
+    if width is None:
+        return [torch.randint(100, (length,)) for length in lengths]
+    return [normal(length, width) for length in lengths]
+
+
+def assert_equal(came: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    assert len(came) == len(expected)
+    assert all(torch.equal(a, b) for a, b in zip(came, expected, strict=True))
 
 
 def test_edges_stay_inside_strings() -> None:
@@ -17,10 +40,84 @@ def test_edges_stay_inside_strings() -> None:
     torch.testing.assert_close(graph.x, torch.cat(strings))
 
 
+@ANY
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=5))
+def test_edges_of_any_strings(lengths: list[int]) -> None:
+    graph = path_graph(drawn(lengths, 2))
+    first = [sum(lengths[:i]) for i in range(len(lengths))]
+    expected = [(b + t, b + t + 1) for b, n in zip(first, lengths, strict=True) for t in range(n - 1)]
+    assert graph.edge_index.as_tensor().t().tolist() == [list(edge) for edge in expected]
+    graph.edge_index.validate()
+    (indptr, _), _ = graph.edge_index.get_csc()
+    in_degrees = torch.bincount(graph.edge_index.as_tensor()[1], minlength=sum(lengths))
+    assert torch.equal(indptr.diff(), in_degrees)
+
+
 def test_token_ids() -> None:
     graph = path_graph([torch.tensor([5, 6]), torch.tensor([7])])
     assert graph.x.tolist() == [5, 6, 7]
     assert graph.edge_index.as_tensor().tolist() == [[0], [1]]
+
+
+@ANY
+@given(lengths=st.lists(st.integers(0, 4), min_size=1, max_size=5), width=st.sampled_from([None, 1, 3]))
+def test_there_and_back(lengths: list[int], width: int | None) -> None:
+    strings = drawn(lengths, width)
+    graph = path_graph(strings)
+    assert_equal(to_list(graph.x, graph.ptr), strings)
+    padded, ends = to_padded(graph.x, graph.ptr)
+    assert torch.equal(padded, pad_sequence(strings, batch_first=True))
+    assert ends.tolist() == lengths
+    for given_lengths in (ends, lengths):
+        again = path_graph(padded, given_lengths)
+        assert all(torch.equal(again[key], graph[key]) for key in ("x", "ptr", "batch"))
+        assert torch.equal(again.edge_index.as_tensor(), graph.edge_index.as_tensor())
+    if all(lengths):
+        packed = to_packed(graph.x, graph.ptr)
+        expected = pack_sequence(strings, enforce_sorted=False)
+        assert_equal(packed[:3], expected[:3])
+        assert_equal(to_list(path_graph(packed).x, path_graph(packed).ptr), strings)
+
+
+def test_padding() -> None:
+    x, ptr = torch.tensor([1, 2, 3]), torch.tensor([0, 2, 2, 3])
+    padded, lengths = to_padded(x, ptr, value=-1)
+    assert padded.tolist() == [[1, 2], [-1, -1], [3, -1]]
+    mask = padded >= 0
+    assert torch.equal(path_graph(padded, mask.sum(1)).x, x)
+    assert torch.equal(mask.sum(1), lengths)
+    assert path_graph(padded).ptr.tolist() == [0, 2, 4, 6]
+
+
+def test_gradients_go_there_and_back() -> None:
+    padded = normal(2, 3, 2).requires_grad_()
+    graph = path_graph(padded, [3, 1])
+    again, _ = to_padded(graph.x, graph.ptr)
+    again.sum().backward()
+    assert padded.grad is not None
+    assert padded.grad[..., 0].tolist() == [[1, 1, 1], [1, 0, 0]]
+
+
+def test_no_strings_have_no_tokens() -> None:
+    x, ptr = torch.zeros(0, 3), torch.tensor([0])
+    assert to_list(x, ptr) == []
+    padded, lengths = to_padded(x, ptr)
+    assert (padded.shape, lengths.shape) == ((0, 0, 3), (0,))
+
+
+def test_transform() -> None:
+    """Items with a string each, collated by PyG, are the same graph."""
+    strings = [torch.randn(n, 3) for n in (3, 0, 1, 2)]
+    batch = Batch.from_data_list([ToPathGraph()(Data(x=string)) for string in strings])
+    expected = path_graph(strings)
+    assert torch.equal(batch.ptr, expected.ptr)
+    edges = batch.edge_index.as_tensor(), expected.edge_index.as_tensor()
+    assert torch.equal(*edges)
+    together = ToPathGraph()(Data(x=expected.x, ptr=expected.ptr))
+    assert torch.equal(together.edge_index.as_tensor(), edges[1])
+    assert repr(ToPathGraph()) == "ToPathGraph()"
+    with pytest.raises(ValueError, match=r"needs the tokens x, got \['y'\]"):
+        ToPathGraph()(Data(y=torch.zeros(1)))
 
 
 def test_random_walk_layer_on_a_string_multiplies_consecutive_tokens() -> None:
@@ -37,11 +134,33 @@ def test_random_walk_layer_on_a_string_multiplies_consecutive_tokens() -> None:
     torch.testing.assert_close(out, torch.cat(expected))
 
 
-def test_no_strings() -> None:
-    with pytest.raises(ValueError, match="at least one string"):
-        path_graph([])
+X = torch.zeros(3, 2)
 
 
-def test_different_widths() -> None:
-    with pytest.raises(ValueError, match=r"string 1 .*\[3\].*expected \[2\]"):
-        path_graph([torch.zeros(2, 2), torch.zeros(1, 3)])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: path_graph([]), "at least one string, got none"),
+        (lambda: path_graph(torch.zeros(0, 3)), "at least one string, got none"),
+        (
+            lambda: path_graph([torch.zeros(2, 2), torch.zeros(1, 3)]),
+            r"string 1 has tokens of shape \[3\], expected \[2\] like string 0",
+        ),
+        (
+            lambda: path_graph(torch.zeros(3)),
+            r"shape \[B, T, …\], got \[3\]: put a single string into a list",
+        ),
+        (lambda: path_graph(torch.zeros(3, 2), [1, 2]), "2 lengths for 3 padded strings"),
+        (lambda: path_graph(torch.zeros(2, 2), [1, 3]), r"string 1 has length 3, expected 0 … 2"),
+        (lambda: path_graph(torch.zeros(2, 2), [-1, 1]), r"string 0 has length -1, expected 0 … 2"),
+        (lambda: path_graph([X], [3]), "lengths are those of a padded tensor"),
+        (lambda: to_list(X, torch.tensor([0, 2])), "ptr ends at 2, x has 3 tokens"),
+        (lambda: to_padded(X, torch.tensor([0, 4])), "ptr ends at 4, x has 3 tokens"),
+        (lambda: to_packed(X, ptr_of([1, 0, 2])), "string 1 is empty: a PackedSequence cannot hold it"),
+        (lambda: to_packed(X[:0], ptr_of(LENGTHS["no_strings"])), "at least one string, got none"),
+    ],
+    ids=lambda value: value[:24] if isinstance(value, str) else "",
+)
+def test_bad_input(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -6,6 +6,7 @@ import argparse
 import inspect
 import types
 from collections.abc import Callable, Collection
+from dataclasses import is_dataclass
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from docstring_parser import parse as parse_docstring
@@ -67,7 +68,9 @@ def add_options(
         names: Only these parameters.
     """
     group = parser.add_argument_group(title)
-    hints = get_type_hints(source.__init__ if inspect.isclass(source) else source)
+    # The fields of a dataclass may come from modules of other names than its own.
+    by_class = is_dataclass(source) or not inspect.isclass(source)
+    hints = get_type_hints(source if by_class else source.__init__)
     helps = _helps(source)
     for name, parameter in inspect.signature(source).parameters.items():
         if names is not None and name not in names:
@@ -90,9 +93,13 @@ def pick(
 
 
 def _helps(source: Callable[..., Any]) -> dict[str, str]:
-    """Help by parameter, without the markup for the web pages."""
-    docstring = parse_docstring(inspect.getdoc(source) or "")
-    texts = {entry.arg_name: " ".join((entry.description or "").split()) for entry in docstring.params}
+    """Help by parameter, without the markup for the web pages; of a class, also of those it is made from."""
+    documented = reversed(inspect.getmro(source)) if inspect.isclass(source) else [source]
+    texts = {
+        entry.arg_name: " ".join((entry.description or "").split())
+        for part in documented
+        for entry in parse_docstring(inspect.getdoc(part) or "").params
+    }
     return {name: text.replace("``", "") for name, text in texts.items()}
 
 

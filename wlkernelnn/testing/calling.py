@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,19 +21,26 @@ def edge_features(graph: Data) -> dict[str, Tensor]:
     return {name: graph[name] for name in EDGE_FEATURES if graph.get(name) is not None}
 
 
-def call(layer: Layer, graph: Data) -> Tensor:
-    """A layer's output on a graph, ``[N, out_channels]``, in evaluation mode and without gradients."""
+@contextmanager
+def evaluating(layer: Any) -> Iterator[None]:
+    """Evaluation mode without gradients, and afterwards the modes as they were."""
     modules = list(layer.modules()) if isinstance(layer, torch.nn.Module) else []
     modes = [module.training for module in modules]
     try:
         if isinstance(layer, torch.nn.Module):
             layer.eval()
         with torch.no_grad():
-            return layer(graph.x, graph.edge_index, **edge_features(graph))
+            yield
     finally:
         # Each its own: some may have been in evaluation mode before, such as frozen norms.
         for module, mode in zip(modules, modes, strict=True):
             module.training = mode
+
+
+def call(layer: Layer, graph: Data) -> Tensor:
+    """A layer's output on a graph, ``[N, out_channels]``, in evaluation mode and without gradients."""
+    with evaluating(layer):
+        return layer(graph.x, graph.edge_index, **edge_features(graph))
 
 
 def largest_error(came: Tensor, expected: Tensor, scale: Tensor | float | None = None) -> float:
@@ -59,6 +67,12 @@ def require_graphs(graphs: Sequence[Data]) -> None:
     """Of no graph, everything would hold."""
     if not len(graphs):
         raise ValueError("graphs is empty: there is nothing to check")
+
+
+def require_strings(strings: Sequence[Tensor]) -> None:
+    """Of no token, everything would hold."""
+    if not any(len(string) for string in strings):
+        raise ValueError("strings holds no token: there is nothing to check")
 
 
 def require_float64(layer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Graphs of every awkward kind, for hypothesis (which has to be installed)."""
+"""Graphs and strings of every awkward kind, for hypothesis (which has to be installed)."""
 
 from __future__ import annotations
 
@@ -59,3 +59,23 @@ def graphs(
     if weighted:
         graph.edge_weight = normal(len(pairs)).abs()
     return graph
+
+
+@st.composite
+def strings(
+    draw: st.DrawFn, width: int, max_strings: int = 4, max_tokens: int = 5, equal: bool = False
+) -> list[torch.Tensor]:
+    """Strings of normal float64 vectors ``[T_i, width]``, one of them at least with a token.
+
+    Args:
+        width: Width of the tokens.
+        max_strings, max_tokens: Sizes; strings may be empty.
+        equal: All of the same length.
+    """
+    tokens = st.integers(0, max_tokens)
+    if equal:
+        lengths = [draw(st.integers(1, max_tokens))] * draw(st.integers(1, max_strings))
+    else:
+        lengths = draw(st.lists(tokens, min_size=1, max_size=max_strings).filter(any))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**16)))
+    return [torch.randn(length, width, dtype=torch.float64, generator=generator) for length in lengths]

@@ -1,6 +1,7 @@
 """Training: fit a network, score it, keep it in files."""
 
 from .checkpoint import load_checkpoint, save_checkpoint
+from .classification import ClassifierOptions, accuracy, fit_classifier
 from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
@@ -12,12 +13,15 @@ from .run import Ensemble, check_free, load_ensemble, train_run, write_report
 
 __all__ = [
     "METRICS",
+    "ClassifierOptions",
     "Ensemble",
     "FitOptions",
     "FitResult",
     "LanguageOptions",
+    "accuracy",
     "check_free",
     "fit",
+    "fit_classifier",
     "fit_language_model",
     "get_metric",
     "load_checkpoint",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -14,59 +14,42 @@ from torch import Tensor
 from wlkernelnn.datasets import BPTTLoader, Corpus
 from wlkernelnn.sequence import LanguageModel, detached
 
-from .loop import FitResult, Watched, check_loss, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
 
 
 @dataclass
-class LanguageOptions:
+class LanguageOptions(LoopOptions):
     """Options of :func:`fit_language_model`; the defaults are those of Lei et al. (2017, section 6.1).
 
     Args:
-        epochs: Passes over the training text.
         batch_size: Streams that the text is cut into.
         bptt: Tokens of each stream that gradients go back through. The loss is summed over them and averaged
             over the streams.
         lr: Learning rate of SGD.
         lr_decay: Factor of the learning rate after every epoch from decay_from on.
         decay_from: The first epoch, counted from 0, with a smaller learning rate.
-        gradient_clip: Largest norm of the gradient, 0 for no bound.
-        patience: Stop after that many epochs without a better validation perplexity, 0 for never.
-        seed: Seed of dropout.
-        precision, accelerator, matmul_precision: As in :class:`~wlkernelnn.training.FitOptions`.
+        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
+            :class:`LoopOptions`.
 
     Raises:
         ValueError: An option is out of its range.
     """
 
-    epochs: int = 100
     batch_size: int = 32
     bptt: int = 35
     lr: float = 1.0
     lr_decay: float = 0.9
     decay_from: int = 20
-    gradient_clip: float = 5.0
-    patience: int = 0
-    seed: int = 0
-    precision: str = "32-true"
-    accelerator: str = "auto"
-    matmul_precision: Literal["highest", "high", "medium"] = "highest"
 
-    def __post_init__(self) -> None:
-        ranges = {
-            "epochs": (self.epochs >= 1, "at least 1"),
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
             "lr": (self.lr > 0, "above 0"),
             "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
             "decay_from": (self.decay_from >= 0, "at least 0"),
-            "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
-            "patience": (self.patience >= 0, "at least 0"),
-            "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
         }
-        for name, (fine, expected) in ranges.items():
-            if not fine:
-                raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
 
 
 def fit_language_model(
@@ -103,12 +86,8 @@ def fit_language_model(
         _LanguageModule(model, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
         BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
-        Watched("perplexity", maximize=False, patience=options.patience),
-        epochs=options.epochs,
-        gradient_clip=options.gradient_clip,
-        precision=options.precision,
-        accelerator=options.accelerator,
-        matmul_precision=options.matmul_precision,
+        Watched("perplexity", maximize=False),
+        options,
         directory=directory,
         resume=resume,
         progress=progress,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pytorch_lightning as pl
@@ -26,6 +26,49 @@ logger = logging.getLogger("wlkernelnn")
 
 
 @dataclass
+class LoopOptions:
+    """What every training has to be told.
+
+    Args:
+        epochs: Passes over the training data.
+        gradient_clip: Largest norm of the gradient, 0 for no bound.
+        patience: Stop after that many epochs without a better validation score, 0 for never.
+        seed: Seed of everything that is drawn.
+        precision: Lightning's precision, such as "32-true" or "bf16-mixed".
+        accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
+        matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
+            inside and is faster on many processors.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    epochs: int = 100
+    gradient_clip: float = 5.0
+    patience: int = 0
+    seed: int = 0
+    precision: str = "32-true"
+    accelerator: str = "auto"
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+
+    def __post_init__(self) -> None:
+        for name, (fine, expected) in self.ranges().items():
+            if not fine:
+                raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        """Whether each option is as it should be, and how that is."""
+        precisions = ("highest", "high", "medium")
+        return {
+            "epochs": (self.epochs >= 1, "at least 1"),
+            "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
+            "patience": (self.patience >= 0, "at least 0"),
+            "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
+            "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
+        }
+
+
+@dataclass
 class FitResult:
     """What a training did.
 
@@ -33,9 +76,9 @@ class FitResult:
         metric: Name of the validation metric.
         score: Its value at the epoch whose weights were kept; NaN without validation data.
         epoch: That epoch, counted from 0.
-        history: One dict per epoch: ``epoch``, its wall time ``seconds``, and what was measured, such as
-            ``train_loss``.
-        seconds: Wall time of this call.
+        history: One dict per epoch: ``epoch`` and what was measured, such as ``train_loss``.
+        seconds: Wall time.
+        epoch_seconds: Wall time of every epoch, those before an interruption too.
     """
 
     metric: str
@@ -43,6 +86,7 @@ class FitResult:
     epoch: int
     history: list[dict[str, float]]
     seconds: float
+    epoch_seconds: list[float]
 
 
 class Watched(NamedTuple):
@@ -51,12 +95,10 @@ class Watched(NamedTuple):
     Attributes:
         metric: Its name, logged as ``valid_<metric>``.
         maximize: Whether more is better.
-        patience: Stop after that many epochs without a better value, 0 for never.
     """
 
     metric: str
     maximize: bool
-    patience: int = 0
 
 
 def train_module(
@@ -64,12 +106,8 @@ def train_module(
     batches: Iterable[Any],
     valid_batches: Iterable[Any] | None,
     watched: Watched,
+    options: LoopOptions,
     *,
-    epochs: int,
-    gradient_clip: float,
-    precision: str,
-    accelerator: str,
-    matmul_precision: str,
     directory: str | Path | None,
     resume: bool,
     progress: bool,
@@ -83,8 +121,7 @@ def train_module(
         module: What is trained; it logs ``valid_<metric>``.
         batches, valid_batches: What goes to its steps.
         watched: See :class:`Watched`.
-        epochs, gradient_clip, precision, accelerator, matmul_precision: As in
-            :class:`~wlkernelnn.training.FitOptions`.
+        options: How to train.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
         callbacks: More of Lightning's.
 
@@ -95,6 +132,7 @@ def train_module(
     if resume and directory is None:
         raise ValueError("resume=True needs the directory of the run that was interrupted")
     start = time.perf_counter()
+    module.train()  # a network that was trained before is in evaluation mode
     monitor, mode = None, "min"
     if valid_batches is not None:
         monitor, mode = f"valid_{watched.metric}", "max" if watched.maximize else "min"
@@ -113,18 +151,18 @@ def train_module(
         history = _History(tell=not bar)
         # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
         all_callbacks = [history, *([best] if best is not newest else []), newest, *callbacks]
-        if watched.patience and monitor is not None:
-            all_callbacks.append(EarlyStopping(monitor, patience=watched.patience, mode=mode))
+        if options.patience and monitor is not None:
+            all_callbacks.append(EarlyStopping(monitor, patience=options.patience, mode=mode))
         if bar:
             all_callbacks.append(RichProgressBar())
         last = folder / "last.ckpt"
-        with _quiet(), _plain_errors(), _matmul_precision(matmul_precision), freed_memory_kept():
+        with _quiet(), _plain_errors(), _matmul_precision(options.matmul_precision), freed_memory_kept():
             trainer = pl.Trainer(
-                max_epochs=epochs,
-                accelerator=accelerator,
+                max_epochs=options.epochs,
+                accelerator=options.accelerator,
                 devices=1,
-                precision=precision,  # type: ignore[arg-type]  # checked by Lightning
-                gradient_clip_val=gradient_clip or None,
+                precision=options.precision,  # type: ignore[arg-type]  # checked by Lightning
+                gradient_clip_val=options.gradient_clip or None,
                 callbacks=all_callbacks,
                 logger=False,
                 enable_progress_bar=bar,
@@ -147,7 +185,12 @@ def train_module(
     if math.isinf(best_score):  # Lightning's value for NaN
         raise ValueError(f"training diverged: valid_{watched.metric} was a number in no epoch")
     return FitResult(
-        watched.metric, best_score, int(kept["epoch"]), history.epochs, time.perf_counter() - start
+        metric=watched.metric,
+        score=best_score,
+        epoch=int(kept["epoch"]),
+        history=history.epochs,
+        seconds=time.perf_counter() - start,
+        epoch_seconds=history.seconds,
     )
 
 
@@ -172,6 +215,7 @@ class _History(Callback):
     def __init__(self, tell: bool) -> None:
         self.tell = tell
         self.epochs: list[dict[str, float]] = []
+        self.seconds: list[float] = []
         self._start = 0.0
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -179,17 +223,17 @@ class _History(Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         measured = {name: float(value) for name, value in sorted(trainer.callback_metrics.items())}
-        seconds = time.perf_counter() - self._start
-        self.epochs.append({"epoch": trainer.current_epoch, "seconds": seconds, **measured})
+        self.epochs.append({"epoch": trainer.current_epoch, **measured})
+        self.seconds.append(time.perf_counter() - self._start)
         if self.tell:
             values = ", ".join(f"{name} {value:.4g}" for name, value in measured.items())
             logger.info(f"epoch {trainer.current_epoch} of {trainer.max_epochs}: {values}")
 
     def state_dict(self) -> dict[str, Any]:
-        return {"epochs": self.epochs}
+        return {"epochs": self.epochs, "seconds": self.seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.epochs = state_dict["epochs"]
+        self.epochs, self.seconds = state_dict["epochs"], state_dict["seconds"]
 
 
 def _whole(checkpoint: Path) -> Path:

@@ -28,7 +28,9 @@ def test_gradients_and_theirs() -> None:
 
 def test_gradients_of_what_is_not_wanted_are_left_out() -> None:
     a, b = (torch.ones(1, requires_grad=True) for _ in range(2))
-    found = differentiable_gradients(composed, (a, 1.0, b, b), (False, False, True, False), [torch.ones(1)] * 2)
+    found = differentiable_gradients(
+        composed, (a, 1.0, b, b), (False, False, True, False), [torch.ones(1)] * 2
+    )
     assert [value is None for value in found] == [True, True, False, True]
 
 

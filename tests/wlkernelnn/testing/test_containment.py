@@ -1,6 +1,8 @@
-"""Theorem 4: states of deep networks lie in the spaces of their kernels, with the norm bound."""
+"""Theorems 2 and 4: states of deep networks lie in the spaces of their kernels, with the norm bound."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -8,13 +10,22 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn import DeepKernelConv
-from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, Inverse, Polynomial
-from wlkernelnn.testing import ACTIVATIONS, assert_in_rkhs, rkhs_norm
-from wlkernelnn.testing import containment as containment_module
-from wlkernelnn.testing.strategies import graphs
+from wlkernelnn.kernels import (
+    ArcCosine,
+    Composition,
+    DeepGraphKernel,
+    DeepStringKernel,
+    Inverse,
+    Polynomial,
+)
+from wlkernelnn.sequence import StringKernelConv
+from wlkernelnn.testing import ACTIVATIONS, assert_in_rkhs, deep_graphs, deep_strings, rkhs_norm, rkhs_ratios
+from wlkernelnn.testing import exact as exact_module
+from wlkernelnn.testing.strategies import graphs, strings
 
 # Activation, the kernel in whose space it lies, and the size of weights and features.
 PAIRS: dict[str, tuple[str, str | Composition, float]] = {
@@ -107,6 +118,51 @@ def test_longer_walks_zero_rule_and_edges(options: dict[str, object]) -> None:
     check()
 
 
+def string_stack(activation: str, depth: int, scale: float, **options: Any) -> list[StringKernelConv]:
+    layers = [
+        StringKernelConv(
+            2 if i == 0 else 3,
+            3 if i < depth - 1 else 2,
+            **{"decay": 0.5, "normalize": False, "act": ACTIVATIONS[activation], **options},
+        ).double()
+        for i in range(depth)
+    ]
+    for layer in layers:
+        for parameter in layer.parameters():
+            torch.nn.init.normal_(parameter, std=scale)
+    return layers
+
+
+@pytest.mark.parametrize(
+    ("pair", "depth"),
+    [(pair, depth) for name, pair in PAIRS.items() for depth in (2, 3) if (name, depth) != ("exp", 3)],
+    ids=lambda value: value[0] if isinstance(value, tuple) else str(value),
+)
+@pytest.mark.parametrize("ngram", [1, 3])
+def test_theorem_2(pair: tuple[str, str | Composition, float], ngram: int, depth: int) -> None:
+    name, composition, scale = pair
+    layers = string_stack(name, depth, scale, ngram=ngram)
+    kernel = DeepStringKernel(depth, ngram, 0.5, composition)
+
+    @settings(max_examples=4, deadline=None, derandomize=True)
+    @given(strings(width=2, max_strings=3, max_tokens=3))
+    def check(some: list[Tensor]) -> None:
+        ratios = rkhs_ratios(layers, kernel, [scale * string for string in some], ACTIVATIONS[name])
+        assert ratios.keys() == {"c", "h"}
+        assert all(0 <= ratio <= 1 + 1e-12 for ratio in ratios.values())
+
+    check()
+
+
+@pytest.mark.parametrize("decay", [0, 1])
+def test_theorem_2_at_the_ends(decay: float) -> None:
+    layers = string_stack("square", 2, 0.5, decay=decay)
+    assert assert_in_rkhs(layers, DeepStringKernel(2, 2, decay), STRINGS, ACTIVATIONS["square"]) <= 1 + 1e-12
+
+
+STRINGS = [torch.randn(n, 2, generator=torch.Generator().manual_seed(n)).double() for n in (3, 0, 1, 2)]
+
+
 def fixed(seed: int = 0, nodes: int = 3) -> Data:
     torch.manual_seed(seed)
     return Data(x=torch.randn(nodes, 2).double(), edge_index=torch.randint(nodes, (2, 2 * nodes)))
@@ -119,6 +175,9 @@ def test_the_bound_is_reached() -> None:
     """With as many nodes as features, the smallest function with the values of c_1 is c_1 itself."""
     layers = stack("square", 2, 0.5)
     assert assert_in_rkhs(layers, DeepGraphKernel(2, 2, 0.5), SOME, ACTIVATIONS["square"]) == pytest.approx(1)
+    ratios = rkhs_ratios(layers, DeepGraphKernel(2, 2, 0.5), SOME, ACTIVATIONS["square"])
+    assert ratios["c"] == pytest.approx(1)
+    assert 0 < ratios["sum"] < 0.999 > ratios["h"] > 0
 
 
 # That the assertion notices.
@@ -128,14 +187,14 @@ def test_a_network_outside_the_space_is_found_out() -> None:
     """A bias is no function of the kernel's space: features are all there is in it."""
     layers = stack("linear", 1, 0.5)
     kernel = DeepGraphKernel(1, 2, 0.5, "mul", "identity")
-    real = containment_module._states
+    real = deep_graphs.states
 
     def with_bias(*arguments: object):
         for state in real(*arguments):  # type: ignore[arg-type]
             yield state._replace(values=state.values + 1) if state.what.startswith("c_1") else state
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(containment_module, "_states", with_bias)
+        patch.setattr(deep_graphs, "states", with_bias)
         with pytest.raises(
             AssertionError, match=r"c_1 of layer 1, channel 0: squared norm .*, outside the space"
         ):
@@ -143,15 +202,61 @@ def test_a_network_outside_the_space_is_found_out() -> None:
 
 
 def test_a_bound_that_is_too_small_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = containment_module._states
+    real = deep_graphs.states
 
     def tighter(*arguments: object):
         for state in real(*arguments):  # type: ignore[arg-type]
             yield state._replace(norms=state.norms * (1 - 1e-9))
 
-    monkeypatch.setattr(containment_module, "_states", tighter)
+    monkeypatch.setattr(deep_graphs, "states", tighter)
     with pytest.raises(AssertionError, match="allowed is"):
         assert_in_rkhs(stack("square", 2, 0.5), DeepGraphKernel(2, 2, 0.5), SOME, ACTIVATIONS["square"])
+
+
+@pytest.mark.parametrize(
+    "change", [np.square, lambda values: values * (1 + 1e-6)], ids=["outside", "beyond_the_bound"]
+)
+def test_strings_outside_the_space_are_found_out(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The square of a state is no linear function of the string, and larger states need a larger bound."""
+    real = deep_strings.states
+
+    def spoilt(*arguments: object):
+        for state in real(*arguments):  # type: ignore[arg-type]
+            yield state._replace(values=change(state.values))
+
+    monkeypatch.setattr(deep_strings, "states", spoilt)
+    layers, kernel = string_stack("linear", 1, 0.5), DeepStringKernel(1, 2, 0.5, "identity")
+    with pytest.raises(AssertionError, match=r"c_1 of layer 1, channel .: squared norm"):
+        assert_in_rkhs(layers, kernel, STRINGS, ACTIVATIONS["linear"])
+
+
+def test_string_layers_that_compute_something_else_are_found_out() -> None:
+    layers = string_stack("square", 2, 0.5)
+    layers[1].register_forward_hook(lambda module, inputs, out: (out[0] * (1 + 1e-8), out[1]))
+    with pytest.raises(AssertionError, match="the layers beside their exact values"):
+        assert_in_rkhs(layers, DeepStringKernel(2, 2, 0.5), STRINGS, ACTIVATIONS["square"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ngram": 3}, "ngram is 3 of a layer, 2 of the kernel"),
+        ({"normalize": True}, "normalize is True of a layer, False of the kernel"),
+        ({"compose": "add"}, "compose is add of a layer, mul of the kernel"),
+        ({"readout": "sum"}, "readout is sum of a layer, last of the kernel"),
+        ({"decay": 0.4}, "decay is 0.4 of a layer, 0.5 of the kernel"),
+        ({"decay": "gated", "feedback": True}, "feedback is True of a layer, False of the kernel"),
+    ],
+    ids=str,
+)
+def test_string_layers_of_another_kernel(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        assert_in_rkhs(
+            string_stack("square", 2, 0.5, **options),
+            DeepStringKernel(2, 2, 0.5),
+            STRINGS,
+            ACTIVATIONS["square"],
+        )
 
 
 def test_layers_that_compute_something_else_are_found_out() -> None:
@@ -203,7 +308,7 @@ def test_rkhs_norm() -> None:
     rng = np.random.default_rng(0)
     a = rng.normal(size=(4, 4))
     f = rng.normal(size=4)
-    exact = containment_module.exact
+    exact = exact_module.exact
     with mpmath.workdps(50):
         norm, outside = rkhs_norm(exact(f), exact(a @ a.T))
         assert float(norm) == pytest.approx(f @ np.linalg.solve(a @ a.T, f), rel=1e-6)

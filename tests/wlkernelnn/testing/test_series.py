@@ -9,7 +9,7 @@ import torch
 
 from wlkernelnn.kernels import Exponential, Identity, Inverse, Polynomial
 from wlkernelnn.testing import ACTIVATIONS, PowerSeries, norms, rkhs_norm
-from wlkernelnn.testing.containment import exact
+from wlkernelnn.testing.exact import exact
 from wlkernelnn.testing.series import number, series_sum
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.optional import optional_module
 
 
 class Loop(Protocol):
@@ -28,20 +28,13 @@ class Loop(Protocol):
 @cache
 def numba_loops() -> Any:
     """The module of loops for CPUs, imported by the first call; ``None`` where numba cannot be imported."""
-    return _module(".numba_loops")
+    return optional_module("wlkernelnn.ops.edge_sum.numba_loops")
 
 
 @cache
 def triton_loops() -> Any:
     """The module of loops for GPUs, imported by the first call; ``None`` where Triton cannot be imported."""
-    return _module(".triton_loops")
-
-
-def _module(name: str) -> Any:
-    try:
-        return import_module(name, __package__)
-    except ImportError:
-        return None
+    return optional_module("wlkernelnn.ops.edge_sum.triton_loops")
 
 
 # Which module has the loops of a type of device. Under TRITON_INTERPRET=1 Triton's take CPU tensors as well.

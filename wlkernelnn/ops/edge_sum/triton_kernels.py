@@ -4,8 +4,9 @@ All work alike. A program takes one row and a block of its channels, and walks o
 time; every edge brings the numbers of its source u, target v and type t, by which rows of the values are
 gathered. So the same kernel sums by target, by source or by type: what differs is the order of the edges and
 ``indptr``, which says where each row's edges begin. Every row is written once, by one program, without
-atomics: results don't change from run to run. A value or result that is ``None`` is left out when the kernel
-is compiled. Arithmetic is in ``ACC``: float64 for float64, float32 for everything else.
+atomics: results don't change from run to run, and a row of very many edges keeps its program waiting for as
+long. A value or result that is ``None`` is left out when the kernel is compiled. Arithmetic is in ``ACC``:
+float64 for float64, float32 for everything else.
 
 Bytes, for N nodes on both sides, K channels of 4 bytes, and gathers that find a neighbour's row in a cache
 (E rows instead of N where none do; E · 24 bytes of indices, small beside K): the gated sum reads a, b, c and

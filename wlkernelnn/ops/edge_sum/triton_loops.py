@@ -49,8 +49,8 @@ class Loop:
         self.weight = weight
 
     def by_target(self) -> Order:
-        of_edges = (self.edges.source, self.edges.target, self.edge_type, self.weight)
-        return Order(self.edges.indptr.contiguous(), *map(_dense, of_edges))
+        indptr, source, target = map(_dense, (self.edges.indptr, self.edges.source, self.edges.target))
+        return Order(indptr, source, target, _dense(self.edge_type), _dense(self.weight))
 
     def by_source(self) -> Order:
         _, indptr, order = self.edges.transposed()
@@ -69,8 +69,11 @@ class Loop:
         return self._arranged(order, slices), torch.searchsorted(slices, types)
 
     def _arranged(self, order: Tensor, indptr: Tensor) -> Order:
-        of_edges = (self.edges.source, self.edges.target, self.edge_type, self.weight)
-        return Order(indptr, *(None if value is None else value.index_select(0, order) for value in of_edges))
+        def arranged(of_edges: Tensor | None) -> Any:
+            return None if of_edges is None else of_edges.index_select(0, order)
+
+        edges = self.edges
+        return Order(indptr, *map(arranged, (edges.source, edges.target, self.edge_type, self.weight)))
 
     def sum_to_targets(self, kernel: Any, like: Tensor, *values: Tensor | None, **constants: Any) -> Tensor:
         """The kernel's sum for every target, of the width and type of ``like``."""

@@ -1,16 +1,18 @@
-"""The decayed scan and the n-gram recurrence, step by step over all strings at once."""
+"""The decayed scan and the n-gram recurrence, over all strings at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.compose import composed
 from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.optional import optional_module
 
+from . import sweeps
 from .naive import ngram_scan_naive
 from .steps import Steps
 
@@ -59,6 +61,23 @@ def ngram_scan(
     return _NgramScan.apply(steps, decay, state, compose, normalize, *u)
 
 
+@cache
+def triton_scan() -> Any:
+    """The module for GPUs, imported by the first call; ``None`` where Triton cannot be imported."""
+    return optional_module("wlkernelnn.ops.scan.triton_scan")
+
+
+# Which module has the recurrence for a type of device; by sweeps it is for all. Under TRITON_INTERPRET=1
+# Triton's takes CPU tensors as well.
+SCANS: dict[str, Callable[[], Any]] = {"cuda": triton_scan}
+
+
+def scan_for(u: Tensor) -> Any:
+    """The module whose ``ngram`` and ``ngram_gradients`` take such values."""
+    scan = None if torch.compiler.is_compiling() else SCANS.get(u.device.type, lambda: None)()
+    return scan if scan is not None and u.dtype in scan.DTYPES else sweeps
+
+
 class _NgramScan(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -70,22 +89,11 @@ class _NgramScan(torch.autograd.Function):
         normalize: bool,
         *u: Tensor,
     ) -> tuple[Tensor, ...]:
-        c: list[Tensor] = []
-        for j, new in enumerate(u):
-            extended = steps.room(new, None if state is None else state[j])
-            tokens = extended[steps.num_strings :]
-            if j:
-                new = composed(steps.previous(c[-1]), new, compose, out=tokens)
-            if normalize:
-                torch.mul(new, 1 - decay, out=tokens)
-            elif not j:
-                tokens.copy_(new)
-            sweep_(steps.pairs(extended), decay, steps)
-            c.append(extended)
+        c = scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize)
         ctx.steps, ctx.compose, ctx.normalize = steps, compose, normalize
         ctx.number = None if isinstance(decay, Tensor) else decay
         ctx.save_for_backward(decay if isinstance(decay, Tensor) else None, state, *u, *c)
-        return tuple(c)
+        return c
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
@@ -96,54 +104,11 @@ class _NgramScan(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             values = (steps, decay, state, compose, normalize, *u)
             return differentiable_gradients(_composed_scan, values, ctx.needs_input_grad, grads)
-        scale = 1 - decay if normalize else None
-        grads = tuple(grad.clone() for grad in grads)
-        grad_u: list[Tensor] = []
-        grad_decay = None
-        for j in reversed(range(len(u))):
-            pairs = steps.pairs(grads[j])
-            sweep_([(now, before) for before, now in reversed(pairs)], decay, steps, backwards=True)
-            arriving = grads[j][steps.num_strings :]
-            below = steps.previous(c[j - 1]) if j else None
-            if ctx.needs_input_grad[1]:
-                moved = steps.previous(c[j])
-                if normalize:
-                    moved = moved - (u[j] if below is None else composed(below, u[j], compose))
-                grad_decay = arriving * moved if grad_decay is None else grad_decay.addcmul_(arriving, moved)
-            sent = arriving if scale is None else arriving * scale
-            if below is None:
-                grad_u.append(sent)
-                continue
-            grad_u.append(sent * below if compose == "mul" else sent)
-            add_to_previous_(grads[j - 1], sent * u[j] if compose == "mul" else sent, steps)
-        if grad_decay is not None and decay.dim() == 1:
-            grad_decay = grad_decay.sum(0)
-        grad_state = None
-        if ctx.needs_input_grad[2]:
-            grad_state = torch.stack([grad[: steps.num_strings] for grad in grads])
-        return None, grad_decay, grad_state, None, None, *reversed(grad_u)
-
-
-def sweep_(
-    pairs: Iterable[tuple[Tensor, Tensor]], decay: float | Tensor, steps: Steps, backwards: bool = False
-) -> None:
-    """Add λ times its neighbour to every step, one after the other; λ is that of the later of the two."""
-    if not isinstance(decay, Tensor):
-        for from_, to in pairs:
-            to.add_(from_, alpha=decay)
-        return
-    factors = steps.split(decay) if decay.dim() == 2 else [decay] * len(steps.counts)
-    for (from_, to), factor in zip(pairs, reversed(factors) if backwards else factors, strict=True):
-        to.addcmul_(from_, factor)
-
-
-def add_to_previous_(extended: Tensor, values: Tensor, steps: Steps) -> None:
-    """Add ``values [N, d]`` to what came before every token: the transpose of ``steps.previous``."""
-    if steps.equal:
-        extended[: steps.num_tokens] += values
-        return
-    for (before, _), value in zip(steps.pairs(extended), steps.split(values), strict=True):
-        before += value
+        of_decay, of_state = ctx.needs_input_grad[1:3]
+        grad_u, grad_decay, grad_state = scan_for(u[0]).ngram_gradients(
+            u, decay, steps, c, grads, compose, normalize, of_decay
+        )
+        return None, grad_decay, grad_state if of_state else None, None, None, *grad_u
 
 
 def _composed_scan(

@@ -86,11 +86,19 @@ class Steps:
         return _inverse(self._place)
 
     @cached_property
+    def lengths(self) -> Tensor:
+        """Tokens of every string, in the order of a step, ``[B]``."""
+        return self.ptr.diff()[self._by_length]
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """Where the states and then each step begin in what :meth:`with_state` returns, ``[T+1]``."""
+        return torch.nn.functional.pad(self.begins + self.num_strings, (1, 0))
+
+    @cached_property
     def _last(self) -> Tensor:
         """Where every string ends, behind a step of the states: an empty one where its state is."""
-        lengths = self.ptr.diff()[self._by_length]
-        begins = torch.nn.functional.pad(self.begins + self.num_strings, (1, 0))
-        return begins[lengths] + torch.arange(self.num_strings, device=self.ptr.device)
+        return self.starts[self.lengths] + torch.arange(self.num_strings, device=self.ptr.device)
 
     def enter(self, x: Tensor) -> Tensor:
         """Tokens ``[N, …]`` from string order to step order."""

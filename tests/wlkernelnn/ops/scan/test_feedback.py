@@ -42,11 +42,11 @@ def inputs_of(lengths: list[int], n: int, options: dict[str, Any]) -> dict[str, 
 
 
 class Slope(torch.nn.Module):
-    """PReLU, or tanh, with a parameter that may be a leaf from elsewhere."""
+    """PReLU whose parameter is a leaf from elsewhere: gradients must arrive there."""
 
     def __init__(self, slope: Tensor) -> None:
         super().__init__()
-        self.slope = torch.nn.Parameter(slope)
+        self._parameters["slope"] = slope  # type: ignore[assignment]  # a Parameter would be another leaf
 
     def forward(self, y: Tensor) -> Tensor:
         return torch.nn.functional.prelu(y, self.slope)
@@ -63,12 +63,9 @@ def scanned(
 
     enter, sort = (steps.enter, steps.sort) if fast else (same, same)
     u = [enter(value) for name, value in inputs.items() if name.startswith("u")]
-    act = torch.nn.Tanh() if options.get("act") == "tanh" else None
+    act: torch.nn.Module | None = torch.nn.Tanh() if options.get("act") == "tanh" else None
     if "slope" in inputs:
         act = Slope(inputs["slope"])
-        # Gradients of the parameter must arrive at the input that it was made of.
-        del act._parameters["slope"]
-        act._parameters["slope"] = inputs["slope"]  # type: ignore[assignment]
     state = sort(inputs["state"]) if "state" in inputs else None
     carry = (enter(inputs["f"]), enter(inputs["x"])) if "f" in inputs else None
     generator = torch.Generator().manual_seed(3)
@@ -113,9 +110,9 @@ def readable(setting: tuple[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("options", every_choice())
-@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("act", ["identity", "prelu"])
 def test_same_as_naive(options: dict[str, Any], act: str) -> None:
-    assert_same([2, 0, 1, 3], 2, {**options, "act": act})
+    assert_same([2, 0, 1], 2, {**options, "act": act})
 
 
 FULL = {"mixed": True, "carry": True, "masked": True, "state": True, "act": "prelu"}
@@ -128,16 +125,14 @@ def test_same_as_naive_on_strings_of_every_kind(lengths: list[int], n: int, opti
     assert_same(lengths, n, options)
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     lengths=some_lengths,
     n=st.integers(1, 3),
     options=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in SWITCHES.items()}),
     act=st.sampled_from(ACTS),
 )
-def test_same_as_naive_on_any_strings(
-    lengths: list[int], n: int, options: dict[str, Any], act: str
-) -> None:
+def test_same_as_naive_on_any_strings(lengths: list[int], n: int, options: dict[str, Any], act: str) -> None:
     assert_same(lengths, n, {**options, "act": act})
 
 
@@ -149,17 +144,19 @@ def test_single_precision(lengths: list[int]) -> None:
         assert out.dtype == torch.float32
 
 
-@pytest.mark.parametrize("options", [{}, FULL, {**FULL, "normalize": False, "compose": "add"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, FULL, {**FULL, "normalize": False, "compose": "add"}], ids=["plain", "full", "full-add"]
+)
 def test_gradients_of_gradients(options: dict[str, Any]) -> None:
-    lengths, inputs = [2, 0, 1], inputs_of([2, 0, 1], 2, options)
+    lengths, inputs = [1, 0, 2], inputs_of([1, 0, 2], 2, options)
     names = list(inputs)
 
     def scan(*values: Tensor) -> tuple[Tensor, ...]:
         return tuple(scanned(True, lengths, options, dict(zip(names, values, strict=True))))
 
     leaves = [value.requires_grad_() for value in inputs.values()]
-    assert torch.autograd.gradcheck(scan, leaves)
-    assert torch.autograd.gradgradcheck(scan, leaves)
+    assert torch.autograd.gradcheck(scan, leaves, fast_mode=True)
+    assert torch.autograd.gradgradcheck(scan, leaves, fast_mode=True)
 
 
 def test_without_weight_it_is_the_gate_of_tokens() -> None:

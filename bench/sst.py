@@ -1,0 +1,236 @@
+"""Sentiment of sentences: Table 2 of Lei et al. 2017 beside our figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
+from wlkernelnn.datasets.download import require_file
+from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
+from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
+
+from .lei_networks import release_init
+from .report import about
+from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
+
+CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
+LABELS = ("fine", "binary")
+QUICK_STRINGS = 3_000
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of the table.
+
+    Attributes:
+        title: What it is.
+        published: Test accuracy in per cent of both tasks: the best of five runs in the paper, and in
+            brackets the mean of the release's notes.
+        layer: Options of the layers beside those that all have.
+    """
+
+    title: str
+    published: dict[str, str]
+    layer: dict[str, Any]
+
+
+# Section 6.2 and the release: n = 2, c_1 + c_2, ReLU, normalised; its gate sees x and h.
+_RELEASE = {"ngram": 2, "readout": "sum", "act": "relu"}
+MODELS = {
+    "constant": Model("λ = 0.5", {"fine": "51.2", "binary": "88.6"}, {"decay": 0.5}),
+    "gated-x": Model("λ gated by x", {"fine": "–", "binary": "–"}, {"decay": "gated"}),
+    "gated-xh": Model(
+        "λ gated by x and h",
+        {"fine": "53.2 (52.4 ± 0.5)", "binary": "89.9 (89.6 ± 0.3)"},
+        {"decay": "gated", "feedback": True},
+    ),
+}
+# Variational dropout of the release.
+RNN_DROPOUT = {"fine": 0.2, "binary": 0.1}
+
+TITLE = "Stanford Sentiment Treebank"
+LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the seeds. The weights are those of
+  the epoch with the best accuracy on the validation sentences; the test part is scored once, with these.
+* Trained on all distinct phrases of the training trees, validated and tested on whole sentences; "binary"
+  leaves neutral ones out. Tokens are lower-cased.
+* Recipe of the authors' release: {LAYERS} layers of {CHANNELS}, n = 2, c_1 + c_2, ReLU, normalised; means
+  over the tokens, all layers side by side; Adam 1e-3, times 0.95 every epoch, batches of 32, dropout
+  {DROPOUT}, variational dropout {RNN_DROPOUT["fine"]} (fine) and {RNN_DROPOUT["binary"]} (binary), 1e-6 times
+  the squared weights in the loss, at most 200 epochs, stopped after 20 without a better validation accuracy.
+  Word vectors are divided by their norms and fixed; tokens without one are 0.
+* "epochs" are those that were trained, "stopped" whether the recipe's own end was reached. **A row that was
+  not stopped by the recipe is not a result yet.**
+* published: the paper's best of five runs, in brackets the means of the release's notes, with 300-dimensional
+  vectors. Compare means with means.
+"""
+
+
+@dataclass
+class SSTOptions(TrainedOptions):
+    """What is trained, and where results go.
+
+    Args:
+        models: Which rows: constant, gated-x, gated-xh; by default all.
+        labels: Which tasks: fine, binary; by default both.
+        glove: File of word vectors in GloVe's format, of any width.
+    """
+
+    seeds: int = 5
+    run_dir: Path = Path("runs/sst")
+    labels: list[str] | None = None
+    glove: Path | None = None
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, score, print the table, and write ``sst.md`` and ``sst.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = verb_parser("benchmark sst", __doc__)
+    add_options(parser, "Options", SSTOptions)
+    options = SSTOptions(**pick(parser.parse_args(argv), SSTOptions))
+    names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
+    glove = options.glove or require_file(
+        "glove/glove.6B.100d.subset.txt", options.root, "GloVe 6B, or give another file with --glove"
+    )
+    known = about("sst", argv, options.quick, ("pytorch-lightning",))
+    records = []
+    for task in tasks:
+        data = load_sst(options.root, labels=task)  # type: ignore[arg-type]  # checked above
+        vectors = load_glove(glove, data.vocabulary, unit_norm=True)
+        if options.quick:
+            data = replace(data, train=data.train.select(np.arange(QUICK_STRINGS)))
+        for seed in range(1 if options.quick else options.seeds):
+            for name in names:
+                records.append(evaluate(name, task, seed, data, vectors, options, known))
+                # Rows appear as they are there: the rest may take hours.
+                write_results(
+                    options.output_dir / "sst", TITLE, rows(records), _notes(records[0]), known, records
+                )
+    print_table(TITLE, rows(records), known)
+
+
+def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextClassifier:
+    """The network of a row, with the release's initial weights."""
+    embedding = torch.nn.Embedding.from_pretrained(vectors.weight, freeze=True)
+    encoder = StringKernelNetwork(
+        embedding.embedding_dim,
+        CHANNELS,
+        LAYERS,
+        dropout=DROPOUT,
+        rnn_dropout=RNN_DROPOUT[task],
+        jk="cat",
+        **_RELEASE | MODELS[name].layer,
+    )
+    model = TextClassifier(embedding, encoder, num_classes, DROPOUT, bias=False)
+    release_init(model)
+    return model
+
+
+def evaluate(
+    name: str,
+    task: str,
+    seed: int,
+    data: LabelledStrings,
+    vectors: WordVectors,
+    options: SSTOptions,
+    known: dict[str, str | int],
+) -> Record:
+    """Train a model, or go on with it, and score it."""
+    recipe = ClassifierOptions(
+        epochs=200,
+        patience=20,
+        lr_decay=0.95,
+        l2=1e-6,
+        gradient_clip=0.0,
+        seed=seed,
+        accelerator=options.accelerator,
+        matmul_precision=options.matmul_precision,
+    )
+    epochs = options.limit(recipe.epochs)
+    directory = options.folder(task, name, f"seed_{seed}")
+
+    def train() -> Record:
+        torch.manual_seed(seed)
+        model = build(name, task, vectors, len(data.classes))
+        limited = replace(recipe, epochs=epochs)
+        fitted = fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
+        trained = len(fitted.history)
+        return {
+            "model": name,
+            "labels": task,
+            "seed": seed,
+            "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
+            "embedding_dim": vectors.weight.size(1),
+            "recipe": asdict(recipe),
+            "epochs": trained,
+            "stopped": trained < epochs or trained == recipe.epochs,
+            "best_epoch": fitted.epoch,
+            "valid_accuracy": fitted.score,
+            "test_accuracy": accuracy(model, data.test),
+            "published": MODELS[name].published[task],
+            "seconds": sum(fitted.epoch_seconds),
+            "history": fitted.history,
+            **vectors.out_of_vocabulary(data.train.tokens),
+            **known,
+        }
+
+    return kept(directory, epochs, train)
+
+
+COLUMNS = (
+    "task",
+    "model",
+    "parameters",
+    "seeds",
+    "epochs",
+    "stopped",
+    "valid",
+    "test",
+    "best",
+    "published",
+    "s / epoch",
+)
+
+
+def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The table, its header first: a row per task and model, over its seeds."""
+    out = [COLUMNS]
+    for task, name in dict.fromkeys((record["labels"], record["model"]) for record in records):
+        of_row = [record for record in records if (record["labels"], record["model"]) == (task, name)]
+        epochs = sorted(record["epochs"] for record in of_row)
+        scores = [
+            spread([100 * record[f"{part}_accuracy"] for record in of_row]) for part in ("valid", "test")
+        ]
+        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_row])
+        out.append(
+            (
+                task,
+                MODELS[name].title,
+                f"{of_row[0]['parameters'] / 1e3:.0f}k",
+                str(len(of_row)),
+                "–".join(map(str, dict.fromkeys((epochs[0], epochs[-1])))),
+                f"{sum(record['stopped'] for record in of_row)} of {len(of_row)}",
+                *scores,
+                f"{max(100 * record['test_accuracy'] for record in of_row):.1f}",
+                of_row[0]["published"],
+                f"{seconds:.0f}",
+            )
+        )
+    return out
+
+
+def _notes(record: Record) -> str:
+    return LEGEND + (
+        f"* word vectors: {record['embedding_dim']}-dimensional; out of them are {record['oov_types']:,} "
+        f"({100 * record['oov_type_fraction']:.1f} %) of the distinct tokens and "
+        f"{100 * record['oov_token_fraction']:.1f} % of the tokens of the training phrases\n"
+    )

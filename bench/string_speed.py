@@ -1,0 +1,141 @@
+"""Speed of the string layers: scans beside loops, layers beside LSTM and GRU, ragged beside padded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import torch
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+from rich.console import Console
+from torch import Tensor
+
+from wlkernelnn.ops.scan import Steps, decayed_scan, decayed_scan_naive
+from wlkernelnn.sequence import StringKernelConv
+
+from .report import Row, Timer, about, compared, report
+from .timing import compare, torch_settings
+
+# Tokens of a string, and strings in a batch: of the same cost, more or less.
+SHAPES = ((35, 32), (200, 32), (1000, 8))
+CHANNELS = 256
+NAIVE_UP_TO = 200
+
+LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
+{CHANNELS} channels. Ratios are medians over rounds in which both sides take turns, with their least and
+greatest in brackets.
+
+* scan: c[t] = λ[t] c[t−1] + u[t] with a λ per token and channel, of equally long strings. "every token": the
+  equation as it stands, string by string and token by token. "addcmul loop": over the steps of all strings
+  at once, autograd's own.
+* layer: StringKernelConv, n = 2, λ gated by x (and "feedback": by x and h), beside one layer of torch.nn.LSTM
+  and torch.nn.GRU of the same width, batch first.
+* ragged: strings of 1 … T tokens, equally often, given end to end. "equal lengths": the same layer on as many
+  tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count real
+  tokens only.
+"""
+
+
+def _gradients(model: torch.nn.Module, x: Tensor, *arguments: Tensor) -> Callable[[], None]:
+    """Forwards and backwards."""
+    x = x.clone().requires_grad_()
+
+    def call() -> None:
+        model.zero_grad(set_to_none=True)
+        x.grad = None
+        out, _ = model(x, *arguments)
+        out.sum().backward()
+
+    return call
+
+
+def _scan_loop(u: Tensor, decay: Tensor) -> Tensor:
+    """As one writes it with torch: over the steps ``[T, B, d]``."""
+    c, out = torch.zeros_like(u[0]), []
+    for u_t, decay_t in zip(u.unbind(0), decay.unbind(0), strict=True):
+        c = torch.addcmul(u_t, decay_t, c)
+        out.append(c)
+    return torch.stack(out)
+
+
+def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """The scan beside two loops."""
+    steps = Steps.padded(strings, length)
+    u, decay = (torch.rand(length * strings, CHANNELS).requires_grad_() for _ in range(2))
+
+    def run(scan: Callable[[], Tensor]) -> None:
+        u.grad = decay.grad = None
+        scan().sum().backward()
+
+    def by_steps() -> Tensor:
+        return _scan_loop(u.view(length, strings, -1), decay.view(length, strings, -1))
+
+    ours = partial(run, lambda: decayed_scan(u, decay, steps))
+    what = f"scan, T = {length}, B = {strings}"
+    if length <= NAIVE_UP_TO:
+        naive = partial(run, lambda: decayed_scan_naive(u, decay, steps.ptr)[0])
+        yield compared(what, "every token", timer(ours, naive, work=len(u)), 10)
+    yield compared(what, "addcmul loop", timer(ours, partial(run, by_steps), work=len(u)), 2)
+
+
+def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """The layer beside torch's recurrent layers."""
+    x = torch.randn(strings, length, CHANNELS)
+    for feedback in (False, True):
+        layer = StringKernelConv(CHANNELS, CHANNELS, feedback=feedback)
+        what = f"layer{', feedback' if feedback else ''}, T = {length}, B = {strings}"
+        for other, goal in ((torch.nn.LSTM, 1.2), (torch.nn.GRU, 1.7)):
+            theirs = other(CHANNELS, CHANNELS, batch_first=True)
+            result = timer(_gradients(layer, x), _gradients(theirs, x), work=strings * length)
+            yield compared(what, other.__name__, result, None if feedback else goal)
+
+
+def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """Strings of many lengths."""
+    lengths = torch.from_numpy(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
+    ptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    num_tokens = int(ptr[-1])
+    x = torch.randn(num_tokens, CHANNELS)
+    layer = StringKernelConv(CHANNELS, CHANNELS)
+    what = f"ragged, T ≤ {length}, B = {2 * strings}"
+    equal = torch.randn(strings, num_tokens // strings, CHANNELS)
+    padded = torch.randn(2 * strings, length, CHANNELS)
+    lstm = torch.nn.LSTM(CHANNELS, CHANNELS, batch_first=True)
+    for against, theirs, goal in (
+        ("equal lengths", _gradients(layer, equal), 0.8),
+        ("padded LSTM", _gradients(lstm, padded), None),
+    ):
+        result = timer(_gradients(layer, x, ptr), theirs, work=num_tokens)
+        yield compared(what, against, result, goal)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write it as ``string_speed.md`` and ``string_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = ArgumentParser(prog="wlkernelnn benchmark string-speed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="Short strings and few rounds: half a minute.")
+    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
+    parser.add_argument("--rounds", type=PositiveInt, default=5, help="Turns of each contestant.")
+    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
+    options = parser.parse_args(argv)
+    quick = options.quick
+    timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.3)
+    shapes = SHAPES[:1] if quick else SHAPES
+    known = about("string-speed", argv, quick)
+    known |= {"threads": options.threads}
+    rows = chain.from_iterable(
+        measure(length, strings, timer)
+        for measure in (measure_scan, measure_layer, measure_ragged)
+        for length, strings in shapes
+    )
+    stem = Path(options.output_dir) / "string_speed"
+    with torch_settings(options.threads):
+        torch.manual_seed(0)
+        report("Speed of the string layers", rows, LEGEND, known, stem, Console())

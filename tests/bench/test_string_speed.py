@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wlkernelnn.bench import string_speed
+
+
+def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(string_speed, "SHAPES", ((5, 3),))
+    monkeypatch.setattr(string_speed, "CHANNELS", 4)
+    string_speed.main(["--quick", "--threads", "1", "--output-dir", str(tmp_path)])
+    result = json.loads((tmp_path / "string_speed.json").read_text())
+    assert result["mode"] == "quick"
+    against = [row["against"] for row in result["rows"]]
+    assert against == ["every token", "addcmul loop", *["LSTM", "GRU"] * 2, "equal lengths", "padded LSTM"]
+    assert all(row["ours"] > 0 and row["theirs"] > 0 for row in result["rows"])

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wlkernelnn.bench.trained import TrainedOptions, chosen, kept, spread, write_results
+
+
+def test_runs_are_not_repeated(tmp_path: Path) -> None:
+    trained = []
+
+    def run(epochs: int, stopped: bool = False) -> dict[str, object]:
+        def train() -> dict[str, object]:
+            trained.append(epochs)
+            return {"epochs": epochs, "stopped": stopped}
+
+        return kept(tmp_path / "a" / "seed_0", epochs, train)
+
+    assert run(2)["epochs"] == 2
+    assert run(2)["epochs"] == 2
+    assert run(1)["epochs"] == 2
+    assert run(4, stopped=True)["epochs"] == 4
+    assert run(100)["epochs"] == 4  # the recipe ended there
+    assert trained == [2, 4]
+
+
+def test_limits() -> None:
+    assert TrainedOptions().limit(100) == 100
+    assert TrainedOptions(epochs=5).limit(100) == 5
+    assert TrainedOptions(epochs=500).limit(100) == 100
+    assert TrainedOptions(epochs=5, quick=True).limit(100) == 1
+
+
+def test_quick_runs_lie_elsewhere() -> None:
+    assert TrainedOptions(quick=True).folder("a") != TrainedOptions().folder("a")
+
+
+def test_names() -> None:
+    assert chosen("models", None, {"a": 1, "b": 2}) == ["a", "b"]
+    assert chosen("models", ["b"], {"a": 1, "b": 2}) == ["b"]
+    with pytest.raises(ValueError, match=r"--models: expected any of a, b, got c"):
+        chosen("models", ["c", "a"], {"a": 1, "b": 2})
+
+
+def test_spread() -> None:
+    assert spread([1.25]) == "1.2"
+    assert spread([1.0, 2.0, 3.0]) == "2.0 ± 1.0"
+
+
+def test_files(tmp_path: Path) -> None:
+    rows = [("model", "test"), ("ours", "1.0")]
+    write_results(tmp_path / "x", "Title", rows, "* note\n", {"mode": "quick", "a": 1}, [{"b": 2}])
+    assert (tmp_path / "x.md").read_text().splitlines() == [
+        "# Title (quick)",
+        "",
+        "| model | test |",
+        "| --- | ---: |",
+        "| ours | 1.0 |",
+        "",
+        "* note",
+        "* mode: quick",
+        "* a: 1",
+    ]
+    assert json.loads((tmp_path / "x.json").read_text()) == {"mode": "quick", "a": 1, "runs": [{"b": 2}]}

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.equations import randomize
+from tests.strings import ptr_of
+from wlkernelnn.sequence import LanguageModel, StringKernelNetwork, detached
+
+V, D = 7, 4
+
+
+def made(tied: bool = True, **options: float) -> LanguageModel:
+    encoder = StringKernelNetwork(D, D, 2, ngram=1, feedback=True, highway=True)
+    model = LanguageModel(V, encoder, tied=tied, **options)
+    randomize(model)
+    return model
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_logits(tied: bool) -> None:
+    model, tokens, ptr = made(tied), torch.randint(V, (6,)), ptr_of([4, 0, 2])
+    logits, state = model(tokens, ptr)
+    h, expected_state = model.encoder(model.embedding.weight[tokens], ptr)
+    output = model.embedding.weight if tied else model.head.weight
+    torch.testing.assert_close(logits, h @ output.t() + model.head.bias)
+    assert all(map(torch.equal, state, expected_state))
+
+
+def test_tied_embeddings_are_one_parameter() -> None:
+    model, untied = made(), made(tied=False)
+    assert model.head.weight is model.embedding.weight
+    numbers = [sum(p.numel() for p in each.parameters()) for each in (model, untied)]
+    assert numbers[1] - numbers[0] == V * D
+    # Its gradient has both ways.
+    logits, _ = model(torch.tensor([[1, 2]]))
+    logits.sum().backward()
+    assert model.embedding.weight.grad is not None
+    assert model.embedding.weight.grad.any(dim=1).all()
+
+
+def test_a_text_read_in_pieces_is_the_text() -> None:
+    """As truncated back-propagation reads it: the same logits, but gradients of the piece alone."""
+    model, tokens = made(), torch.randint(V, (3, 9))
+    whole, _ = model(tokens)
+    pieces, state = [], None
+    for piece in tokens.split(4, dim=1):
+        logits, state = model(piece, state=None if state is None else detached(state))
+        pieces.append(logits)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole)
+
+
+def test_both_layouts() -> None:
+    model, tokens = made(), torch.randint(V, (3, 4))
+    padded, _ = model(tokens)
+    end_to_end, _ = model(tokens.view(-1), ptr_of([4, 4, 4]))
+    torch.testing.assert_close(padded.view(12, V), end_to_end)
+
+
+def test_dropout_of_embeddings_and_output() -> None:
+    """An encoder that changes nothing shows both masks: of x, and of h before the head."""
+    model, tokens = made(dropout=0.5), torch.randint(V, (1, 200))
+    seen = []
+    model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model.head.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model(tokens)
+    for values in seen:
+        assert 0.4 < float((values == 0).double().mean()) < 0.6
+    model.eval()(tokens)
+    assert not any((values == 0).any() for values in seen[2:])
+
+
+def test_state_dict() -> None:
+    model, tokens = made().float(), torch.randint(V, (2, 3))
+    fresh = LanguageModel(V, StringKernelNetwork(D, D, 2, ngram=1, feedback=True, highway=True))
+    fresh.load_state_dict(model.state_dict())
+    assert torch.equal(fresh(tokens)[0], model(tokens)[0])
+    assert fresh.head.weight is fresh.embedding.weight
+
+
+def test_bad_tokens() -> None:
+    model = made()
+    with pytest.raises(IndexError, match=r"tokens have ids 0 … 7, expected 0 … 6 \(num_tokens=7\)"):
+        model(torch.tensor([[0, 7]]))
+    with pytest.raises(ValueError, match=r"tokens must be integers, got torch\.float32"):
+        model(torch.zeros(1, 2))
+    with pytest.raises(ValueError, match=r"got \[2, 4\] without ptr"):
+        model(torch.tensor([0, 1]))
+
+
+def test_bad_arguments() -> None:
+    encoder = StringKernelNetwork(3, 5)
+    with pytest.raises(ValueError, match=r"tied embeddings .* got an encoder from 3 to 5"):
+        LanguageModel(V, encoder)
+    with pytest.raises(ValueError, match="num_tokens must be positive, got 0"):
+        LanguageModel(0, encoder, tied=False)
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
+        LanguageModel(V, encoder, dropout=1.0, tied=False)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.equations import randomize
+from tests.strings import end_to_end, normal, ptr_of
+from wlkernelnn.sequence import Stack, StringKernelConv
+
+D = 3
+
+
+def layers() -> list[StringKernelConv]:
+    found = [
+        StringKernelConv(D, 4, 1),
+        StringKernelConv(4, 2, 2, feedback=True),
+        StringKernelConv(2, 2, 1, 0.5),
+    ]
+    for layer in found:
+        randomize(layer)
+    return found
+
+
+@pytest.mark.parametrize("jk", ["last", "cat"])
+def test_layers_read_what_the_layer_before_wrote(jk: str) -> None:
+    parts = layers()
+    stack, (x, ptr) = Stack(parts, jk=jk), end_to_end([normal(length, D) for length in (3, 0, 1, 4)])
+    state = tuple(normal(layer.ngram + layer.feedback, 4, layer.out_channels) for layer in parts)
+    came, after = stack(x, ptr, state)
+    outputs, expected_after, h = [], [], x
+    for layer, before in zip(parts, state, strict=True):
+        h, last = layer(h, ptr, before)
+        outputs.append(h)
+        expected_after.append(last)
+    expected = torch.cat(outputs, dim=1) if jk == "cat" else h
+    torch.testing.assert_close(came, expected)
+    assert isinstance(after, tuple)
+    for one, other in zip(after, expected_after, strict=True):
+        torch.testing.assert_close(one, other)
+    assert (stack.in_channels, stack.out_channels) == (D, expected.size(1))
+
+
+def test_dropout_is_between_layers_only() -> None:
+    """The first layer sees all of x, the output is whole; what lies between is 0 or 1 / (1 − p)."""
+    parts = [StringKernelConv(30, 30, 1, 0.0), StringKernelConv(30, 30, 1, 0.0)]
+    for layer in parts:
+        torch.nn.init.eye_(layer.lins[0].weight)
+    stack = Stack(parts, dropout=0.25, jk="cat")
+    first, second = stack(torch.ones(40, 30), ptr_of([30, 10]))[0].split(30, dim=1)
+    assert bool((first == 1).all())
+    values, counts = second.unique(return_counts=True)
+    torch.testing.assert_close(values, torch.tensor([0, 1 / 0.75]))
+    assert 0.2 < counts[0] / second.numel() < 0.3
+    alone = Stack(parts[:1], dropout=0.25)
+    assert bool((alone(torch.ones(4, 30), ptr_of([4]))[0] == 1).all())
+    assert bool((stack.eval()(torch.ones(4, 30), ptr_of([4]))[0] == 1).all())
+
+
+def test_states_that_do_not_match() -> None:
+    stack, x = Stack(layers()), normal(2, 3, D)
+    _, state = stack(x)
+    with pytest.raises(ValueError, match="a tuple of the states of 3 layers, got 2 of them"):
+        stack(x, state=state[:2])
+    with pytest.raises(ValueError, match="a tuple of the states of 3 layers, got Tensor"):
+        stack(x, state=state[0])
+    with pytest.raises(ValueError, match=r"needs a state of shape \[1, 2, 4\], got \[3, 2, 2\]"):
+        stack(x, state=(state[1], state[1], state[2]))
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="at least one layer, got none"):
+        Stack([])
+    for dropout in (1.0, -0.5):
+        with pytest.raises(ValueError, match=rf"dropout must be in \[0, 1\), got {dropout}"):
+            Stack(layers(), dropout=dropout)
+    with pytest.raises(ValueError, match='jk must be "last" or "cat", got \'max\''):
+        Stack(layers(), jk="max")

@@ -1,0 +1,66 @@
+"""What the base class does for every model: orders, states, and refusals. See test_contract.py as well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.strings import normal, ptr_of
+from wlkernelnn.ops.scan import Steps
+from wlkernelnn.sequence import StringModel, detached
+from wlkernelnn.sequence.string_model import check_state
+
+
+class Recorder(StringModel):
+    """Gives back what it has seen, and one more in each state."""
+
+    def run(self, x: Tensor, steps: Steps, state: Any) -> tuple[Tensor, Any]:
+        self.seen = x, steps, state
+        return x, (state[0] + 1, (state[1][0] + 1,))
+
+
+def test_tokens_and_states_come_in_step_order() -> None:
+    model, x, ptr = Recorder(), normal(6, 2), ptr_of([1, 3, 0, 2])
+    state = normal(4, 3), (normal(2, 4, 3),)
+    out, after = model(x, ptr, state)
+    seen, steps, before = model.seen
+    assert torch.equal(seen, Steps(ptr).enter(x))
+    assert torch.equal(steps.ptr, ptr)
+    by_length = [1, 3, 0, 2]
+    assert torch.equal(before[0], state[0][by_length])
+    assert torch.equal(before[1][0], state[1][0][:, by_length])
+    assert torch.equal(out, x)
+    assert torch.equal(after[0], state[0] + 1)
+    assert torch.equal(after[1][0], state[1][0] + 1)
+
+
+def test_padded_strings_have_steps_of_equal_length() -> None:
+    model, x = Recorder(), normal(2, 3, 2)
+    out, _ = model(x, state=(normal(2, 1), (normal(2, 1),)))
+    seen, steps, _ = model.seen
+    assert (steps.num_strings, steps.counts) == (2, [2, 2, 2])
+    assert torch.equal(seen, x.transpose(0, 1).reshape(6, 2))
+    assert torch.equal(out, x)
+
+
+def test_detached() -> None:
+    leaf = torch.ones(1, requires_grad=True)
+    state = detached((2 * leaf, (3 * leaf,)))
+    assert isinstance(state, tuple)
+    assert isinstance(state[1], tuple)
+    assert [part.requires_grad for part in (state[0], state[1][0])] == [False, False]  # type: ignore[union-attr]
+    assert [float(part) for part in (state[0], state[1][0])] == [2, 3]  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a state is a tensor or a tuple of states, got NoneType"):
+        detached((None,))  # type: ignore[arg-type]
+
+
+def test_check_state() -> None:
+    state = torch.zeros(2, 3)
+    assert check_state("Some", state, (2, 3)) is state
+    with pytest.raises(ValueError, match=r"Some needs a state of shape \[2, 4\], got \[2, 3\]"):
+        check_state("Some", state, (2, 4))
+    with pytest.raises(ValueError, match=r"Some needs a state of shape \[2, 4\], got tuple"):
+        check_state("Some", (state,), (2, 4))

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from wlkernelnn.datasets import PackedStrings, StringLoader, Vocabulary
+from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
+from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
+
+VOCABULARY = Vocabulary(("good", "bad", "film", "a", "the"))
+
+
+def reviews(count: int, seed: int = 0) -> PackedStrings:
+    """Strings of noise with one word that says which class they are of."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, count)
+    strings = []
+    for label in y:
+        words = rng.choice(["film", "a", "the"], rng.integers(0, 6)).tolist()
+        words.insert(int(rng.integers(0, len(words) + 1)), "bad" if label else "good")
+        strings.append(words)
+    return PackedStrings.encode(strings, y, VOCABULARY)
+
+
+def classifier(dropout: float = 0.0, freeze: bool = False) -> TextClassifier:
+    torch.manual_seed(0)
+    embedding = torch.nn.Embedding.from_pretrained(torch.randn(len(VOCABULARY), 6), freeze=freeze)
+    return TextClassifier(embedding, StringKernelNetwork(6, 8, 2, act="relu", jk="cat"), 2, dropout)
+
+
+OPTIONS = ClassifierOptions(epochs=4, batch_size=8, lr=1e-2, lr_decay=0.9)
+
+
+def test_training_learns_the_classes() -> None:
+    train, valid = reviews(200), reviews(60, seed=1)
+    net = classifier()
+    result = fit_classifier(net, train, valid, OPTIONS, progress=False)
+    assert result.score == max(epoch["valid_accuracy"] for epoch in result.history)
+    assert result.score == pytest.approx(accuracy(net, valid))
+    assert accuracy(net, reviews(100, seed=2)) > 0.9
+    assert not net.training
+
+
+def test_accuracy_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    strings, net = reviews(50), classifier(dropout=0.5)
+    net.eval()
+    right = sum(int(net(strings[i][None]).argmax() == strings.y[i]) for i in range(50))
+    net.train()
+    monkeypatch.setattr("wlkernelnn.training.classification.EVALUATION_BATCH", 7)
+    assert accuracy(net, strings) == right / 50
+    assert net.training
+
+
+def test_frozen_vectors_stay() -> None:
+    net = classifier(freeze=True)
+    before = net.embedding.weight.clone()
+    fit_classifier(net, reviews(40), None, replace(OPTIONS, l2=0.1), progress=False)
+    torch.testing.assert_close(net.embedding.weight, before, rtol=0, atol=0)
+
+
+def test_squared_weights_are_a_part_of_the_loss() -> None:
+    """One step of Adam by hand."""
+    strings = reviews(8)
+    net, by_hand = classifier(), classifier()
+    options = ClassifierOptions(epochs=1, batch_size=8, lr=1e-2, l2=0.3, gradient_clip=0.0)
+    fit_classifier(net, strings, None, options, progress=False)
+    optimizer = torch.optim.Adam(by_hand.parameters(), lr=1e-2)
+    (batch,) = StringLoader(strings, 8)
+    loss = torch.nn.functional.cross_entropy(by_hand(batch.x, batch.ptr), batch.y)
+    loss = loss + 0.3 * sum((weight**2).sum() for weight in by_hand.parameters())
+    loss.backward()
+    optimizer.step()
+    for name, weight in by_hand.named_parameters():
+        torch.testing.assert_close(net.get_parameter(name), weight, rtol=1e-4, atol=1e-5)
+
+
+def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:
+    train, valid = reviews(40), reviews(20, seed=1)
+    nets = [classifier(dropout=0.3) for _ in range(2)]
+    whole = fit_classifier(nets[0], train, valid, OPTIONS, progress=False)
+    fit_classifier(nets[1], train, valid, replace(OPTIONS, epochs=2), directory=tmp_path, progress=False)
+    resumed = fit_classifier(nets[1], train, valid, OPTIONS, directory=tmp_path, resume=True, progress=False)
+    assert resumed.history == whole.history
+    for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_patience() -> None:
+    train = reviews(40)
+    result = fit_classifier(
+        classifier(), train, train, replace(OPTIONS, epochs=30, patience=2, lr=1e-9), progress=False
+    )
+    assert len(result.history) == 3
+
+
+def test_classes_that_the_model_lacks() -> None:
+    strings = reviews(10)
+    wrong = PackedStrings(strings.tokens, strings.ptr, strings.y + 1)
+    with pytest.raises(ValueError, match=r"valid has classes 1 … 2, the model 0 … 1"):
+        fit_classifier(classifier(), strings, wrong)
+
+
+def test_no_strings() -> None:
+    with pytest.raises(ValueError, match="train has no strings"):
+        fit_classifier(classifier(), reviews(0))

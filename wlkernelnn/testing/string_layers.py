@@ -1,0 +1,293 @@
+"""Theorem 1 and the closed forms of string kernel layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+import torch
+from scipy.special import comb
+from torch import Tensor
+from torch_geometric.data import Data
+
+from wlkernelnn import RandomWalkKernelConv
+from wlkernelnn.kernels import StringKernel
+from wlkernelnn.sequence import StringKernelConv, path_graph
+
+from .calling import evaluating, largest_error, require, require_float64, require_strings
+from .string_laws import read
+
+
+def reference_strings(layer: StringKernelConv, ngram: int | None = None) -> list[Tensor]:
+    """The reference string of every channel: row k of :math:`W^{(1)} … W^{(j)}`, ``[j, in_channels]`` each.
+
+    Args:
+        layer: The layer.
+        ngram: j, default n.
+    """
+    n = layer.ngram if ngram is None else ngram
+    return list(torch.stack([cast(Tensor, lin.weight) for lin in layer.lins[:n]], dim=1).detach())
+
+
+def prefixes(strings: Sequence[Tensor]) -> list[Tensor]:
+    """x_1…t for every token t of every string, in their order."""
+    return [string[: t + 1] for string in strings for t in range(len(string))]
+
+
+def prefix_states(layer: StringKernelConv, strings: Sequence[Tensor]) -> Tensor:
+    """:math:`c_1 … c_n` at every token, ``[n, N, out_channels]``: the states behind all prefixes."""
+    _, state = read(layer, prefixes(strings))
+    assert isinstance(state, Tensor)
+    return state[: layer.ngram]
+
+
+def constant_rates(layer: StringKernelConv) -> Tensor:
+    """λ of every channel, ``[out_channels]``.
+
+    Raises:
+        ValueError: It depends on the data.
+    """
+    if layer.decay.gated:
+        raise ValueError("the kernels know a λ that is constant or learned: see assert_walks_on_strings")
+    with torch.no_grad():
+        return torch.as_tensor(layer.decay(), dtype=torch.float64).expand(layer.out_channels)
+
+
+def rates(layer: StringKernelConv, string: Tensor) -> Tensor:
+    """λ at every token of one string, ``[T, out_channels]``: what a gate makes of it there."""
+    if not layer.decay.gated:
+        return constant_rates(layer).expand(len(string), -1)
+    (h,), _ = read(layer, [string])
+    seen = (torch.nn.functional.pad(h, (0, 0, 1, 0))[:-1], string) if layer.feedback else (string,)
+    with evaluating(layer):
+        return layer.decay.gate(torch.stack(layer.decay.project(*seen)).sum(0))
+
+
+def _require_bare(layer: StringKernelConv, compose: str) -> None:
+    """The identities are about states: h must be c_n."""
+    require_float64(layer)
+    if layer.compose != compose:
+        raise ValueError(f'this is about layers with compose="{compose}", got "{layer.compose}"')
+    if layer.act is not None and not isinstance(layer.act, torch.nn.Identity):
+        raise ValueError(
+            f"with the activation {layer.act} the layer lies in the kernel's space, but is not the kernel: "
+            "see assert_in_rkhs"
+        )
+    if layer.readout != "last" or layer.highway is not None:
+        raise ValueError('a layer whose output is c_n is needed: readout="last", without highway')
+
+
+def _compare(
+    layer: StringKernelConv,
+    strings: Sequence[Tensor],
+    form: Callable[[int, Sequence[Tensor], bool], Tensor],
+    rtol: float,
+) -> float:
+    """Every state of every prefix, and the output, beside ``form(j, strings, signless) [N, K]``."""
+    require_strings(strings)
+    states, worst = prefix_states(layer, strings), 0.0
+    for j in range(1, layer.ngram + 1):
+        expected, scale = (form(j, strings, signless) for signless in (False, True))
+        came = {f"c_{j}": states[j - 1]}
+        if j == layer.ngram:
+            came["h"] = torch.cat(read(layer, strings)[0])
+        for name, value in came.items():
+            worst = max(worst, require(largest_error(value, expected, scale), rtol, name))
+    return worst
+
+
+def assert_matches_string_kernel(
+    layer: StringKernelConv, strings: Sequence[Tensor], rtol: float = 1e-9
+) -> float:
+    r"""Theorem 1: :math:`c_j[t]` is, channel by channel, the string kernel of j-grams.
+
+    For every j ≤ n, every prefix :math:`x_{1:t}`, and the reference string of channel k
+    (:func:`reference_strings`):
+
+    * variant (a), ``normalize=False``: :class:`~wlkernelnn.kernels.StringKernel` of variant a;
+    * variant (b), ``normalize=True``: :math:`(1-\lambda)^j Z'_j(t)` times that of variant b, where
+      :math:`Z'_j(t) = \sum_{i_1 < … < i_j \le t} \lambda^{t-i_1-j+1}`.
+
+    λ is constant or learned: each channel then has a kernel of its own.
+
+    Args:
+        layer: In float64, with products and without activation.
+        strings: ``[T_i, in_channels]`` each, not all empty.
+        rtol: Allowed error beside the sum of the absolute values of all terms of the kernel.
+
+    Returns:
+        The largest relative error, over states at all prefixes and the output.
+
+    Raises:
+        AssertionError: The error is larger than ``rtol``.
+        ValueError: The layer is none that is a kernel.
+    """
+    _require_bare(layer, "mul")
+    decays = constant_rates(layer)
+
+    def form(j: int, strings: Sequence[Tensor], signless: bool) -> Tensor:
+        sides = (prefixes(strings), reference_strings(layer, j))
+        x, references = ([side.abs() for side in both] if signless else both for both in sides)
+        columns = []
+        for decay, reference in zip(decays.tolist(), references, strict=True):
+            kernel = StringKernel(j, decay, "b" if layer.normalize else "a")
+            column = torch.as_tensor(kernel(x, [reference])[:, 0])
+            if layer.normalize:
+                weights = [_weight_of_subsequences(len(prefix), j, decay) for prefix in x]
+                column = column * (1 - decay) ** j * torch.tensor(weights, dtype=torch.float64)
+            columns.append(column)
+        return torch.stack(columns, dim=1)
+
+    return _compare(layer, strings, form, rtol)
+
+
+def _weight_of_subsequences(length: int, ngram: int, decay: float) -> float:
+    """Z' of so many tokens: from its first token i, a subsequence goes on in C(t − i, n − 1) ways."""
+    behind = np.arange(ngram - 1, length)
+    return float((comb(behind, ngram - 1) * decay ** (behind - ngram + 1.0)).sum())
+
+
+def assert_sums_tokens(layer: StringKernelConv, strings: Sequence[Tensor], rtol: float = 1e-9) -> float:
+    r"""The closed form of sums: Table 4 (c), and the same without normalisation.
+
+    .. math::
+        c_j[t] = \sum_{m \le j} s^{j-m+1} \sum_{i \le t-j+m} \binom{t-i}{j-m} \lambda^{t-i-j+m} W^{(m)} x_i
+
+    for every j ≤ n and every t, with s = 1 − λ (``normalize``) or 1, and λ constant or learned.
+
+    Args, Returns, Raises: As :func:`assert_matches_string_kernel`; the layer is one with sums.
+    """
+    _require_bare(layer, "add")
+    decays = constant_rates(layer)
+    scale = 1 - decays if layer.normalize else torch.ones_like(decays)
+
+    def form(j: int, strings: Sequence[Tensor], signless: bool) -> Tensor:
+        rows = []
+        for string in strings:
+            behind = torch.arange(len(string)).view(-1, 1) - torch.arange(len(string))  # t − i
+            total = string.new_zeros(len(string), layer.out_channels)
+            for m, lin in enumerate(layer.lins[:j], 1):
+                x, weight = string, cast(Tensor, lin.weight).detach()
+                u = x.abs() @ weight.abs().t() if signless else x @ weight.t()
+                later = behind - (j - m)
+                ways = torch.as_tensor(comb(behind.clamp(min=0).numpy(), j - m)) * (later >= 0)
+                powers = decays ** later.clamp(min=0).unsqueeze(-1)  # [t, i, K]
+                total += scale ** (j - m + 1) * torch.einsum("ti,tik,ik->tk", ways, powers, u)
+            rows.append(total)
+        return torch.cat(rows)
+
+    return _compare(layer, strings, form, rtol)
+
+
+def assert_is_word_cnn(layer: StringKernelConv, strings: Sequence[Tensor], rtol: float = 1e-9) -> float:
+    r"""Footnote 3: with λ = 0 and sums, :math:`h[t] = \sigma(W^{(1)} x_{t-n+1} + … + W^{(n)} x_t)`.
+
+    Beside PyTorch's convolution over the strings with n − 1 zeros before them.
+
+    Args:
+        layer: In float64, with ``decay=0, compose="add"``, readout ``"last"`` and any activation.
+        strings: ``[T_i, in_channels]`` each.
+        rtol: Allowed error beside the largest value.
+
+    Returns:
+        The largest relative error.
+
+    Raises:
+        AssertionError: The error is larger than ``rtol``.
+        ValueError: The layer is none of these.
+    """
+    require_float64(layer)
+    require_strings(strings)
+    if (
+        layer.decay.decay != 0
+        or layer.compose != "add"
+        or layer.readout != "last"
+        or layer.highway is not None
+    ):
+        raise ValueError(f'a word CNN has decay=0, compose="add", readout="last" and no highway, got {layer}')
+    kernel = torch.stack(reference_strings(layer)).transpose(1, 2)  # [K, d, n]
+    outs, worst = read(layer, strings)[0], 0.0
+    for i, (string, came) in enumerate(zip(strings, outs, strict=True)):
+        if not len(string):
+            continue
+        padded = torch.nn.functional.pad(string.t(), (layer.ngram - 1, 0))
+        with evaluating(layer):
+            expected = torch.nn.functional.conv1d(padded, kernel).t()
+            expected = expected if layer.act is None else layer.act(expected)
+        worst = max(worst, require(largest_error(came, expected), rtol, f"string {i}"))
+    return worst
+
+
+def subsequence_graph(string: Tensor, decay: Tensor | float) -> Data:
+    r"""The path graph's transitive closure: its walks of n nodes are the subsequences of n tokens.
+
+    Args:
+        string: ``[T, d]``.
+        decay: λ, a number or one of every token ``[T]``.
+
+    Returns:
+        ``x``, and edges i → k, i < k, with ``edge_weight`` :math:`\prod_{i<t<k} \lambda_t`: of a constant λ,
+        :math:`\lambda^{gap-1}`. Edges without weight are left out: with λ = 0 this is the path graph.
+    """
+    weights = torch.as_tensor(decay, dtype=torch.float64).expand(len(string))
+    edges, edge_weight = [], []
+    for i in range(len(string)):
+        weight = 1.0
+        for k in range(i + 1, len(string)):
+            if weight:
+                edges.append((i, k))
+                edge_weight.append(weight)
+            weight *= float(weights[k])
+    return Data(
+        x=string,
+        edge_index=torch.tensor(edges, dtype=torch.long).view(-1, 2).t().contiguous(),
+        edge_weight=torch.tensor(edge_weight, dtype=torch.float64),
+    )
+
+
+def assert_walks_on_strings(layer: StringKernelConv, strings: Sequence[Tensor], rtol: float = 1e-9) -> float:
+    r"""The string layer is a random walk layer on :func:`subsequence_graph`, followed by a decayed sum.
+
+    .. math::
+        c_j[t] = \sum_{i \le t} \Big(\prod_{i<r\le t} \lambda_r\Big) s_i \, w_j[i]
+
+    for every j ≤ n and every t, where :math:`w_j` is :class:`~wlkernelnn.RandomWalkKernelConv` of j nodes
+    with decay 1 and the same weights :math:`W^{(1)} … W^{(j)}`, on the graph whose edges i → k weigh
+    :math:`s_i \prod_{i<r<k} \lambda_r`, s = 1 − λ (``normalize``) or 1. So it holds for every λ, gates
+    included (each channel then has edge weights of its own); with λ = 0 the graph is the path graph, and
+    the sum has one term.
+
+    Args, Returns, Raises: As :func:`assert_matches_string_kernel`.
+    """
+    _require_bare(layer, "mul")
+
+    def form(j: int, strings: Sequence[Tensor], signless: bool) -> Tensor:
+        walk = RandomWalkKernelConv(strings[0].size(1), layer.out_channels, j).double()
+        with torch.no_grad():
+            for lin, source in zip(walk.lins, layer.lins, strict=False):
+                weight = cast(Tensor, source.weight)
+                cast(Tensor, lin.weight).copy_(weight.abs() if signless else weight)
+        return torch.cat([_walked(layer, walk, string, signless) for string in strings])
+
+    return _compare(layer, strings, form, rtol)
+
+
+def _walked(layer: StringKernelConv, walk: RandomWalkKernelConv, string: Tensor, signless: bool) -> Tensor:
+    """The right-hand side of :func:`assert_walks_on_strings` for one string, ``[T, out_channels]``."""
+    if not len(string):
+        return string.new_zeros(0, layer.out_channels)
+    decays, x = rates(layer, string), string.abs() if signless else string
+    scales = 1 - decays if layer.normalize else torch.ones_like(decays)
+    out = torch.empty_like(decays)
+    for k, (decay, scale) in enumerate(zip(decays.t(), scales.t(), strict=True)):
+        graph = subsequence_graph(x, decay) if decay.any() else path_graph([x])
+        source, _ = graph.edge_index.as_subclass(Tensor)
+        weight = scale[source] * (1.0 if graph.get("edge_weight") is None else graph.edge_weight)
+        with evaluating(walk):
+            walked = walk(graph.x, graph.edge_index, edge_weight=weight)[:, k]
+        total = 0.0
+        for t, value in enumerate((scale * walked).tolist()):
+            total = float(decay[t]) * total + value
+            out[t, k] = total
+    return out

@@ -1,0 +1,148 @@
+"""Train and score classifiers of strings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torchmetrics.classification import MulticlassAccuracy
+
+from wlkernelnn.datasets import PackedStrings, StringLoader
+from wlkernelnn.sequence import TextClassifier
+
+from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
+
+EVALUATION_BATCH = 256
+
+
+@dataclass
+class ClassifierOptions(LoopOptions):
+    """Options of :func:`fit_classifier`.
+
+    Args:
+        batch_size: Strings in a batch.
+        lr: Learning rate of Adam.
+        lr_decay: Factor of the learning rate after every epoch.
+        l2: Factor of the sum of all squared weights in the loss; frozen weights have no part in it.
+        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
+            :class:`LoopOptions`.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    batch_size: int = 32
+    lr: float = 1e-3
+    lr_decay: float = 1.0
+    l2: float = 0.0
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
+            "lr": (self.lr > 0, "above 0"),
+            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
+            "l2": (self.l2 >= 0, "at least 0"),
+        }
+
+
+def fit_classifier(
+    model: TextClassifier,
+    train: PackedStrings,
+    valid: PackedStrings | None = None,
+    options: ClassifierOptions | None = None,
+    *,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> FitResult:
+    """Train ``model`` in place; afterwards it holds the weights of the best accuracy on ``valid``.
+
+    Without ``valid`` the last weights are kept. The same arguments on the same machine give the same weights,
+    also if training was interrupted and resumed.
+
+    Args:
+        model: The model.
+        train, valid: Strings with int64 classes ``y [S]``.
+        options: How to train.
+        directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
+
+    Raises:
+        ValueError: No training strings, classes that the model does not have, ``resume`` without
+            ``directory`` or from a damaged file, an accelerator that this machine lacks, or training
+            diverged.
+    """
+    options = options or ClassifierOptions()
+    for name, strings in (("train", train), ("valid", valid)):
+        if strings is None:
+            continue
+        if not len(strings):
+            raise ValueError(f"{name} has no strings")
+        low, high = strings.y.aminmax()
+        if low < 0 or high >= model.num_classes:
+            raise ValueError(
+                f"{name} has classes {int(low)} … {int(high)}, the model 0 … {model.num_classes - 1}"
+            )
+    return train_module(
+        _ClassifierModule(model, options),
+        StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
+        None if valid is None else StringLoader(valid, EVALUATION_BATCH),
+        Watched("accuracy", maximize=True),
+        options,
+        directory=directory,
+        resume=resume,
+        progress=progress,
+    )
+
+
+@torch.no_grad()
+def accuracy(model: TextClassifier, strings: PackedStrings) -> float:
+    """Fraction of strings whose most probable class is theirs.
+
+    Args:
+        model: The model, used in evaluation mode on the device where it is.
+        strings: Strings with int64 classes ``y [S]``.
+    """
+    training = model.training
+    model.eval()
+    device = model.head.weight.device
+    right = 0
+    for batch in StringLoader(strings, EVALUATION_BATCH):
+        logits = model(batch.x.to(device), batch.ptr.to(device))
+        right += int((logits.argmax(1).cpu() == batch.y).sum())
+    model.train(training)
+    return right / len(strings)
+
+
+class _ClassifierModule(pl.LightningModule):
+    """Trains a classifier."""
+
+    def __init__(self, model: TextClassifier, options: ClassifierOptions) -> None:
+        super().__init__()
+        self.model = model
+        self.options = options
+        self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
+
+    def on_train_epoch_start(self) -> None:
+        seed_epoch(self.options.seed, self.current_epoch)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        loss = torch.nn.functional.cross_entropy(self.model(batch.x, batch.ptr), batch.y)
+        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        check_loss(self, self.options.lr, self.options.gradient_clip)
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        self.accuracy(self.model(batch.x, batch.ptr), batch.y)
+        self.log("valid_accuracy", self.accuracy, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
+
+    def configure_optimizers(self) -> Any:
+        # The gradient of l2 · w² is 2 · l2 · w.
+        optimizer = torch.optim.Adam(self.parameters(), lr=self.options.lr, weight_decay=2 * self.options.l2)
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.options.lr_decay)
+        return [optimizer], [scheduler]
