@@ -78,7 +78,7 @@ Work = tuple[str, Callable[[], object], int]
 
 def _steps(axis: str, data: PackedGraphs, value: int) -> list[Work]:
     size, network = _arguments(axis, value)
-    who = contestant(NAME, data[: max(size, BATCH)], **network)
+    who = contestant(NAME, data[: max(size, BATCH)], "sum", **network)
     molecules = min(max(size, BATCH // size * size), len(data))
     batches = list(who.loader(molecules, size, False))
     return [("step", partial(train, who.training_step(), batches), molecules)]

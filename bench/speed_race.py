@@ -33,8 +33,7 @@ GOALS: dict[tuple[str, str], dict[Opponent, float]] = {
     ("inference", "colours, fused"): {("plain PyG", None): 50.0},
 }
 
-# What is computed by nodes costs the same for every molecule, however many there are.
-EPOCH, EPOCH_BY_NODES = 8192, 2048
+EPOCH = 8192
 
 LEGEND = f"""Molecules per second by batch size: medians over rounds in which all contestants, at all their
 batch sizes, take turns, with half the range from least to greatest in per cent of it. "× X": how many times
@@ -49,53 +48,49 @@ class Kind:
 
     Attributes:
         says: For the legend.
-        work: Makes what is called, and tells how many molecules a call takes, of a contestant, a batch size
-            and all molecules there are.
+        work: Makes what is called, of a contestant and a batch size, and tells how many molecules it takes.
         sizes: Batch sizes.
     """
 
     says: str
-    work: Callable[[Contestant, int, PackedGraphs], tuple[Callable[[], object], int]]
+    work: Callable[[Contestant, int], tuple[Callable[[], object], int]]
     sizes: tuple[int, ...] = SIZES
 
 
-def _step(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[Callable[[], object], int]:
+def _step(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
     # A few different batches: what they share must not be in the caches by chance.
-    molecules = max(1, min(NODES_UP_TO, len(data)) // size) * size
+    molecules = max(1, min(NODES_UP_TO, contestant.molecules) // size) * size
     batches = list(contestant.loader(molecules, size, False))
     return partial(train, contestant.training_step(), batches), molecules
 
 
-def _epoch(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[Callable[[], object], int]:
-    molecules = min(EPOCH if contestant.by_colours else EPOCH_BY_NODES, len(data))
+def _epoch(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
+    molecules = min(EPOCH, contestant.molecules)
     loader = contestant.loader(molecules, size, True)
     return partial(train, contestant.training_step(), loader), molecules
 
 
-def _inference(contestant: Contestant, size: int, data: PackedGraphs) -> tuple[Callable[[], object], int]:
-    molecules = len(data) if contestant.by_colours else min(NODES_UP_TO, len(data))
+def _inference(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
     weights = contestant.net.state_dict()
 
     def call() -> None:
         contestant.net.load_state_dict(weights)  # as new: nothing is known of an earlier library
-        contestant.predict(molecules, size)
+        contestant.predict(contestant.molecules, size)
 
-    return call, molecules
+    return call, contestant.molecules
 
 
 KINDS = {
     "step": Kind("step: forward, backward and optimizer on batches that are there.", _step),
     "epoch": Kind(
-        f"epoch: steps on a sample in shuffled batches as they come from a loader: {EPOCH:,} molecules by "
-        f"colours, {EPOCH_BY_NODES:,} of them for those whose rate does not depend on that. Ours from the "
-        "packed store with the quotient made on the way (colours once before), PyG's DataLoader of a list of "
-        "Data, chemprop's of its own data set.",
+        f"epoch: steps on at most {EPOCH:,} molecules in shuffled batches as they come from a loader. Ours: "
+        "from the packed store with the quotient made on the way (colours once before); PyG's DataLoader of "
+        "a list of Data; chemprop's of its own data set.",
         _epoch,
     ),
     "inference": Kind(
         "inference: from the molecules in memory to numbers. Ours: `wlkernelnn.training.predict`, with "
-        "weights that were set just before, by colours of all molecules, by nodes of "
-        f"{NODES_UP_TO:,} of them; the others: forward passes of as many.",
+        "weights that were set just before (colours once before); the others: forward passes.",
         _inference,
         (*SIZES, 2 * SIZES[-1]),
     ),
@@ -120,7 +115,7 @@ def race_of(
     entries = [
         (contestant, size) for contestant in contestants(data, readout) for size in contestant.sizes(sizes)
     ]
-    calls, molecules = zip(*(_entry(kind, *entry, data) for entry in entries), strict=True)
+    calls, molecules = zip(*(_entry(kind, *entry) for entry in entries), strict=True)
     rates = race(calls, molecules, rounds=rounds, min_seconds=min_seconds)
     return [
         {"contestant": contestant.name, "size": size, "rates": rounded(own)}
@@ -128,10 +123,8 @@ def race_of(
     ]
 
 
-def _entry(
-    kind: str, contestant: Contestant, size: int, data: PackedGraphs
-) -> tuple[Callable[[], object], int]:
-    work, molecules = KINDS[kind].work(contestant, size, data)
+def _entry(kind: str, contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
+    work, molecules = KINDS[kind].work(contestant, size)
 
     def call() -> None:
         with contestant.operations():

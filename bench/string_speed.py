@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,13 @@ from .timing import compare, torch_settings
 SHAPES = ((35, 32), (200, 32), (1000, 8))
 CHANNELS = 256
 NAIVE_UP_TO = 200
+PRECISIONS = ("highest", "medium")
+LAYERS: dict[str, dict[str, Any]] = {
+    "n = 1": {"ngram": 1},
+    "n = 2": {"ngram": 2},
+    "n = 1, feedback": {"ngram": 1, "feedback": True},
+    "n = 2, feedback": {"ngram": 2, "feedback": True},
+}
 
 LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
 {CHANNELS} channels. Ratios are medians over rounds in which both sides take turns, with their least and
@@ -32,11 +40,13 @@ greatest in brackets.
 * scan: c[t] = λ[t] c[t−1] + u[t] with a λ per token and channel, of equally long strings. "every token": the
   equation as it stands, string by string and token by token. "addcmul loop": over the steps of all strings
   at once, autograd's own.
-* layer: StringKernelConv, n = 2, λ gated by x (and "feedback": by x and h), beside one layer of torch.nn.LSTM
-  and torch.nn.GRU of the same width, batch first.
-* ragged: strings of 1 … T tokens, equally often, given end to end. "equal lengths": the same layer on as many
-  tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count real
-  tokens only.
+* n = 1, n = 2: StringKernelConv, λ gated by x ("feedback": by x and h), beside one layer of torch.nn.LSTM and
+  torch.nn.GRU of the same width, batch first. "highest" and "medium" are precisions of float32 matrix
+  products as torch calls them; on some processors "medium" is another library at the same precision, which
+  torch's LSTM uses at both.
+* ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
+  as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
+  real tokens only.
 """
 
 
@@ -85,13 +95,14 @@ def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Row]:
 def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Row]:
     """The layer beside torch's recurrent layers."""
     x = torch.randn(strings, length, CHANNELS)
-    for feedback in (False, True):
-        layer = StringKernelConv(CHANNELS, CHANNELS, feedback=feedback)
-        what = f"layer{', feedback' if feedback else ''}, T = {length}, B = {strings}"
+    for precision, (title, options) in product(PRECISIONS, LAYERS.items()):
+        layer = StringKernelConv(CHANNELS, CHANNELS, **options)
+        what = f'{title}, T = {length}, B = {strings}, "{precision}"'
         for other, goal in ((torch.nn.LSTM, 1.2), (torch.nn.GRU, 1.7)):
             theirs = other(CHANNELS, CHANNELS, batch_first=True)
-            result = timer(_gradients(layer, x), _gradients(theirs, x), work=strings * length)
-            yield compared(what, other.__name__, result, None if feedback else goal)
+            with torch_settings(torch.get_num_threads(), precision):
+                result = timer(_gradients(layer, x), _gradients(theirs, x), work=strings * length)
+            yield compared(what, other.__name__, result, None if layer.feedback else goal)
 
 
 def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:

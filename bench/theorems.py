@@ -23,23 +23,32 @@ from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.files import write_text
 from wlkernelnn.kernels import (
     DeepGraphKernel,
+    DeepStringKernel,
     Inverse,
     Polynomial,
     RandomWalkKernel,
     WLKernel,
     WLSubtreeKernel,
 )
+from wlkernelnn.sequence import StringKernelConv
 from wlkernelnn.testing import (
     ACTIVATIONS,
     assert_batching_invariant,
     assert_colours_decide,
-    assert_in_rkhs,
+    assert_is_word_cnn,
+    assert_layouts_agree,
     assert_matches_kernel,
+    assert_matches_string_kernel,
     assert_permutation_equivariant,
     assert_psd,
+    assert_resumes,
+    assert_strings_independent,
+    assert_sums_tokens,
     assert_tells_apart,
+    assert_walks_on_strings,
     norms,
     rkhs_norm,
+    rkhs_ratios,
 )
 from wlkernelnn.testing.colours import first_difference
 from wlkernelnn.testing.exact import exact
@@ -50,11 +59,16 @@ D, K, NUM_TYPES = 3, 6, 3
 
 L = TypeVar("L", bound=torch.nn.Module)
 
-LEGEND = """* Errors are the largest over all graphs and channels, relative to the sum of the absolute values
-  of all terms (theorem 3, equation 7, proposition 2) or to the largest value (the others); float64.
+LEGEND = """* Errors are the largest over all graphs or strings and all channels, relative to the sum of the
+  absolute values of all terms (theorems 1 and 3, equation 7, proposition 2, Table 4, random walks) or to
+  the largest value (the others); float64.
 * Graphs are drawn at random: 0 to 8 nodes, directed and undirected, with self loops, multi-edges and
   isolated nodes, with edge types and edge weights. Weights are normal with standard deviation 1/2.
-* Theorem 4 and lemma 1: the number is fᵀK⁺f beside its bound, the largest over all states: at most 1.
+* Strings are drawn at random: 0 to 7 tokens, among them empty ones and single tokens. Theorem 1 and the
+  sums hold for every state c_1 … c_n at every token.
+* Theorems 2 and 4, lemma 1: the number is fᵀK⁺f beside its bound, the largest over all states: at most 1.
+  c before the activation, h after it, Σ the sum of h over nodes. c_1 of the first layer reaches its bound
+  as soon as there are as many nodes or tokens as features.
 * Told apart: the number is the least relative difference between the outputs of two graphs.
 """
 
@@ -100,6 +114,14 @@ def random_graphs(count: int, seed: int = 0, **options: bool) -> list[Data]:
             graph.edge_weight = torch.rand(edges.size(1), dtype=torch.float64, generator=generator)
         graphs.append(graph)
     return graphs
+
+
+def random_strings(count: int, seed: int = 0) -> list[torch.Tensor]:
+    """Strings of vectors; the first are empty, and a single token."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(8, (count,), generator=generator)
+    lengths[:2] = torch.tensor([0, 1])[:count]
+    return [torch.randn(n, D, dtype=torch.float64, generator=generator) for n in lengths.tolist()]
 
 
 def needing_relabelling() -> list[tuple[Data, Data]]:
@@ -158,6 +180,54 @@ def walk_checks(graphs: list[Data]) -> Iterator[Check]:
     yield Check("proposition 2, L = 3", line, max(errors), "≤ 1e-9")
 
 
+def string_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
+    """String layers that are kernels, convolutions, or walks."""
+    constant: tuple[Any, ...] = (0, 0.7, "learned")
+
+    def check(
+        theorem: str, assertion: Callable[..., float], decays: tuple[Any, ...], **options: Any
+    ) -> Check:
+        errors = [
+            assertion(drawn(StringKernelConv(D, K, n, decay, **options)), strings)
+            for n in (1, 2, 3)
+            for decay in decays
+        ]
+        return Check(f"{theorem}, n = 1 … 3", f"{assertion.__name__}(layer, strings)", max(errors), "≤ 1e-9")
+
+    yield check("theorem 1", assert_matches_string_kernel, constant, normalize=False)
+    yield check("Table 4 (b): (1 − λ)ⁿ Z' times Table 5 (b)", assert_matches_string_kernel, constant)
+    yield check("Table 4 (c) in closed form", assert_sums_tokens, constant, compose="add")
+    yield check("footnote 3: λ = 0 is the word CNN", assert_is_word_cnn, (0,), compose="add", act="tanh")
+    yield check("λ = 0: random walks on the path graph", assert_walks_on_strings, (0,))
+    yield check("any λ: random walks on its closure", assert_walks_on_strings, (0.7, "learned"))
+    yield check("gated by tokens: the same", assert_walks_on_strings, ("gated",))
+    yield check("gated by tokens and h: the same", assert_walks_on_strings, ("gated",), feedback=True)
+
+
+def string_law_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
+    """Laws of sequence models."""
+    layer = drawn(StringKernelConv(D, D, 2, act="tanh", feedback=True, highway=True, readout="learned"))
+    equal = torch.randn(8, 6, D, dtype=torch.float64)
+    for name, line, error in (
+        (
+            "strings in company, of NaN too",
+            "assert_strings_independent(layer, strings)",
+            assert_strings_independent(layer, strings[:20]),
+        ),
+        (
+            "strings interrupted anywhere",
+            "assert_resumes(layer, strings)",
+            assert_resumes(layer, strings),
+        ),
+        (
+            "strings padded or end to end",
+            "assert_layouts_agree(layer, x)",
+            assert_layouts_agree(layer, equal),
+        ),
+    ):
+        yield Check(name, line, error, "≤ 1e-9")
+
+
 def law_checks(graphs: list[Data]) -> Iterator[Check]:
     """Laws of layers and kernels."""
     layer = drawn(WLKernelConv(D, K, 3, 3, num_edge_types=NUM_TYPES, act="tanh"))
@@ -211,7 +281,6 @@ def colour_checks(count: int) -> Iterator[Check]:
 
 def containment_checks(count: int) -> Iterator[Check]:
     """Deep layers in the spaces of deep kernels."""
-    line = "assert_in_rkhs(layers, DeepGraphKernel(L, n, decay, compose, composition), graphs, activation)"
     choices = (
         ("square", Polynomial(2, 1.0), 0.5),
         ("quadratic", Polynomial(2, 0.5), 0.5),
@@ -219,22 +288,38 @@ def containment_checks(count: int) -> Iterator[Check]:
     )
     for name, composition, scale in choices:
         activation: Any = ACTIVATIONS[name]  # layers take any function of tensors
-        ratios = []
+        of_strings, of_graphs = [], []
         for depth in (2, 3):
+            widths = [D if i == 0 else 2 for i in range(depth)]
+            for n in (1, 2):
+                strings = [
+                    drawn(StringKernelConv(width, 2, n, 0.5, normalize=False, act=activation), scale)
+                    for width in widths
+                ]
+                kernel = DeepStringKernel(depth, n, 0.5, composition)
+                for seed in range(count):
+                    some = [scale * string[:3] for string in random_strings(4, seed)]
+                    of_strings.append(rkhs_ratios(strings, kernel, some, activation))
             for compose in ("mul", "add"):
                 layers = [
-                    drawn(
-                        DeepKernelConv(D if i == 0 else 2, 2, 2, 0.5, compose=compose, act=activation), scale
-                    )
-                    for i in range(depth)
+                    drawn(DeepKernelConv(width, 2, 2, 0.5, compose=compose, act=activation), scale)
+                    for width in widths
                 ]
-                kernel = DeepGraphKernel(depth, 2, 0.5, compose, composition)
+                graph_kernel = DeepGraphKernel(depth, 2, 0.5, compose, composition)
                 for seed in range(count):
                     graphs = [g for g in random_graphs(8, seed, plain_edges=True) if 0 < g.x.size(0) < 5][:3]
                     for graph in graphs:
                         graph.x = scale * graph.x
-                    ratios.append(assert_in_rkhs(layers, kernel, graphs, activation))
-        yield Check(f"theorem 4, {name} in {composition}", line, max(ratios), "≤ 1")
+                    of_graphs.append(rkhs_ratios(layers, graph_kernel, graphs, activation))
+        line = "rkhs_ratios(layers, Deep{}Kernel(L, n, decay, …), {}s, activation)"
+        for theorem, structure, found in ((2, "string", of_strings), (4, "graph", of_graphs)):
+            for kind in found[0]:
+                yield Check(
+                    f"theorem {theorem}, {name} in {composition}, {kind.replace('sum', 'Σ')}",
+                    line.format(structure.title(), structure),
+                    max(ratios[kind] for ratios in found),
+                    "≤ 1",
+                )
 
 
 def lemma_checks() -> Iterator[Check]:
@@ -266,7 +351,9 @@ def main(argv: list[str] | None = None) -> None:
     """
     parser = ArgumentParser(prog="wlkernelnn benchmark theorems", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="Few graphs.")
-    parser.add_argument("--graphs", type=PositiveInt, default=300, help="Graphs for each theorem.")
+    parser.add_argument(
+        "--graphs", type=PositiveInt, default=300, help="Graphs, or strings, for each theorem."
+    )
     parser.add_argument(
         "--output-dir", default="bench/results", help="Folder of theorems.md and theorems.json."
     )
@@ -276,10 +363,12 @@ def main(argv: list[str] | None = None) -> None:
     console = Console()
     checks: list[Check] = []
     with console.status("Checking") as status:
-        graphs = random_graphs(count)
+        graphs, strings = random_graphs(count), random_strings(count)
         for part in (
             walk_checks(graphs),
+            string_checks(strings),
             law_checks(graphs),
+            string_law_checks(strings),
             colour_checks(2 * count),
             containment_checks(2 if options.quick else 10),
             lemma_checks(),

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 # A first call that takes so many turns' time is not all preparation: there is no second to find out.
-_LONG = 20
+_LONG = 5
 
 
 @dataclass(frozen=True)

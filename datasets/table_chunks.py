@@ -140,7 +140,7 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
 
 def text_pieces(
     path: Path, columns: Sequence[str] | None = None, rows: int | None = None
-) -> Iterator[tuple[list[str], list[list[str]], list[int]]]:
+) -> Iterator[tuple[list[str], list[tuple[str, ...]], list[int]]]:
     """The rows of a text table: names of the columns, cells, and the line on which each row ends.
 
     Args:
@@ -156,7 +156,7 @@ def text_pieces(
         wanted = header if columns is None else list(columns)
         require_columns(wanted, header, path)
         where = [header.index(name) for name in wanted]
-        cells: list[list[str]] = []
+        cells: list[tuple[str, ...]] = []
         lines: list[int] = []
         before = 0
         for fields in reader:
@@ -173,7 +173,8 @@ def text_pieces(
                 yield wanted, cells, lines
                 before += size
                 cells, lines = [], []
-            cells.append([fields[i] for i in where])
+            # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
+            cells.append(tuple([fields[i] for i in where]))
             lines.append(reader.line_num)
     except csv.Error as error:
         raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error})") from error

@@ -15,5 +15,5 @@ def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = json.loads((tmp_path / "string_speed.json").read_text())
     assert result["mode"] == "quick"
     against = [row["against"] for row in result["rows"]]
-    assert against == ["every token", "addcmul loop", *["LSTM", "GRU"] * 2, "equal lengths", "padded LSTM"]
+    assert against == ["every token", "addcmul loop", *["LSTM", "GRU"] * 8, "equal lengths", "padded LSTM"]
     assert all(row["ours"] > 0 and row["theirs"] > 0 for row in result["rows"])

@@ -20,7 +20,7 @@ def test_the_quick_table(tmp_path: Path) -> None:
     theorems.main(["--quick", "--graphs", "4", "--output-dir", str(tmp_path)])
     record = json.loads((tmp_path / "theorems.json").read_text())
     assert record["mode"] == "quick"
-    assert len(record["checks"]) == 16
+    assert len(record["checks"]) == 39
     table = (tmp_path / "theorems.md").read_text()
     for check in record["checks"]:
         assert f"| {check['theorem']} | `{check['line']}` |" in table

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from wlkernelnn.training import predict_tables
+from wlkernelnn.training.predict import BATCH
 
 from .data import one_column
 from .options import add_options, pick, verb_parser
@@ -39,7 +40,7 @@ class PredictOptions:
     smiles_columns: list[str] | None = None
     on_invalid: Literal["raise", "skip", "nan"] = "nan"
     rejects_path: Path | None = None
-    batch_size: int = 16384
+    batch_size: int = BATCH
     num_workers: int | None = None
     resume: bool = False
 

@@ -5,7 +5,7 @@ from .classification import ClassifierOptions, accuracy, fit_classifier
 from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
-from .loop import FitResult
+from .loop import FitResult, LoopOptions
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
@@ -18,6 +18,7 @@ __all__ = [
     "FitOptions",
     "FitResult",
     "LanguageOptions",
+    "LoopOptions",
     "accuracy",
     "check_free",
     "fit",

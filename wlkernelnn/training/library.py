@@ -26,13 +26,14 @@ from wlkernelnn.datasets.table_chunks import find_tables, read_chunks
 from wlkernelnn.models import GraphKernelNetwork
 
 from .parts import Counts, Parts
+from .predict import BATCH
 from .run import Ensemble, load_ensemble
 from .workers import Predicted, Task, predict_tasks
 
 # Rows of a part: enough that the colours of many molecules are shared, few enough to be lost by a kill.
-ROWS = 16384
+ROWS = BATCH
 # With fewer parts the start of processes (some seconds) takes longer than it saves.
-PARALLEL_FROM = 4
+PARALLEL_FROM = 3
 
 
 class _Piece(NamedTuple):
@@ -66,7 +67,7 @@ def predict_tables(
     *,
     smiles_column: str | None = None,
     on_invalid: OnInvalid = "nan",
-    batch_size: int = 16384,
+    batch_size: int = BATCH,
     num_workers: int | None = None,
     resume: bool = False,
     progress: bool = False,

@@ -10,8 +10,8 @@ from wlkernelnn.models import GraphKernelNetwork
 
 from .allocator import freed_memory_kept
 
-# Graphs at once: enough that most colours of a library are those of many graphs, in about 1 GB of memory.
-BATCH = 16384
+# Graphs at once: the more, the more often a colour of one is that of another, in 1 to 3 GB of memory.
+BATCH = 32768
 
 
 @torch.no_grad()

@@ -138,3 +138,25 @@ def test_errors_are_one_line(
     assert only.startswith("wlkernelnn test: error: ")
     assert only.endswith("; see wlkernelnn test --help")
     assert re.search(message, only)
+
+
+def test_options_of_a_base_class_come_with_their_help() -> None:
+    @dataclass
+    class More(Options):
+        """More options.
+
+        Args:
+            rate: Another rate.
+            extra: One more.
+        """
+
+        rate: float = 2.0
+        extra: int = 1
+
+    parser = verb_parser("test", None)
+    add_options(parser, "Options", More)
+    assert pick(parser.parse_args(["--path", "x", "--extra", "3"]), More)["extra"] == 3
+    text = " ".join(parser.format_help().split())
+    assert "Another rate. (default: 2.0)" in text
+    assert "How fast." not in text
+    assert "A whole number, by default none." in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -24,14 +24,16 @@ def ngram(
     c: list[Tensor] = []
     for j, new in enumerate(u):
         extended = steps.room(new, None if state is None else state[j])
-        tokens = extended[steps.num_strings :]
         if j:
-            new = composed(steps.previous(c[-1]), new, compose, out=tokens)
-        if normalize:
-            torch.mul(new, 1 - decay, out=tokens)
-        elif not j:
-            tokens.copy_(new)
-        sweep_(steps.pairs(extended), decay, steps)
+            new = composed(steps.previous(c[-1]), new, compose, out=extended[steps.num_strings :])
+        pairs = steps.pairs(extended)
+        for (before, now), new_t, factor in zip(pairs, steps.split(new), factors(decay, steps), strict=True):
+            if normalize:  # λ c + (1 − λ) u
+                torch.lerp(new_t, before, factor, out=now)
+            elif isinstance(factor, Tensor):
+                torch.addcmul(new_t, before, factor, out=now)
+            else:
+                torch.add(new_t, before, alpha=factor, out=now)
         c.append(extended)
     return tuple(c)
 
@@ -47,13 +49,17 @@ def ngram_gradients(
     of_decay: bool,
 ) -> tuple[list[Tensor], Tensor | None, Tensor]:
     """Gradients of u, of λ if it is wanted, and of the state."""
-    scale = 1 - decay if normalize else None
     grads = tuple(grad.clone() for grad in grads)
     grad_u: list[Tensor] = []
     grad_decay = None
     for j in reversed(range(len(u))):
-        pairs = steps.pairs(grads[j])
-        sweep_([(now, before) for before, now in reversed(pairs)], decay, steps, backwards=True)
+        for (before, now), factor in zip(
+            reversed(steps.pairs(grads[j])), reversed(factors(decay, steps)), strict=True
+        ):
+            if isinstance(factor, Tensor):
+                before.addcmul_(now, factor)
+            else:
+                before.add_(now, alpha=factor)
         arriving = grads[j][steps.num_strings :]
         below = steps.previous(c[j - 1]) if j else None
         if of_decay:
@@ -61,34 +67,32 @@ def ngram_gradients(
             if normalize:
                 moved = moved - (u[j] if below is None else composed(below, u[j], compose))
             grad_decay = arriving * moved if grad_decay is None else grad_decay.addcmul_(arriving, moved)
-        sent = arriving if scale is None else arriving * scale
+        sent = _scaled(arriving, decay) if normalize else arriving
         if below is None:
             grad_u.append(sent)
             continue
         grad_u.append(sent * below if compose == "mul" else sent)
-        add_to_previous_(grads[j - 1], sent * u[j] if compose == "mul" else sent, steps)
+        for (before, _), sent_t, u_t in zip(
+            steps.pairs(grads[j - 1]), steps.split(sent), steps.split(u[j]), strict=True
+        ):
+            if compose == "mul":
+                before.addcmul_(sent_t, u_t)
+            else:
+                before.add_(sent_t)
     if grad_decay is not None and isinstance(decay, Tensor) and decay.dim() == 1:
         grad_decay = grad_decay.sum(0)
     return grad_u[::-1], grad_decay, torch.stack([grad[: steps.num_strings] for grad in grads])
 
 
-def sweep_(
-    pairs: Iterable[tuple[Tensor, Tensor]], decay: float | Tensor, steps: Steps, backwards: bool = False
-) -> None:
-    """Add λ times its neighbour to every step, one after the other; λ is that of the later of the two."""
-    if not isinstance(decay, Tensor):
-        for from_, to in pairs:
-            to.add_(from_, alpha=decay)
-        return
-    factors = steps.split(decay) if decay.dim() == 2 else [decay] * len(steps.counts)
-    for (from_, to), factor in zip(pairs, reversed(factors) if backwards else factors, strict=True):
-        to.addcmul_(from_, factor)
+def factors(decay: float | Tensor, steps: Steps) -> Sequence[float | Tensor]:
+    """λ of every step."""
+    if isinstance(decay, Tensor) and decay.dim() == 2:
+        return steps.split(decay)
+    return [decay] * len(steps.counts)
 
 
-def add_to_previous_(extended: Tensor, values: Tensor, steps: Steps) -> None:
-    """Add ``values [N, d]`` to what came before every token: the transpose of ``steps.previous``."""
-    if steps.equal:
-        extended[: steps.num_tokens] += values
-        return
-    for (before, _), value in zip(steps.pairs(extended), steps.split(values), strict=True):
-        before += value
+def _scaled(values: Tensor, decay: float | Tensor) -> Tensor:
+    """(1 − λ) times the values."""
+    if isinstance(decay, Tensor):
+        return torch.addcmul(values, values, decay, value=-1)
+    return values * (1 - decay)

@@ -12,7 +12,9 @@ written, 4 (2n + 1); backwards u, λ, c and the gradient of c are read, and thos
 4 (4n + 2).
 """
 
-# ruff: noqa: RUF005 — Triton knows no starred expressions.
+# Tuples grow by additions: Triton knows no starred expressions.
+# ruff: noqa: RUF005
+# mypy: disable-error-code="assignment"
 from __future__ import annotations
 
 import triton

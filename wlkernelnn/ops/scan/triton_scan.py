@@ -13,6 +13,9 @@ from torch import Tensor
 from . import triton_kernels as kernels
 from .steps import Steps
 
+if not hasattr(tl, "tuple"):
+    raise ImportError(f"kernels of tuples of tensors need Triton 3.3, got {triton.__version__}")
+
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 # A program is a warp with so many bytes of a row: a cache line. What the next steps read is fetched so many
@@ -104,7 +107,9 @@ def _dense(values: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 def _factor(decay: float | Tensor, like: Tensor) -> Tensor:
     """λ as a tensor, of every channel if it is a number."""
-    return decay.contiguous() if isinstance(decay, Tensor) else like.new_full((like.size(1),), decay)
+    if isinstance(decay, Tensor):
+        return decay.contiguous()
+    return like.new_full((like.size(1),), decay, dtype=_exact(like))
 
 
 def _exact(tensor: Tensor) -> torch.dtype:

@@ -197,9 +197,10 @@ def test_second_derivatives(given: str, device: str) -> None:
     assert torch.autograd.gradgradcheck(summed, tuple(values.values()))
 
 
+@NOT_IN_TRITON
 def test_second_derivatives_where_one_tensor_stands_twice(device: str) -> None:
-    sorted_edges = sorted_on(device, EDGES["self_loops"])
-    x = torch.randn(3, 2, dtype=torch.float64, device=device, requires_grad=True)
+    sorted_edges = sort_edges(*EDGES["self_loops"])
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
 
     def summed(x: Tensor) -> Tensor:
         return gated_sum(x, sorted_edges, (x, x))
@@ -224,7 +225,7 @@ def test_numbers_that_are_far_out(value: float, dtype: torch.dtype, device: str)
 
 
 def test_small_gates_keep_their_digits(device: str) -> None:
-    a = torch.linspace(-80, 80, 4001, device=device).unsqueeze(0)
+    a = torch.linspace(-80, 80, 1001, device=device).unsqueeze(0)
     out = gated_sum(torch.ones_like(a), sorted_on(device, ONE_LOOP), (a, torch.zeros_like(a)))
     # A GPU's exp of x is good to |x| / 2^24 or so.
     rtol = 5e-7 if device == "cpu" else 1e-5

@@ -138,7 +138,7 @@ def relabelled(m: Tensor, act: str) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 def test_tanh_keeps_its_digits(dtype: torch.dtype, device: str) -> None:
     """Also of small numbers, and it saturates; a NaN stays one, also of relu."""
-    sizes = torch.logspace(-30, 2, 2000, dtype=dtype, device=device)
+    sizes = torch.logspace(-30, 2, 500, dtype=dtype, device=device)
     m = torch.cat([sizes, -sizes]).unsqueeze(0)
     rtol = 10 * torch.finfo(dtype).eps
     torch.testing.assert_close(relabelled(m, "tanh").double(), m.double().tanh(), rtol=rtol, atol=0.0)

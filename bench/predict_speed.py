@@ -1,0 +1,317 @@
+"""Prediction of long tables of SMILES: beside parsing them alone, in bounded memory, resumed after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import torch
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+from rdkit import Chem, rdBase
+from rich.console import Console
+
+from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.training import library, predict_tables, save_checkpoint
+from wlkernelnn.training.parts import MANIFEST
+
+from .report import Row, about, compared, report
+from .timing import Comparison, race
+
+GOAL = 0.75
+# Times the memory for the fewest rows that it may take for the most.
+GROWTH = 1.25
+
+LEGEND = """Rows per second from a CSV file to a CSV file, medians (least–greatest) over rounds in which all
+take turns; and bytes. The rows are the molecules of a data set written as random SMILES from a seed, so that
+hardly any two are the same, and one row in a thousand is no molecule. The network is the default one with the
+weights it starts with, which make no difference to its speed.
+
+* parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In several
+  processes, each has a part of the rows.
+* predict: all of `wlkernelnn predict`, from reading the table to joining the parts; with several processes,
+  their start as well. One process is this one, on one thread.
+* memory: pages of a process that no file stands behind, at most during the command; "others" is the one of the
+  processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
+"""
+
+
+def random_smiles(smiles: Sequence[str], copies: int, seed: int) -> list[str]:
+    """Every molecule in so many random orders of its atoms."""
+    with rdBase.BlockLogs():
+        return [
+            written
+            for number, text in enumerate(smiles, 1)
+            for written in Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(text), copies, seed + number)
+        ]
+
+
+def table_of(data: PackedGraphs, rows: int, path: Path) -> None:
+    """Write a table of so many rows, every thousandth of which is no molecule."""
+    smiles = data.smiles
+    chunks = [smiles[begin : begin + 1000] for begin in range(0, len(smiles), 1000)]
+    copies = -(-rows // len(data))
+    made = joblib.Parallel(n_jobs=-1)(
+        joblib.delayed(random_smiles)(chunk, copies, 1000 * number) for number, chunk in enumerate(chunks)
+    )
+    every = [text for part in made for text in part]
+    order = np.random.default_rng(0).permutation(len(every))[:rows]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("smiles,number\n")
+        file.writelines(
+            f"{every[at] if row % 1000 else 'C1CC'},{row}\n" for row, at in enumerate(order.tolist())
+        )
+
+
+def first_rows(table: Path, rows: int, path: Path) -> Path:
+    with open(table, encoding="utf-8") as source, open(path, "w", encoding="utf-8") as file:
+        for _ in range(rows + 1):
+            file.write(next(source))
+    return path
+
+
+def smiles_of(table: Path) -> list[str]:
+    return [line.partition(",")[0] for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def parse(smiles: Sequence[str]) -> None:
+    with rdBase.BlockLogs():
+        for text in smiles:
+            Chem.MolFromSmiles(text)
+
+
+def parse_in_processes(parts: Sequence[Sequence[str]]) -> None:
+    joblib.Parallel(n_jobs=len(parts))(joblib.delayed(parse)(part) for part in parts)
+
+
+# The command itself, watched from outside
+
+COMMAND = (sys.executable, "-m", "wlkernelnn", "predict")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of ``wlkernelnn predict`` took.
+
+    Attributes:
+        seconds: Wall time.
+        main, worker: Bytes of its own process, and of the largest of the others, at most.
+    """
+
+    seconds: float
+    main: int
+    worker: int
+
+
+def command(table: Path, model: Path, output: Path, processes: int, *more: str) -> list[str]:
+    options = {"test-path": table, "model-path": model, "preds-path": output, "num-workers": processes}
+    words = [f"--{name}={value}" for name, value in options.items()]
+    return [*COMMAND, *words, *more]
+
+
+def watched(words: Sequence[str], kill_after: int | None = None, manifest: Path | None = None) -> Run:
+    """Run a command, and kill it once ``manifest`` has so many parts.
+
+    Raises:
+        RuntimeError: The command failed, or it ended before it could be killed.
+    """
+    start = time.perf_counter()
+    main = worker = 0
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            main = max(main, anonymous(process.pid))
+            worker = max([worker, *map(anonymous, children(process.pid))])
+            if kill_after is not None and manifest is not None and parts_in(manifest) >= kill_after:
+                process.send_signal(signal.SIGKILL)
+            time.sleep(0.02)
+        _, said = process.communicate()
+    killed = process.returncode == -signal.SIGKILL
+    if process.returncode and not (killed and kill_after is not None):
+        raise RuntimeError(f"{' '.join(words)}: ended with {process.returncode}: {said[-2000:]}")
+    if kill_after is not None and not killed:
+        raise RuntimeError(f"{' '.join(words)}: ended before it had {kill_after} parts")
+    return Run(time.perf_counter() - start, main, worker)
+
+
+def parts_in(manifest: Path) -> int:
+    return len(json.loads(manifest.read_text(encoding="utf-8"))["parts"]) if manifest.is_file() else 0
+
+
+def anonymous(pid: int) -> int:
+    """Bytes of a process's memory that no file stands behind; 0 if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")]
+    return int(sizes[0]) * 1024 if sizes else 0
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+# Rows
+
+
+def speed_rows(short: Path, long: Path, model: Path, processes: int, rounds: int) -> Iterator[Row]:
+    """Prediction beside parsing, in this process and in several."""
+    few, many = smiles_of(short), smiles_of(long)
+    parts = [many[part::processes] for part in range(processes)]
+    output = long.with_name("raced.csv")
+    run: Any = partial(
+        predict_tables, model_path=model, output=output, rejects_path=output.with_suffix(".rejects")
+    )
+    calls = [
+        partial(run, [short], num_workers=0),
+        partial(parse, few),
+        partial(run, [long], num_workers=processes),
+        partial(parse_in_processes, parts),
+    ]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        rates = race(calls, [len(few), len(few), len(many), len(many)], rounds=rounds)
+    finally:
+        torch.set_num_threads(threads)
+    one, parse_one, several, parse_several = rates
+    yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
+    yield compared(
+        f"predict, {processes} processes",
+        f"parse alone, {processes} processes",
+        Comparison(several, parse_several),
+        GOAL,
+    )
+    yield compared(f"predict, {processes} processes", "predict, 1 process", Comparison(several, one))
+    yield compared(f"parse alone, {processes} processes", "parse alone", Comparison(parse_several, parse_one))
+
+
+def memory_rows(
+    tables: Sequence[tuple[int, Path]], model: Path, processes: int, known: dict[str, str | int]
+) -> Iterator[Row]:
+    """The memory of the command for the longest table beside that for the others."""
+    runs = {}
+    for rows, table in tables:
+        run = watched(command(table, model, output_of(table), processes))
+        known[f"predict {rows:,} rows, {processes} processes"] = (
+            f"{run.seconds:.1f} s, {rows / run.seconds:,.0f} rows/s; main process {run.main / 1e6:,.0f} MB, "
+            f"largest other {run.worker / 1e6:,.0f} MB"
+        )
+        runs[rows] = run
+    most = max(runs)
+    for rows in sorted(runs)[:-1]:
+        for name, bytes_of in (("main process", lambda run: run.main), ("others", lambda run: run.worker)):
+            ours, theirs = bytes_of(runs[most]), bytes_of(runs[rows])
+            ratio = theirs / ours
+            yield Row(
+                f"memory, {most:,} rows, {name}",
+                f"{rows:,} rows",
+                ours,
+                theirs,
+                ratio,
+                ratio,
+                ratio,
+                f"≥ {1 / GROWTH:g}" if rows == sorted(runs)[-2] else "",
+                ratio >= 1 / GROWTH if rows == sorted(runs)[-2] else None,
+            )
+
+
+def output_of(table: Path) -> Path:
+    return table.with_suffix(".predicted.csv")
+
+
+def resumed(table: Path, model: Path, processes: int) -> str:
+    """Kill a run, resume it, and hold its result against that of a run without interruption.
+
+    Raises:
+        RuntimeError: They differ.
+    """
+    whole, output = output_of(table), table.with_suffix(".resumed.csv")
+    manifest = output.with_name(f"{output.name}.parts") / MANIFEST
+    watched(command(table, model, output, processes), kill_after=2, manifest=manifest)
+    kept = parts_in(manifest)
+    if output.exists():
+        raise RuntimeError(f"{output}: there although the run was killed")
+    watched(command(table, model, output, processes, "--resume=true"))
+    for suffix in (".csv", ".rejects.csv"):
+        ours, theirs = (path.with_suffix(suffix).read_bytes() for path in (output, whole))
+        if ours != theirs:
+            raise RuntimeError(f"{output.with_suffix(suffix)}: not what a run without a kill writes")
+    return f"killed (SIGKILL) after {kept} parts, resumed: both files byte by byte as without a kill"
+
+
+def rows_of(
+    data: PackedGraphs,
+    folder: Path,
+    sizes: Sequence[int],
+    rounds: int,
+    known: dict[str, str | int],
+) -> Iterator[Row]:
+    """Everything, in ascending order of sizes."""
+    processes = max(2, os.cpu_count() or 1)
+    torch.manual_seed(0)
+    description = {
+        "features": data.description.features,
+        "target_names": list(data.description.target_names),
+        "task": data.task or "regression",
+        "name": data.description.name,
+    }
+    model = folder / "model"
+    save_checkpoint(model, GraphKernelNetwork.from_data(data), description)
+    table = folder / f"{sizes[-1]}.csv"
+    table_of(data, sizes[-1], table)
+    tables = [(rows, first_rows(table, rows, folder / f"{rows}.csv")) for rows in sizes[:-1]]
+    tables.append((sizes[-1], table))
+    yield from speed_rows(tables[0][1], tables[1][1], model, processes, rounds)
+    yield from memory_rows(tables, model, processes, known)
+    if sizes[1] > 4 * library.ROWS:
+        known["kill and resume"] = resumed(tables[1][1], model, processes)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write ``predict_speed.md`` and ``predict_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = ArgumentParser(prog="wlkernelnn benchmark predict-speed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="Few rows and rounds: half a minute.")
+    parser.add_argument("--dataset", default="cep", help="The published data set whose molecules these are.")
+    parser.add_argument(
+        "--rows",
+        type=list[PositiveInt],
+        default=[65_536, 200_000, 1_000_000],
+        help="Rows of three tables, ascending: raced in one process, in several, and only for the memory.",
+    )
+    parser.add_argument("--rounds", type=PositiveInt, default=3, help="Turns that count.")
+    parser.add_argument("--output-dir", default="bench/results", help="Folder of the results.")
+    options = parser.parse_args(argv)
+    quick = options.quick
+    sizes = [200, 600, 1200] if quick else options.rows
+    if len(sizes) != 3 or sizes != sorted(set(sizes)):
+        raise ValueError(f"--rows: expected three numbers, ascending, got {sizes}")
+    known = about("predict-speed", argv, quick, ("numba", "pyarrow"))
+    known |= {"dataset": options.dataset, "rows of a part": library.ROWS, "rounds": options.rounds}
+    data = load_molecules(options.dataset)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = rows_of(
+            data[:100] if quick else data, Path(folder), sizes, 1 if quick else options.rounds, known
+        )
+        stem = Path(options.output_dir) / "predict_speed"
+        report("Prediction of long tables", rows, LEGEND, known, stem, Console())
