@@ -40,12 +40,12 @@ take turns; and bytes. The rows are the molecules of a data set written as rando
 hardly any two are the same, and one row in a thousand is no molecule. The network is the default one with the
 weights it starts with, which make no difference to its speed.
 
-* parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In several
-  processes, each has a part of the rows.
+* parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In
+  several processes, each has a part of the rows.
 * predict: all of `wlkernelnn predict`, from reading the table to joining the parts; with several processes,
   their start as well. One process is this one, on one thread.
-* memory: pages of a process that no file stands behind, at most during the command; "others" is the one of the
-  processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
+* memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
+  the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
 """
 
 
@@ -291,7 +291,7 @@ def main(argv: list[str] | None = None) -> None:
         argv: Arguments; default the command line's.
     """
     parser = ArgumentParser(prog="wlkernelnn benchmark predict-speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Few rows and rounds: half a minute.")
+    parser.add_argument("--quick", action="store_true", help="Few rows and one round: a minute.")
     parser.add_argument("--dataset", default="cep", help="The published data set whose molecules these are.")
     parser.add_argument(
         "--rows",

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from wlkernelnn.ops.edge_sum import fused
 
-from . import speed_chemprop, speed_data, speed_growth, speed_memory, speed_race
+from . import speed_chemprop, speed_contestants, speed_data, speed_growth, speed_memory, speed_race
 from .report import about
 from .speed_plot import plot
 from .speed_tables import Options, Part, Table, merged, printed, read_tables, write_tables
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
                 table = Table(name, setting, records, run)
                 # At once: what is measured is safe if the rest is not.
                 tables = merged(read_tables(stem.with_suffix(".json")), [table], list(PARTS))
-                write_tables(tables, PARTS, stem)
+                write_tables(tables, PARTS, speed_contestants.LEGEND, stem)
                 console.print(printed(table, PARTS[name].cells(table)))
     plot(read_tables(stem.with_suffix(".json")), stem.with_suffix(".png"))
     console.print(f"Written to {stem}.json, .md and .png.")

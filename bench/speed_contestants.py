@@ -33,7 +33,9 @@ SIZES = (20, 128, 1024, 8192)
 # By nodes everybody is past the best long before, and a step would take up to half a minute.
 NODES_UP_TO = 1024
 
-LEGEND = f"""* plain PyG: our network as one would write it first, messages written out and Linears at edges.
+LEGEND = f"""Who is compared, where a table has no other words for it:
+
+* plain PyG: our network as one would write it first, messages written out and Linears at edges.
 * GINE×4: four GINE convolutions of as many channels with the same encoder, pooling and head.
 * chemprop: its default network (bond messages of 300 channels, depth 3), featurized beforehand; its default
   batch is {speed_chemprop.DEFAULT_BATCH}.

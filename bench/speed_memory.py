@@ -11,7 +11,6 @@ from wlkernelnn.training.allocator import freed_memory_kept
 
 from .memory import usage
 from .speed_contestants import BY_COLOURS, NODES_UP_TO, OURS, Contestant, contestant, names, train
-from .speed_contestants import LEGEND as CONTESTANTS
 from .speed_tables import Cells, Options, Part, Records, Setting, Table, sample, settings
 
 SIZES = (128, 1024, 8192)
@@ -20,8 +19,7 @@ BATCHES = 3
 LEGEND = f"""MB by batch size: the most memory that training on {BATCHES} batches takes beyond what the
 process held before, when molecules, their colours and the network were there. Batches, gradients and the
 optimizer's state are in it. Here only ours have freed memory kept for them, which takes more of it.
-
-{CONTESTANTS}"""
+"""
 
 
 def peak(

@@ -56,5 +56,8 @@ def _panel(table: Table, axis: Any) -> None:
         xlabel=table.setting.get("by", "batch"),
         ylabel="MB" if memory else "molecules/s",
     )
+    ticks = sorted({record[scale] for record in table.records})
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=7)
+    axis.tick_params("x", which="minor", bottom=False, labelbottom=False)
     axis.title.set_fontsize(7)
     axis.legend(fontsize=7)

@@ -12,7 +12,6 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training.allocator import freed_memory_kept
 
 from .speed_chemprop import DEFAULT_BATCH
-from .speed_contestants import LEGEND as CONTESTANTS
 from .speed_contestants import NODES_UP_TO, SIZES, Contestant, contestants, train
 from .speed_tables import Cells, Options, Part, Records, Setting, Table, rounded, sample, settings, shown
 from .timing import race, torch_settings
@@ -178,6 +177,6 @@ def _ratio(ratios: np.ndarray, goal: float | None) -> str:
 
 
 PARTS = {
-    name: Part(f"{LEGEND}\n{kind.says}\n\n{CONTESTANTS}", partial(measure, name), table_cells)
+    name: Part(f"{LEGEND}\n{kind.says}\n", partial(measure, name), table_cells)
     for name, kind in KINDS.items()
 }

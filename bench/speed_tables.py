@@ -135,8 +135,8 @@ def merged(old: Iterable[Table], new: Iterable[Table], order: Sequence[str]) -> 
     return sorted(tables.values(), key=lambda table: order.index(table.part))
 
 
-def write_tables(tables: Sequence[Table], parts: Mapping[str, Part], stem: Path) -> None:
-    """Write ``stem.json`` and ``stem.md``."""
+def write_tables(tables: Sequence[Table], parts: Mapping[str, Part], about: str, stem: Path) -> None:
+    """Write ``stem.json`` and ``stem.md``, which begins with what it is ``about``."""
     record = {"tables": [asdict(table) for table in tables]}
     write_text(stem.with_suffix(".json"), json.dumps(record, indent=1) + "\n")
     runs: list[dict[str, str | int]] = []
@@ -144,7 +144,7 @@ def write_tables(tables: Sequence[Table], parts: Mapping[str, Part], stem: Path)
         if table.run not in runs:
             runs.append(table.run)
     mode = "quick" if any(run["mode"] == "quick" for run in runs) else "full"
-    text = [f"# Speed and memory ({mode})", ""]
+    text = [f"# Speed and memory ({mode})", "", about]
     for name in dict.fromkeys(table.part for table in tables):
         text += [f"## {name}", "", parts[name].legend]
         for table in tables:

@@ -370,7 +370,7 @@ def main(argv: list[str] | None = None) -> None:
             law_checks(graphs),
             string_law_checks(strings),
             colour_checks(2 * count),
-            containment_checks(2 if options.quick else 10),
+            containment_checks(1 if options.quick else 10),
             lemma_checks(),
         ):
             for check in part:

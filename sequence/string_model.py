@@ -16,8 +16,8 @@ State = Tensor | tuple["State", ...]
 class StringModel(torch.nn.Module, ABC):
     """Base of models that read strings from left to right.
 
-    A subclass writes :meth:`run`, for tokens in step order (see :class:`~wlkernelnn.ops.scan.Steps`). States
-    are tensors ``[…, B, d]`` or tuples of states.
+    A subclass sets ``in_channels`` and ``out_channels``, and writes :meth:`run`, for tokens in step order
+    (see :class:`~wlkernelnn.ops.scan.Steps`). States are tensors ``[…, B, d]`` or tuples of states.
 
     Shapes:
         - input: x ``[N, in_channels]``, all strings end to end, with ``ptr [B+1]``, as in a batch of path
@@ -28,6 +28,9 @@ class StringModel(torch.nn.Module, ABC):
     An empty string has no output, and keeps its state (0 if there was none). Strings never see each other,
     whatever they hold: NaN in one of them stays there, from its token on.
     """
+
+    in_channels: int
+    out_channels: int
 
     def forward(
         self, x: Tensor, ptr: Tensor | None = None, state: State | None = None
@@ -51,9 +54,10 @@ class StringModel(torch.nn.Module, ABC):
             steps = Steps(ptr.to(x.device))
             if steps.num_tokens != x.size(0):
                 raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {x.size(0)} tokens")
-        width = getattr(self, "in_channels", -1)
-        if width not in (-1, x.size(-1)):
-            raise ValueError(f"{name} reads tokens of {width} values, got x of shape {list(x.shape)}")
+        if self.in_channels not in (-1, x.size(-1)):
+            raise ValueError(
+                f"{name} reads tokens of {self.in_channels} values, got x of shape {list(x.shape)}"
+            )
 
         def sort(part: Tensor) -> Tensor:
             # Sorting takes rows by number: it would not miss rows that are too many.
@@ -66,6 +70,10 @@ class StringModel(torch.nn.Module, ABC):
         before = None if state is None else _each(sort, state)
         out, after = self.run(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
+
+    @abstractmethod
+    def reset_parameters(self) -> None:
+        """Draw all parameters again."""
 
     @abstractmethod
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:

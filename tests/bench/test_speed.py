@@ -42,16 +42,16 @@ def test_a_table_that_is_measured_again_takes_the_place_of_the_old_one(tmp_path:
         ("epoch", 1, "run 1"),
     ]
     del tables[0]  # its records have another form
-    write_tables(tables, speed.PARTS, tmp_path / "speed")
+    write_tables(tables, speed.PARTS, "Who is who.", tmp_path / "speed")
     assert read_tables(tmp_path / "speed.json") == tables
     text = (tmp_path / "speed.md").read_text(encoding="utf-8")
-    assert text.startswith("# Speed and memory (full)\n")
+    assert text.startswith("# Speed and memory (full)\n\nWho is who.\n")
     assert "### step, dataset cep, readout sum, precision highest, threads 2 (run 2)\n" in text
     assert text.count("* command: run 2\n") == 1
 
 
 def test_one_quick_table_makes_the_file_quick(tmp_path: Path) -> None:
-    write_tables([table("step"), table("epoch", mode="quick")], speed.PARTS, tmp_path / "speed")
+    write_tables([table("step"), table("epoch", mode="quick")], speed.PARTS, "", tmp_path / "speed")
     assert (tmp_path / "speed.md").read_text(encoding="utf-8").startswith("# Speed and memory (quick)\n")
 
 

@@ -17,6 +17,10 @@ from wlkernelnn.sequence.string_model import check_state
 class Recorder(StringModel):
     """Gives back what it has seen, and one more in each state."""
 
+    in_channels = out_channels = 2
+
+    def reset_parameters(self) -> None: ...
+
     def run(self, x: Tensor, steps: Steps, state: Any) -> tuple[Tensor, Any]:
         self.seen = x, steps, state
         return x, (state[0] + 1, (state[1][0] + 1,))

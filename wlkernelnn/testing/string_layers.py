@@ -132,7 +132,7 @@ def assert_matches_string_kernel(
         columns = []
         for decay, reference in zip(decays.tolist(), references, strict=True):
             kernel = StringKernel(j, decay, "b" if layer.normalize else "a")
-            column = torch.as_tensor(kernel(x, [reference])[:, 0])
+            column = torch.as_tensor(np.asarray(kernel(x, [reference]))[:, 0])
             if layer.normalize:
                 weights = [_weight_of_subsequences(len(prefix), j, decay) for prefix in x]
                 column = column * (1 - decay) ** j * torch.tensor(weights, dtype=torch.float64)

@@ -91,18 +91,18 @@ def test_same_as_naive(edges: Edges, given: list[str], device: str) -> None:
 
 
 @IN_TRITON
-@pytest.mark.parametrize("given", ["gates gate factor weight", "gates"])
+@DTYPES
 @pytest.mark.parametrize("edges", [name for name in EDGES if name != "many_edges"])
-def test_same_as_naive_on_every_graph(edges: str, given: str, device: str) -> None:
-    assert_fast_is_naive(EDGES[edges], inputs_of(EDGES[edges], given.split(), torch.float64), device)
+def test_same_as_naive_on_every_graph(edges: str, dtype: torch.dtype, device: str) -> None:
+    values = inputs_of(EDGES[edges], GIVEN["gates gate factor weight"], dtype)
+    assert_fast_is_naive(EDGES[edges], values, device)
 
 
 @IN_TRITON
 @ALL_GIVEN
-@DTYPES
-def test_same_as_naive_of_all_that_is_given(given: list[str], dtype: torch.dtype, device: str) -> None:
+def test_same_as_naive_of_all_that_is_given(given: list[str], device: str) -> None:
     edges = EDGES["more_targets"]
-    assert_fast_is_naive(edges, inputs_of(edges, given, dtype), device, "rows" not in given)
+    assert_fast_is_naive(edges, inputs_of(edges, given, torch.float64), device, "rows" not in given)
 
 
 @NOT_IN_TRITON

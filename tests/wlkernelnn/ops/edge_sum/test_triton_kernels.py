@@ -23,7 +23,6 @@ def test_kernels_compile(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> N
 
         add("gated", SCALE=0.1)
         add("gated", "edge_type", "G", "F", "weight", SCALE=0.1)
-        add("gated_gradients", "of_c", "of_F", SCALE=0.1)
         add("gated_gradients", "of_gate", "of_c", SCALE=0.1)
         add("gated_gradients", "edge_type", "G", "F", "weight", "of_F", SCALE=0.1)
         for kind in ("MULTIPLY", "RELU", "TANH") if dtype == "fp32" else ("TANH",):

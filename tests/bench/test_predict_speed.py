@@ -1,0 +1,129 @@
+"""That both sides get the same rows, and that what is watched is noticed; never how fast."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rdkit import Chem
+
+from wlkernelnn.bench import predict_speed
+from wlkernelnn.datasets import PackedGraphs, load_molecules
+
+if not Path("/proc/self/status").is_file():
+    pytest.skip("memory is read from /proc", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def data() -> PackedGraphs:
+    return load_molecules("chembl2321810", cache=False)[:7]
+
+
+def test_rows_are_the_molecules_in_other_words(
+    data: PackedGraphs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Here and now, not in other processes.
+    monkeypatch.setattr(
+        predict_speed.joblib, "Parallel", lambda n_jobs: lambda calls: [f(*a) for f, a, _ in calls]
+    )
+    predict_speed.table_of(data, 50, tmp_path / "50.csv")
+    smiles = predict_speed.smiles_of(tmp_path / "50.csv")
+    assert len(smiles) == 50
+    assert Chem.MolFromSmiles(smiles[0]) is None
+    assert len(set(smiles)) > 25
+    same = {Chem.CanonSmiles(text) for text in data.smiles}
+    assert {Chem.CanonSmiles(text) for text in smiles[1:]} == same
+    few = predict_speed.first_rows(tmp_path / "50.csv", 20, tmp_path / "20.csv")
+    assert predict_speed.smiles_of(few) == smiles[:20]
+
+
+def test_both_sides_take_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "short.csv").write_text("smiles,number\nC,0\nCC,1\n")
+    (tmp_path / "long.csv").write_text("smiles,number\nC,0\nCC,1\nCCC,2\n")
+    seen: list[Any] = []
+    monkeypatch.setattr(predict_speed, "parse", lambda rows: seen.append(sorted(rows)))
+    monkeypatch.setattr(predict_speed, "parse_in_processes", lambda parts: seen.append(sorted(chain(*parts))))
+    monkeypatch.setattr(
+        predict_speed,
+        "predict_tables",
+        lambda inputs, num_workers, **_: seen.append((predict_speed.smiles_of(inputs[0]), num_workers)),
+    )
+    # A first call of each that does not count, then one that does.
+    monkeypatch.setattr(
+        predict_speed, "race", lambda calls, work, rounds: [call() for call in calls] and [[w] for w in work]
+    )
+    monkeypatch.setattr(predict_speed, "compared", lambda *row: row)
+    rows = list(predict_speed.speed_rows(tmp_path / "short.csv", tmp_path / "long.csv", tmp_path, 2, 1))
+    assert seen == [(["C", "CC"], 0), ["C", "CC"], (["C", "CC", "CCC"], 2), ["C", "CC", "CCC"]]
+    assert [row[0] for row in rows[:2]] == ["predict, 1 process", "predict, 2 processes"]
+
+
+SIZE = 60_000_000
+HOLD = f"import subprocess, sys, time; block = bytearray({SIZE}); "
+
+
+def test_memory_of_a_command_and_of_what_it_starts() -> None:
+    run = predict_speed.watched([sys.executable, "-c", HOLD + "time.sleep(0.5)"])
+    assert SIZE < run.main < 3 * SIZE
+    assert run.worker < SIZE
+    assert run.seconds > 0.5
+    inner = f"block = bytearray({2 * SIZE}); import time; time.sleep(0.5)"
+    run = predict_speed.watched(
+        [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {inner!r}])"]
+    )
+    assert run.main < SIZE < 2 * SIZE < run.worker
+
+
+def test_a_command_that_fails_says_why() -> None:
+    with pytest.raises(RuntimeError, match="ended with 3: no reason"):
+        predict_speed.watched(
+            [sys.executable, "-c", "import sys; print('no reason', file=sys.stderr); sys.exit(3)"]
+        )
+
+
+# Stands in for the command: a run that does not resume writes one part after the other, slowly.
+STAND_IN = """
+import json, pathlib, sys, time
+options = dict(word.removeprefix("--").split("=") for word in sys.argv[1:])
+output = pathlib.Path(options["preds-path"])
+manifest = pathlib.Path(f"{output}.parts", "_manifest.json")
+manifest.parent.mkdir(exist_ok=True)
+for part in [] if "resume" in options else range(600):
+    manifest.with_suffix(".new").write_text(json.dumps({"parts": [[1, 0, 1]] * part}))
+    manifest.with_suffix(".new").replace(manifest)
+    time.sleep(0.05)
+output.write_text(CONTENT)
+output.with_suffix(".rejects.csv").write_text("")
+"""
+
+
+@pytest.mark.parametrize("content", ["a,b", "a,c"], ids=["same", "another"])
+def test_kill_and_resume(tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stand_in.py").write_text(STAND_IN.replace("CONTENT", repr(content)))
+    monkeypatch.setattr(predict_speed, "COMMAND", (sys.executable, os.fspath(tmp_path / "stand_in.py")))
+    table = tmp_path / "table.csv"
+    predict_speed.output_of(table).write_text("a,b")
+    predict_speed.output_of(table).with_suffix(".rejects.csv").write_text("")
+    if content == "a,b":
+        said = predict_speed.resumed(table, tmp_path, 2)
+        kept = json.loads((tmp_path / "table.resumed.csv.parts" / "_manifest.json").read_text())["parts"]
+        assert f"after {len(kept)} parts" in said
+        assert len(kept) >= 2
+    else:
+        with pytest.raises(RuntimeError, match="not what a run without a kill writes"):
+            predict_speed.resumed(table, tmp_path, 2)
+
+
+def test_a_command_that_ends_before_the_kill(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="ended before it had 2 parts"):
+        predict_speed.watched([sys.executable, "-c", ""], kill_after=2, manifest=tmp_path / "none")
+
+
+def test_sizes_must_ascend() -> None:
+    with pytest.raises(ValueError, match="--rows: expected three numbers, ascending"):
+        predict_speed.main(["--rows", "[3, 2, 1]"])
