@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -22,11 +23,12 @@ def release_init(model: torch.nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, StringKernelConv):
             gate = list(module.decay.lins)
-            inputs = sum(lin.in_channels for lin in gate)
+            inputs = sum(cast(Tensor, lin.weight).size(1) for lin in gate)
             others = [*module.lins, *([] if module.highway is None else [module.highway])]
             for lin in [*gate, *others]:
-                _uniform(lin.weight, inputs if lin in gate else lin.in_channels)
-                if lin.bias is not None:
+                weight = cast(Tensor, lin.weight)
+                _uniform(weight, inputs if lin in gate else weight.size(1))
+                if isinstance(lin.bias, Tensor):
                     lin.bias.zero_()
         elif isinstance(module, torch.nn.Linear):
             _uniform(module.weight, module.in_features)

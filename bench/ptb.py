@@ -77,9 +77,9 @@ class Model:
 
 
 # Section 6.1: n = 1, normalised, highway, no activation; the release's gate sees x and h.
-_RELEASE = {"ngram": 1, "decay": "gated", "feedback": True, "highway": True}
+_RELEASE: dict[str, Any] = {"ngram": 1, "decay": "gated", "feedback": True, "highway": True}
 _PLAIN = {"feedback": False}
-_DROPOUT = {"parameters": LARGE, "width": 950, "dropout": 0.7}
+_DROPOUT: dict[str, Any] = {"parameters": LARGE, "width": 950, "dropout": 0.7}
 _SLOW = {"lr_decay": 0.95, "decay_from": 30}
 MODELS = {
     "cnn": Model(
@@ -207,7 +207,7 @@ COLUMNS = ("model", "parameters", "d", "epochs", "of", "valid", "test", "publish
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """The table, its header first: a row per model, over its seeds."""
-    out = [COLUMNS]
+    out: list[tuple[str, ...]] = [COLUMNS]
     for name in dict.fromkeys(record["model"] for record in records):
         of_model = [record for record in records if record["model"] == name]
         first = of_model[0]

@@ -203,7 +203,7 @@ COLUMNS = (
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """The table, its header first: a row per task and model, over its seeds."""
-    out = [COLUMNS]
+    out: list[tuple[str, ...]] = [COLUMNS]
     for task, name in dict.fromkeys((record["labels"], record["model"]) for record in records):
         of_row = [record for record in records if (record["labels"], record["model"]) == (task, name)]
         epochs = sorted(record["epochs"] for record in of_row)

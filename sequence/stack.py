@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -43,10 +44,6 @@ class Stack(StringModel):
         self.in_channels = layers[0].in_channels
         self.out_channels = sum(layer.out_channels for layer in (layers if jk == "cat" else layers[-1:]))
 
-    def reset_parameters(self) -> None:
-        for layer in self.layers:
-            layer.reset_parameters()
-
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
             came = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
@@ -55,7 +52,7 @@ class Stack(StringModel):
         for i, layer in enumerate(self.layers):
             if i:
                 x = torch.nn.functional.dropout(x, self.dropout, self.training)
-            x, last = layer.run(x, steps, None if state is None else state[i])
+            x, last = cast(StringModel, layer).run(x, steps, None if state is None else state[i])
             outputs.append(x)
             after.append(last)
         return torch.cat(outputs, -1) if self.jk == "cat" else x, tuple(after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -137,38 +137,26 @@ class StringKernelConv(StringModel):
         carry = None if self.highway is None else (torch.sigmoid(self.highway(x)), x)
         if self.feedback:
             of_h, of_x = self.decay.lins
-            mix = u[0].new_ones(self.ngram, self.out_channels) if self.readout == "sum" else self.mix
-            states = feedback_scan(
-                u,
-                of_x(x),
-                of_h.weight,
-                steps,
-                state,
-                self.compose,
-                self.normalize,
-                mix,
-                self.act,
-                carry,
-                h_mask,
-            )
+            weight = cast(Tensor, of_h.weight)
+            options = (self.compose, self.normalize, self._mix(u[0]), self.act, carry, h_mask)
+            states = feedback_scan(u, of_x(x), weight, steps, state, *options)
             h = states[-1][steps.num_strings :]
         else:
             decay = self.decay.gate(*self.decay.project(x)) if self.decay.gated else self.decay()
             states = ngram_scan(u, decay, steps, state, self.compose, self.normalize)
-            h = self._mixed([c[steps.num_strings :] for c in states])
+            c, mix = [extended[steps.num_strings :] for extended in states], self._mix(u[0])
+            h = c[-1] if mix is None else torch.stack([a * c_j for a, c_j in zip(mix, c, strict=True)]).sum(0)
             h = h if self.act is None else self.act(h)
             if carry is not None:
                 f, x = carry
                 h = torch.lerp(x, h if h_mask is None else h * steps.of_tokens(h_mask), f)
         return h, torch.stack([steps.last(c) for c in states])
 
-    def _mixed(self, c: Sequence[Tensor]) -> Tensor:
-        """What h is made of."""
-        if self.readout == "last" or (len(c) == 1 and self.mix is None):
-            return c[-1]
-        if self.mix is None:
-            return torch.stack(c).sum(0)
-        return torch.stack([a * c_j for a, c_j in zip(self.mix, c, strict=True)]).sum(0)
+    def _mix(self, like: Tensor) -> Tensor | None:
+        """The vectors a, ``[n, out_channels]``, of what h is made of; ``None`` for :math:`c_n`."""
+        if self.readout == "sum" and self.ngram > 1:
+            return like.new_ones(self.ngram, self.out_channels)
+        return self.mix
 
     def _masks(self, x: Tensor, steps: Steps) -> tuple[Tensor | None, Tensor | None]:
         """Variational masks of x and h, ``[B, …]`` in the order of a step."""

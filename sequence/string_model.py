@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.inits import reset
 
 from wlkernelnn.ops.scan import Steps
 
@@ -71,9 +72,10 @@ class StringModel(torch.nn.Module, ABC):
         out, after = self.run(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
 
-    @abstractmethod
     def reset_parameters(self) -> None:
         """Draw all parameters again."""
+        for child in self.children():
+            reset(child)
 
     @abstractmethod
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:

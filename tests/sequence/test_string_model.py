@@ -19,8 +19,6 @@ class Recorder(StringModel):
 
     in_channels = out_channels = 2
 
-    def reset_parameters(self) -> None: ...
-
     def run(self, x: Tensor, steps: Steps, state: Any) -> tuple[Tensor, Any]:
         self.seen = x, steps, state
         return x, (state[0] + 1, (state[1][0] + 1,))

@@ -31,22 +31,26 @@ def fresh_pages() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
+def fewest_pages() -> int:
+    """The same, of a few tries: free places of that size take turns before all have been used."""
+    return min(fresh_pages() for _ in range(5))
+
+
 def test_freed_memory_is_used_again() -> None:
     with freed_memory_kept():
-        fresh_pages()
-        assert fresh_pages() < PAGES / 10
+        assert fewest_pages() < PAGES / 10
 
 
 def test_it_is_given_back_at_the_end_of_the_outermost_block() -> None:
     with freed_memory_kept():
         with freed_memory_kept():
-            fresh_pages()
-        assert fresh_pages() < PAGES / 10
+            fewest_pages()
+        assert fewest_pages() < PAGES / 10
     assert fresh_pages() > PAGES / 1000  # huge pages count once
 
 
 def test_for_the_rest_of_a_process() -> None:
     keep_freed_memory()
     with freed_memory_kept():
-        fresh_pages()
-    assert fresh_pages() < PAGES / 10
+        fewest_pages()
+    assert fewest_pages() < PAGES / 10

@@ -104,6 +104,7 @@ class _FeedbackScan(torch.autograd.Function):
             if y is None:
                 y = levels[n - 1][1]
             else:
+                assert mix is not None
                 y.zero_()
                 for (_, now), a in zip(levels[:n], mix, strict=True):
                     y.addcmul_(now, a)
@@ -183,13 +184,13 @@ class _FeedbackScan(torch.autograd.Function):
             *(None, None, None, None),
             torch.stack([grad[: steps.num_strings] for grad in grads]) if needed[4] else None,
             grad_logits,
-            grad_logits.t() @ _product(before[n], m),
+            grad_logits.t() @ (before[n] if m is None else before[n] * m),
             torch.stack([(grad_y * c_j).sum(0) for c_j in c]) if needed[7] else None,
             arrived_h * (_product(value, m) - x) if needed[8] else None,
             arrived_h * (1 - f) if needed[9] else None,
             *(None, None),
             *(sent[0], *grad_u),
-            *(_parameter_gradients(act, y, _product(arrived_h, to_value)) if parameters else ()),
+            *_parameter_gradients(act, y, arrived_h if to_value is None else arrived_h * to_value),
         )
 
 
@@ -214,10 +215,14 @@ def _value_and_slope(act: torch.nn.Module, y: Tensor) -> tuple[Tensor, Tensor]:
     return value.detach(), slope
 
 
-def _parameter_gradients(act: torch.nn.Module, y: Tensor, grad: Tensor) -> Sequence[Tensor | None]:
+def _parameter_gradients(act: torch.nn.Module | None, y: Tensor, grad: Tensor) -> Sequence[Tensor | None]:
+    """Gradients of the weights of σ, from that of σ(y)."""
+    weights = () if act is None else tuple(act.parameters())
+    if act is None or not weights:
+        return ()
     with torch.enable_grad():
         value = act(y.detach())
-    return torch.autograd.grad(value, tuple(act.parameters()), grad, allow_unused=True)
+    return torch.autograd.grad(value, weights, grad, allow_unused=True)
 
 
 def _composed_scan(
@@ -237,12 +242,12 @@ def _composed_scan(
 ) -> tuple[Tensor, ...]:
     """The same of operations that can be differentiated any number of times."""
     u, parameters = rest[:n], rest[n:]
-    moved = act
-    if act is not None:
-        names = [name for name, _ in act.named_parameters()]
 
-        def moved(y: Tensor) -> Tensor:
-            return torch.func.functional_call(act, dict(zip(names, parameters, strict=True)), (y,))
+    def activated(y: Tensor) -> Tensor:
+        if act is None:
+            return y
+        names = (name for name, _ in act.named_parameters())
+        return torch.func.functional_call(act, dict(zip(names, parameters, strict=True)), (y,))
 
     rows, _ = feedback_scan_naive(
         [steps.leave(value) for value in u],
@@ -253,8 +258,8 @@ def _composed_scan(
         compose,
         normalize,
         mix,
-        moved,
-        None if f is None else (steps.leave(f), steps.leave(x)),
+        activated,
+        None if f is None or x is None else (steps.leave(f), steps.leave(x)),
         None if mask is None else steps.unsort(mask),
     )
     states = [None] * (n + 1) if state is None else state.unbind(0)
