@@ -248,7 +248,7 @@ def resumed(table: Path, model: Path, processes: int) -> str:
     kept = parts_in(manifest)
     if output.exists():
         raise RuntimeError(f"{output}: there although the run was killed")
-    watched(command(table, model, output, processes, "--resume=true"))
+    watched(command(table, model, output, processes, "--resume"))
     for suffix in (".csv", ".rejects.csv"):
         ours, theirs = (path.with_suffix(suffix).read_bytes() for path in (output, whole))
         if ours != theirs:

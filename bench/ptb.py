@@ -113,7 +113,8 @@ LEGEND = """* Perplexity over all N − 1 targets of a part, read as one text wi
   highway, no activation, initial weights uniform of variance 1 / inputs. The learning rate falls by a factor
   (0.9 for the models of 5M parameters) every epoch from epoch 20 on.
 * "epochs" of "of": training so far, and the whole recipe (100 epochs, 200 for 4 layers). **A row with fewer
-  epochs is not a result yet**: it is a run that was cut short, with its learning rate still at the start.
+  epochs is not a result yet**: it is a run that was cut short. "shortened": the course of the learning rate
+  was squeezed into so many epochs; such rows compare with each other, not with published ones.
 * published: test perplexity in the paper, in brackets in the notes of the authors' release. The paper chose
   hyper-parameters for each variant; here all share the recipe above. Its CNN's n is not published.
 * The text is licensed by the LDC and no part of this package.
@@ -127,9 +128,12 @@ class PTBOptions(TrainedOptions):
     Args:
         models: Which rows; by default all of 5M parameters: cnn, constant, learned, gated-x, gated-xh, lstm.
             There are also 20m, 20m-variational and 20m-depth-4.
+        shorten: Squeeze the recipe, learning rates and all, into so many epochs; by default it is as
+            published.
     """
 
     run_dir: Path = Path("runs/ptb")
+    shorten: int | None = None
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -171,8 +175,11 @@ def evaluate(
         accelerator=options.accelerator,
         matmul_precision=options.matmul_precision,
     )
+    published_epochs = recipe.epochs
+    if options.shorten is not None:
+        recipe = shortened(recipe, options.shorten)
     epochs = options.limit(recipe.epochs)
-    directory = options.folder(name, f"seed_{seed}")
+    directory = options.folder(f"{recipe.epochs}_epochs", name, f"seed_{seed}")
 
     def train() -> Record:
         torch.manual_seed(seed)
@@ -188,6 +195,7 @@ def evaluate(
             "width": width,
             "parameters": _count(net),
             "recipe": asdict(recipe),
+            "published_epochs": published_epochs,
             "epochs": len(fitted.history),
             "stopped": len(fitted.history) == recipe.epochs,
             "best_epoch": fitted.epoch,
@@ -200,6 +208,17 @@ def evaluate(
         }
 
     return kept(directory, epochs, train)
+
+
+def shortened(recipe: LanguageOptions, epochs: int) -> LanguageOptions:
+    """The same course of the learning rate in fewer epochs."""
+    ratio = epochs / recipe.epochs
+    return replace(
+        recipe,
+        epochs=epochs,
+        decay_from=round(recipe.decay_from * ratio),
+        lr_decay=recipe.lr_decay ** (1 / ratio),
+    )
 
 
 COLUMNS = ("model", "parameters", "d", "epochs", "of", "valid", "test", "published", "s / epoch")
@@ -215,7 +234,9 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         scores = [spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity")]
         seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
         size = f"{first['parameters'] / 1e6:.2f}M"
-        counts = (str(first["width"]), str(epochs), str(first["recipe"]["epochs"]))
+        recipe, published = first["recipe"]["epochs"], first["published_epochs"]
+        whole = str(recipe) if recipe == published else f"{recipe}, shortened from {published}"
+        counts = (str(first["width"]), str(epochs), whole)
         out.append((first["title"], size, *counts, *scores, first["published"], f"{seconds:.0f}"))
     return out
 

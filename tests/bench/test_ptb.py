@@ -62,6 +62,17 @@ def test_more_epochs_go_on(text: Path, tmp_path: Path) -> None:
     assert whole["test_perplexity"] == second["test_perplexity"]
 
 
+def test_shortened_recipes(text: Path, tmp_path: Path) -> None:
+    recipe = ptb.LanguageOptions()
+    short = ptb.shortened(recipe, 10)
+    assert (short.epochs, short.decay_from) == (10, 2)
+    assert short.lr_decay**8 == pytest.approx(recipe.lr_decay**80)
+    (record,) = run(text, tmp_path, "--models", "constant", "--shorten", "2")["runs"]
+    assert record["epochs"] == 2
+    assert record["stopped"]
+    assert "| 2 | 2, shortened from 100 |" in (tmp_path / "out" / "ptb.md").read_text()
+
+
 def test_widths_fit_the_size() -> None:
     model = ptb.Model("", "", parameters=30_000, num_layers=2, layer={"feedback": False})
     width = model.fitting_width(100)

@@ -35,14 +35,14 @@ MODELS: dict[str, Callable[[int], StringModel]] = {
     "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jk="cat"),
     "network": lambda width: StringKernelNetwork(width, K, 2, ngram=2, feedback=True, act="relu"),
 }
-# Those that carry their input over: they cannot be lazy.
-SQUARE: dict[str, Callable[[int], StringModel]] = {
+# Those that carry their input over: they know its width from the start.
+SIZED: dict[str, Callable[[int], StringModel]] = {
     "string_kernel-highway": lambda width: StringKernelConv(width, D, 2, highway=True, dropout=0.3),
     "string_kernel-highway-feedback": lambda width: StringKernelConv(
         width, D, 1, feedback=True, highway=True, act="tanh", readout="learned", dropout=0.3
     ),
 }
-ALL_MODELS = pytest.mark.parametrize("make", (MODELS | SQUARE).values(), ids=MODELS | SQUARE)
+ALL_MODELS = pytest.mark.parametrize("make", (MODELS | SIZED).values(), ids=MODELS | SIZED)
 LAZY_MODELS = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
 Make = Callable[[int], StringModel]
