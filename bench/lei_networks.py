@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from wlkernelnn.ops.scan import Steps
-from wlkernelnn.sequence import StringKernelConv, StringModel
+from wlkernelnn.sequence import LanguageModel, StringKernelConv, StringModel
 from wlkernelnn.sequence.string_model import State, check_state
 
 
@@ -36,6 +36,8 @@ def release_init(model: torch.nn.Module) -> None:
                 module.bias.zero_()
         elif isinstance(module, torch.nn.Embedding) and module.weight.requires_grad:
             _uniform(module.weight, module.embedding_dim)
+        elif isinstance(module, LanguageModel) and module.bias is not None:
+            module.bias.zero_()
 
 
 def _uniform(weight: Tensor, inputs: int) -> None:
@@ -59,7 +61,7 @@ class LSTM(StringModel):
             before = x.new_zeros(2, steps.num_strings, self.out_channels)
         else:
             before = check_state("LSTM", state, (2, steps.num_strings, self.out_channels))
-        if not steps.counts:
+        if not steps.num_tokens:
             return x.new_zeros(0, self.out_channels), before
         # Step order is torch's own for packed strings; empty ones, the last, are none of them.
         num_read = steps.counts[0]

@@ -45,9 +45,9 @@ class LanguageModel(torch.nn.Module):
             )
         self.embedding = torch.nn.Embedding(num_tokens, encoder.in_channels)
         self.encoder = encoder
-        self.head = torch.nn.Linear(encoder.out_channels, num_tokens)
-        if tied:
-            self.head.weight = self.embedding.weight
+        # Tied, E has one name alone: files of weights know no two names of one tensor.
+        self.head = None if tied else torch.nn.Linear(encoder.out_channels, num_tokens)
+        self.bias = torch.nn.Parameter(torch.zeros(num_tokens)) if tied else None
         self.dropout = torch.nn.Dropout(dropout)
 
     def forward(
@@ -56,4 +56,7 @@ class LanguageModel(torch.nn.Module):
         check_tokens(tokens, self.embedding.num_embeddings)
         x = self.dropout(self.embedding(tokens))
         h, state = self.encoder(x, ptr, state)
-        return self.head(self.dropout(h)), state
+        h = self.dropout(h)
+        if self.head is None:
+            return torch.nn.functional.linear(h, self.embedding.weight, self.bias), state
+        return self.head(h), state

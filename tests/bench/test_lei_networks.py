@@ -25,7 +25,7 @@ def test_initial_weights() -> None:
     ):
         assert weight.abs().max() <= math.sqrt(3 / inputs)
         assert abs(weight.var().item() * inputs - 1) < 0.05
-    for bias in (of_x.bias, layer.highway.bias, net.head.bias):
+    for bias in (of_x.bias, layer.highway.bias, net.bias):
         assert (bias == 0).all()
 
 
@@ -49,6 +49,12 @@ def test_lstm_is_torchs_on_ragged_strings() -> None:
         expected, (h, c) = lstm.lstm(string.unsqueeze(1), (h, c))
         torch.testing.assert_close(out[ptr[i] : ptr[i + 1]], expected.squeeze(1))
         torch.testing.assert_close(after[:, i], torch.stack([h.view(-1), c.view(-1)]))
+
+
+def test_lstm_of_no_strings() -> None:
+    out, state = LSTM(3, 4)(torch.zeros(0, 5, 3))
+    assert out.shape == (0, 5, 4)
+    assert state.shape == (2, 0, 4)
 
 
 def test_lstm_of_nothing_but_empty_strings() -> None:
