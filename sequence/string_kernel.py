@@ -133,23 +133,28 @@ class StringKernelConv(StringModel):
         x_mask, h_mask = self._masks(x, steps)
         if x_mask is not None:
             x = x * steps.of_tokens(x_mask)
-        u = [lin(x) for lin in self.lins]
-        carry = None if self.highway is None else (torch.sigmoid(self.highway(x)), x)
+
+        def projected(lin: torch.nn.Module) -> Tensor:
+            # Under autocast only products are of lower precision: states add up over many steps.
+            return lin(x).to(x.dtype)
+
+        u = [projected(lin) for lin in self.lins]
+        carry = None if self.highway is None else (torch.sigmoid(projected(self.highway)), x)
+        mix = self._mix(u[0])
         if self.feedback:
             of_h, of_x = self.decay.lins
             weight = cast(Tensor, of_h.weight)
-            options = (self.compose, self.normalize, self._mix(u[0]), self.act, carry, h_mask)
-            states = feedback_scan(u, of_x(x), weight, steps, state, *options)
+            options = (self.compose, self.normalize, mix, self.act, carry, h_mask)
+            states = feedback_scan(u, projected(of_x), weight, steps, state, *options)
             h = states[-1][steps.num_strings :]
         else:
-            decay = self.decay.gate(*self.decay.project(x)) if self.decay.gated else self.decay()
+            decay = self.decay.gate(projected(self.decay.lins[0])) if self.decay.gated else self.decay()
             states = ngram_scan(u, decay, steps, state, self.compose, self.normalize)
-            c, mix = [extended[steps.num_strings :] for extended in states], self._mix(u[0])
+            c = [extended[steps.num_strings :] for extended in states]
             h = c[-1] if mix is None else torch.stack([a * c_j for a, c_j in zip(mix, c, strict=True)]).sum(0)
             h = h if self.act is None else self.act(h)
             if carry is not None:
-                f, x = carry
-                h = torch.lerp(x, h if h_mask is None else h * steps.of_tokens(h_mask), f)
+                h = torch.lerp(x, h if h_mask is None else h * steps.of_tokens(h_mask), carry[0])
         return h, torch.stack([steps.last(c) for c in states])
 
     def _mix(self, like: Tensor) -> Tensor | None:

@@ -289,3 +289,30 @@ def test_repr(layer: StringKernelConv, text: str) -> None:
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         StringKernelConv(**{"in_channels": 3, "out_channels": 4, **arguments})
+
+
+@pytest.mark.parametrize("feedback", [False, True], ids=["", "feedback"])
+@pytest.mark.parametrize("highway", [False, True], ids=["", "highway"])
+@pytest.mark.parametrize("readout", ["last", "sum", "learned"])
+def test_under_autocast_states_keep_their_precision(feedback: bool, highway: bool, readout: str) -> None:
+    layer = StringKernelConv(4, 4, 2, feedback=feedback, highway=highway, readout=readout, dropout=0.2)
+    layer.eval()
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    expected, _ = layer(x)
+    layer.train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, state = layer(x)
+        out, state = layer(x, state=state)
+        layer.eval()
+        whole, _ = layer(x)
+    out.sum().backward()
+    assert x.grad is not None
+    assert out.dtype == state.dtype == torch.float32
+    torch.testing.assert_close(whole, expected, rtol=0.05, atol=0.05)
+
+
+def test_learned_decay_under_autocast() -> None:
+    layer = StringKernelConv(4, 4, 2, decay="learned", highway=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, _ = layer(torch.randn(2, 3, 4))
+    assert out.dtype == torch.float32
