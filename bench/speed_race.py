@@ -10,6 +10,7 @@ import numpy as np
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training.allocator import freed_memory_kept
+from wlkernelnn.training.predict import BATCH
 
 from .speed_chemprop import DEFAULT_BATCH
 from .speed_contestants import NODES_UP_TO, SIZES, Contestant, contestants, train
@@ -91,7 +92,7 @@ KINDS = {
         "inference: from the molecules in memory to numbers. Ours: `wlkernelnn.training.predict`, with "
         "weights that were set just before (colours once before); the others: forward passes.",
         _inference,
-        (*SIZES, 2 * SIZES[-1]),
+        (*SIZES, BATCH),
     ),
 }
 
