@@ -9,11 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
@@ -42,8 +41,9 @@ weights it starts with, which make no difference to its speed.
 
 * parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In
   several processes, each has a part of the rows.
-* predict: all of `wlkernelnn predict`, from reading the table to joining the parts; with several processes,
-  their start as well. One process is this one, on one thread.
+* predict: from reading the table to joining the parts. One process is this one, on one thread. Several: all of
+  `wlkernelnn predict`, by how much longer the longest table takes than the one before it: without the start of
+  the processes, once.
 * memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
   the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
 """
@@ -170,66 +170,45 @@ def children(pid: int) -> list[int]:
 # Rows
 
 
-def speed_rows(short: Path, long: Path, model: Path, processes: int, rounds: int) -> Iterator[Row]:
+def speed_rows(
+    short: Path, long: Path, model: Path, processes: int, runs: dict[int, Run], rounds: int
+) -> Iterator[Row]:
     """Prediction beside parsing, in this process and in several."""
     few, many = smiles_of(short), smiles_of(long)
     parts = [many[part::processes] for part in range(processes)]
-    output = long.with_name("raced.csv")
-    run: Any = partial(
-        predict_tables, model_path=model, output=output, rejects_path=output.with_suffix(".rejects")
-    )
-    calls = [
-        partial(run, [short], num_workers=0),
+    output = short.with_name("raced.csv")
+    calls: list[Callable[[], object]] = [
+        partial(predict_tables, [short], model, output, output.with_suffix(".rejects.csv"), num_workers=0),
         partial(parse, few),
-        partial(run, [long], num_workers=processes),
         partial(parse_in_processes, parts),
     ]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        rates = race(calls, [len(few), len(few), len(many), len(many)], rounds=rounds)
+        one, parse_one, parse_several = race(calls, [len(few), len(few), len(many)], rounds=rounds)
     finally:
         torch.set_num_threads(threads)
-    one, parse_one, several, parse_several = rates
     yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
-    yield compared(
-        f"predict, {processes} processes",
-        f"parse alone, {processes} processes",
-        Comparison(several, parse_several),
-        GOAL,
-    )
-    yield compared(f"predict, {processes} processes", "predict, 1 process", Comparison(several, one))
-    yield compared(f"parse alone, {processes} processes", "parse alone", Comparison(parse_several, parse_one))
+    shorter, longer = sorted(runs)[-2:]
+    seconds = runs[longer].seconds - runs[shorter].seconds
+    rate = np.array([(longer - shorter) / seconds])
+    several, theirs = f"predict, {processes} processes", np.median(parse_several, keepdims=True)
+    yield compared(several, f"parse alone, {processes} processes", Comparison(rate, theirs), GOAL)
+    yield compared(several, "predict, 1 process", Comparison(rate, np.median(one, keepdims=True)))
 
 
-def memory_rows(
-    tables: Sequence[tuple[int, Path]], model: Path, processes: int, known: dict[str, str | int]
-) -> Iterator[Row]:
+def memory_rows(runs: dict[int, Run]) -> Iterator[Row]:
     """The memory of the command for the longest table beside that for the others."""
-    runs = {}
-    for rows, table in tables:
-        run = watched(command(table, model, output_of(table), processes))
-        known[f"predict {rows:,} rows, {processes} processes"] = (
-            f"{run.seconds:.1f} s, {rows / run.seconds:,.0f} rows/s; main process {run.main / 1e6:,.0f} MB, "
-            f"largest other {run.worker / 1e6:,.0f} MB"
-        )
-        runs[rows] = run
-    most = max(runs)
-    for rows in sorted(runs)[:-1]:
-        for name, bytes_of in (("main process", lambda run: run.main), ("others", lambda run: run.worker)):
-            ours, theirs = bytes_of(runs[most]), bytes_of(runs[rows])
+    *fewer, most = sorted(runs)
+    for rows in fewer:
+        for name, ours, theirs in (
+            ("main process", runs[most].main, runs[rows].main),
+            ("others", runs[most].worker, runs[rows].worker),
+        ):
             ratio = theirs / ours
-            yield Row(
-                f"memory, {most:,} rows, {name}",
-                f"{rows:,} rows",
-                ours,
-                theirs,
-                ratio,
-                ratio,
-                ratio,
-                f"≥ {1 / GROWTH:g}" if rows == sorted(runs)[-2] else "",
-                ratio >= 1 / GROWTH if rows == sorted(runs)[-2] else None,
-            )
+            goal = ("", None) if rows != fewer[-1] else (f"≥ {1 / GROWTH:g}", ratio >= 1 / GROWTH)
+            what = f"memory, {most:,} rows, {name}"
+            yield Row(what, f"{rows:,} rows", ours, theirs, ratio, ratio, ratio, *goal)
 
 
 def output_of(table: Path) -> Path:
@@ -278,10 +257,16 @@ def rows_of(
     table_of(data, sizes[-1], table)
     tables = [(rows, first_rows(table, rows, folder / f"{rows}.csv")) for rows in sizes[:-1]]
     tables.append((sizes[-1], table))
-    yield from speed_rows(tables[0][1], tables[1][1], model, processes, rounds)
-    yield from memory_rows(tables, model, processes, known)
+    runs = {rows: watched(command(path, model, output_of(path), processes)) for rows, path in tables}
+    for rows, run in runs.items():
+        known[f"wlkernelnn predict, {rows:,} rows, {processes} processes"] = (
+            f"{run.seconds:.1f} s; main process {run.main / 1e6:,.0f} MB, largest other "
+            f"{run.worker / 1e6:,.0f} MB"
+        )
+    yield from memory_rows(runs)
     if sizes[1] > 4 * library.ROWS:
         known["kill and resume"] = resumed(tables[1][1], model, processes)
+    yield from speed_rows(tables[0][1], tables[1][1], model, processes, runs, rounds)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rdkit import Chem
 
@@ -53,14 +54,29 @@ def test_both_sides_take_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monke
         "predict_tables",
         lambda inputs, num_workers, **_: seen.append((predict_speed.smiles_of(inputs[0]), num_workers)),
     )
-    # A first call of each that does not count, then one that does.
     monkeypatch.setattr(
-        predict_speed, "race", lambda calls, work, rounds: [call() for call in calls] and [[w] for w in work]
+        predict_speed, "race", lambda calls, work, rounds: [call() for call in calls] and np.array([work]).T
     )
-    monkeypatch.setattr(predict_speed, "compared", lambda *row: row)
-    rows = list(predict_speed.speed_rows(tmp_path / "short.csv", tmp_path / "long.csv", tmp_path, 2, 1))
-    assert seen == [(["C", "CC"], 0), ["C", "CC"], (["C", "CC", "CCC"], 2), ["C", "CC", "CCC"]]
-    assert [row[0] for row in rows[:2]] == ["predict, 1 process", "predict, 2 processes"]
+    runs = {10: predict_speed.Run(5.0, 0, 0), 30: predict_speed.Run(9.0, 0, 0)}
+    one, several, more = predict_speed.speed_rows(
+        tmp_path / "short.csv", tmp_path / "long.csv", tmp_path, 2, runs, 1
+    )
+    assert seen == [(["C", "CC"], 0), ["C", "CC"], ["C", "CC", "CCC"]]
+    assert (one.ours, one.theirs) == (2, 2)
+    assert (several.ours, several.theirs, several.met) == (5, 3, True)  # 20 rows in 4 seconds
+    assert (more.ours, more.theirs) == (5, 2)
+
+
+def test_memory_may_not_grow() -> None:
+    runs = {
+        1: predict_speed.Run(1.0, 100, 300),
+        2: predict_speed.Run(1.0, 100, 300),
+        9: predict_speed.Run(1.0, 110, 600),
+    }
+    _, _, main, others = predict_speed.memory_rows(runs)
+    assert (main.what, main.against) == ("memory, 9 rows, main process", "2 rows")
+    assert (main.met, others.met) == (True, False)
+    assert others.ratio == 0.5
 
 
 SIZE = 60_000_000
