@@ -41,9 +41,9 @@ weights it starts with, which make no difference to its speed.
 
 * parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In
   several processes, each has a part of the rows.
-* predict: from reading the table to joining the parts. One process is this one, on one thread. Several: all of
-  `wlkernelnn predict`, by how much longer the longest table takes than the one before it: without the start of
-  the processes, once.
+* predict: from reading the table to joining the parts. One process is this one, on one thread. Several: all
+  of `wlkernelnn predict`, by how much longer the longest table takes than the one before it, which leaves the
+  start of the processes out; taken once.
 * memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
   the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
 """
@@ -288,7 +288,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--output-dir", default="bench/results", help="Folder of the results.")
     options = parser.parse_args(argv)
     quick = options.quick
-    sizes = [200, 600, 1200] if quick else options.rows
+    sizes = [200, 600, 20_000] if quick else options.rows
     if len(sizes) != 3 or sizes != sorted(set(sizes)):
         raise ValueError(f"--rows: expected three numbers, ascending, got {sizes}")
     known = about("predict-speed", argv, quick, ("numba", "pyarrow"))

@@ -379,7 +379,7 @@ class PackedGraphs(Dataset):
         digest = hashlib.sha256(COLOURS.encode())
         for tensor in (a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr):
             digest.update(f" {tensor.dtype} {tensor.numel()} ".encode())
-            digest.update(tensor.contiguous().numpy())
+            digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
     @property

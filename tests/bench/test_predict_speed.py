@@ -52,7 +52,7 @@ def test_both_sides_take_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(
         predict_speed,
         "predict_tables",
-        lambda inputs, num_workers, **_: seen.append((predict_speed.smiles_of(inputs[0]), num_workers)),
+        lambda inputs, *_, num_workers: seen.append((predict_speed.smiles_of(inputs[0]), num_workers)),
     )
     monkeypatch.setattr(
         predict_speed, "race", lambda calls, work, rounds: [call() for call in calls] and np.array([work]).T
