@@ -10,8 +10,9 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,7 +39,7 @@ class Chunk(NamedTuple):
     """
 
     table: pa.Table
-    lines: list[int] | None
+    lines: Sequence[int] | None
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -140,7 +141,7 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
 
 def text_pieces(
     path: Path, columns: Sequence[str] | None = None, rows: int | None = None
-) -> Iterator[tuple[list[str], list[tuple[str, ...]], list[int]]]:
+) -> Iterator[tuple[list[str], list[tuple[str, ...]], Sequence[int]]]:
     """The rows of a text table: names of the columns, cells, and the line on which each row ends.
 
     Args:
@@ -148,62 +149,98 @@ def text_pieces(
         columns: The columns wanted, in this order; default all.
         rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
     """
-    delimiter = "\t" if ".tsv" in path.name.lower() else ","
-    reader = csv.reader(_lines(path), delimiter=delimiter, strict=True)
+    dialect: dict[str, Any] = {"delimiter": "\t" if ".tsv" in path.name.lower() else ",", "strict": True}
     size = rows or sys.maxsize
+    source = chain.from_iterable(_lines(path))
+    before = line = 0  # the rows and lines of what was read so far
+    reader = csv.reader(source, **dialect)
     try:
         header = next((fields for fields in reader if fields), [])
         wanted = header if columns is None else list(columns)
         require_columns(wanted, header, path)
         where = [header.index(name) for name in wanted]
-        cells: list[tuple[str, ...]] = []
-        lines: list[int] = []
-        before = 0
-        for fields in reader:
-            if not fields:
-                if len(header) > 1:
-                    continue
-                fields = [""]
-            if len(fields) != len(header):
-                raise ValueError(
-                    f"{path}: data row {before + len(cells) + 1} (line {reader.line_num}) has {len(fields)} "
-                    f"fields, the header has {len(header)}"
-                )
-            if len(cells) == size:
-                yield wanted, cells, lines
-                before += size
-                cells, lines = [], []
-            # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
-            cells.append(tuple([fields[i] for i in where]))
-            lines.append(reader.line_num)
+        line = reader.line_num
+        ahead = list(islice(source, size))
+        while ahead or not before:
+            cells = _one_line_rows(ahead, len(header), dialect)
+            if cells is not None:
+                lines: Sequence[int] = range(line + 1, line + 1 + len(ahead))
+                line, ahead = line + len(ahead), []
+            else:
+                unread = iter(ahead)
+                reader = csv.reader(chain(unread, source), **dialect)
+                cells, lines = _any_rows(reader, header, size, path, before, line)
+                line, ahead = line + reader.line_num, list(unread)
+            if cells or not before:
+                yield wanted, [tuple([row[i] for i in where]) for row in cells] if columns else cells, lines
+            before += len(cells)
+            ahead += islice(source, size - len(ahead))
+            if not before and not ahead:
+                return
     except csv.Error as error:
-        raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error})") from error
-    yield wanted, cells, lines
+        place = line + reader.line_num
+        raise ValueError(f"{path}: line {place}: not a readable table ({error})") from error
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Lines with their ends, but for the line ends at the end of the file.
+def _one_line_rows(lines: list[str], width: int, dialect: dict[str, Any]) -> list[tuple[str, ...]] | None:
+    """The rows of lines, if each is one of so many cells, without a look at every single one."""
+    if '"' in "".join(lines):
+        return None
+    try:
+        # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
+        rows = list(map(tuple, csv.reader(lines, **dialect)))
+    except csv.Error:
+        return None
+    return rows if set(map(len, rows)) <= {width} else None
+
+
+def _any_rows(
+    reader: Any, header: Sequence[str], size: int, path: Path, before: int, line: int
+) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Up to ``size`` rows, and the line on which each ends."""
+    cells: list[tuple[str, ...]] = []
+    lines: list[int] = []
+    for fields in reader:
+        if not fields:
+            if len(header) > 1:
+                continue
+            fields = [""]
+        if len(fields) != len(header):
+            raise ValueError(
+                f"{path}: data row {before + len(cells) + 1} (line {line + reader.line_num}) has "
+                f"{len(fields)} fields, the header has {len(header)}"
+            )
+        cells.append(tuple(fields))
+        lines.append(line + reader.line_num)
+        if len(cells) == size:
+            break
+    return cells, lines
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    """Lines with their ends, block by block, but for the line ends at the end of the file.
 
     Those hold no rows; between rows they do where a row is a single cell.
     """
     blank: list[str] = []
-    for line in _all_lines(path):
-        if line.strip("\r\n"):
-            yield from blank
-            blank.clear()
-            yield line
-        else:
-            blank.append(line)
+    for lines in _all_lines(path):
+        end = len(lines)
+        while end and not lines[end - 1].strip("\r\n"):
+            end -= 1
+        if end:
+            yield blank + lines[:end]
+            blank = []
+        blank += lines[end:]
 
 
-def _all_lines(path: Path) -> Iterator[str]:
+def _all_lines(path: Path) -> Iterator[list[str]]:
     rest = ""
     for text in _decoded(path):
         lines = list(io.StringIO(rest + text, newline=""))
         rest = lines.pop() if lines else ""  # its end, or the second half of that, may be in the next block
-        yield from lines
+        yield lines
     if rest:
-        yield rest
+        yield [rest]
 
 
 def _decoded(path: Path) -> Iterator[str]:

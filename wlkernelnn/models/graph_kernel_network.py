@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
 from wlkernelnn.ops.wl_colours import Quotient, wl_colours, wl_quotient
 
+from .colour_cache import ColourCache
 from .encoder import CodeEncoder
 
 logger = logging.getLogger("wlkernelnn")
@@ -169,8 +171,18 @@ class GraphKernelNetwork(torch.nn.Module):
             self.norm.reset_parameters()
         self.head.reset_parameters()
 
-    def embed(self, batch: Data) -> Tensor:
-        """The vector of every graph before the head, ``[B, hidden_channels]``."""
+    def embed(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
+        """The vector of every graph before the head, ``[B, hidden_channels]``.
+
+        Args:
+            batch: See the class.
+            cache: Where states of colours are kept from batch to batch; on the CPU, without gradients.
+
+        Raises:
+            ValueError: A cache where gradients are wanted.
+        """
+        if cache is not None and torch.is_grad_enabled():
+            raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
         if "ptr" not in batch:
             batch = Batch.from_data_list([batch])
         quotient = self._quotient_of(batch)
@@ -180,13 +192,22 @@ class GraphKernelNetwork(torch.nn.Module):
             h = self.conv(h, batch.edge_index, edge_type=edge_type)
             pooled = segment_sum(h, batch.ptr, batch.batch)
         else:
-            h = self.encoder(batch.x.index_select(0, quotient.first)).relu()
-            h = self.conv(h, quotient)
-            members = SortedEdges(quotient.colour, quotient.graph, quotient.indptr, h.size(0), None)
+            colour = quotient.colour
+            if cache is None or not batch.x.is_cpu:
+                h = self._states(batch.x.index_select(0, quotient.first), quotient)
+            else:
+                weights = chain(self.encoder.parameters(), self.conv.parameters())
+                h, row = cache.states(batch.x, quotient, self._states, weights)
+                colour = row.index_select(0, colour)
+            members = SortedEdges(colour, quotient.graph, quotient.indptr, h.size(0), None)
             pooled = neighbor_sum(h, members, quotient.multiplicity)
         if self.pooling == "mean":
             pooled = pooled / batch.ptr.diff().clamp(min=1).unsqueeze(1)
         return self.norm(pooled)
+
+    def _states(self, codes: Tensor, quotient: Quotient) -> Tensor:
+        """States of a quotient's last colours, from the codes of its first ones."""
+        return self.conv(self.encoder(codes).relu(), quotient)
 
     def _quotient_of(self, batch: Data) -> Quotient | None:
         """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes."""
@@ -234,11 +255,11 @@ class GraphKernelNetwork(torch.nn.Module):
         )
         return quotient if batch.x.is_cpu else Data(quotient=quotient).to(batch.x.device).quotient
 
-    def forward(self, batch: Data) -> Tensor:
-        out = self.head(self.embed(batch))
+    def forward(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
+        out = self.head(self.embed(batch, cache))
         return out * self.target_std + self.target_mean if self.task == "regression" else out
 
-    def predict(self, batch: Data) -> Tensor:
+    def predict(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
         """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
-        out = self(batch)
+        out = self(batch, cache)
         return out if self.task == "regression" else out.sigmoid()

@@ -30,7 +30,7 @@ from .predict import BATCH
 from .run import Ensemble, load_ensemble
 from .workers import Predicted, Task, predict_tasks
 
-# Rows of a part: enough that the colours of many molecules are shared, few enough to be lost by a kill.
+# Rows of a part: what a kill loses.
 ROWS = BATCH
 # With fewer parts the start of processes (some seconds) takes longer than it saves.
 PARALLEL_FROM = 3
@@ -51,7 +51,7 @@ class _Piece(NamedTuple):
     first_in_source: int
     column: str
     table: pa.Table
-    lines: list[int] | None
+    lines: Sequence[int] | None
 
     def place(self, row: int) -> str:
         """Name a row of the input as what it is in its file."""
@@ -75,7 +75,8 @@ def predict_tables(
     """Predict for every row of one or several tables, in order, in bounded memory.
 
     Finished parts are kept in a folder: ``output`` itself or, for a single file, one beside it that goes when
-    the file is written. A run that was killed leaves them there.
+    the file is written. A run that was killed leaves them there. How parts are shared out among processes and
+    runs decides which states of colours are there already: it may change the rounding of a prediction.
 
     Args:
         inputs: CSV, TSV or Parquet files with the same columns, or folders of such.

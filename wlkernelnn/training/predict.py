@@ -6,16 +6,18 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import ColourCache, GraphKernelNetwork
 
 from .allocator import freed_memory_kept
 
-# Graphs at once: the more, the more often a colour of one is that of another, in 1 to 3 GB of memory.
-BATCH = 32768
+# Graphs at once: what a batch needs still fits into a processor's caches, more or less.
+BATCH = 8192
 
 
 @torch.no_grad()
-def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = BATCH) -> np.ndarray:
+def predict(
+    net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
+) -> np.ndarray:
     """Values in the unit of the targets, or probabilities of class 1.
 
     Args:
@@ -23,6 +25,7 @@ def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = BATCH
         data: Graphs, in this order.
         batch_size: Graphs at once. Each Weisfeiler-Lehman colour of a batch is computed once: the more
             graphs, the less there is to do for each.
+        cache: What the network computed before, and is to remember; by default of this call alone.
 
     Returns:
         float32 ``[len(data), num_tasks]``.
@@ -30,8 +33,10 @@ def predict(net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = BATCH
     training = net.training
     net.eval()
     device = net.target_mean.device
+    if cache is None and len(data) > batch_size:
+        cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
     with freed_memory_kept():
-        parts = [net.predict(batch.to(device)).cpu().numpy() for batch in loader]
+        parts = [net.predict(batch.to(device), cache).cpu().numpy() for batch in loader]
     net.train(training)
     return np.concatenate(parts) if parts else np.zeros((0, net.config["num_tasks"]), np.float32)

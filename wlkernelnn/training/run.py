@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import torch
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.files import atomic_path, write_text
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import ColourCache, GraphKernelNetwork
+from wlkernelnn.models.colour_cache import CAPACITY
 
 from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from .fit import fit
@@ -42,8 +44,19 @@ class Ensemble:
     networks: list[GraphKernelNetwork]
     about: dict[str, Any]
 
-    def predict(self, data: PackedGraphs, batch_size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
+    def caches(self) -> list[ColourCache]:
+        """An empty cache for each network, for many calls of :meth:`predict`; together as large as one."""
+        return [ColourCache(max(1, CAPACITY // len(self.networks))) for _ in self.networks]
+
+    def predict(
+        self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation over the networks, each ``[len(data), num_tasks]``.
+
+        Args:
+            data: Graphs.
+            batch_size: Graphs at once.
+            caches: What the networks computed before, see :meth:`caches`.
 
         Raises:
             ValueError: ``data`` was made by another featurizer.
@@ -53,7 +66,12 @@ class Ensemble:
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"
             )
-        each = np.stack([predict(net, data, batch_size) for net in self.networks])
+        each = np.stack(
+            [
+                predict(net, data, batch_size, cache)
+                for net, cache in zip(self.networks, caches or self.caches(), strict=True)
+            ]
+        )
         return each.mean(0), each.std(0)
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import Reject, featurize
+from wlkernelnn.models import ColourCache
 
 from .allocator import freed_memory_kept, keep_freed_memory
 from .run import Ensemble, load_ensemble
@@ -49,14 +50,21 @@ class Predicted(NamedTuple):
     rejects: list[Reject]
 
 
-def predict_task(ensemble: Ensemble, task: Task, batch_size: int) -> Predicted:
+def predict_task(
+    ensemble: Ensemble, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
+) -> Predicted:
     """Featurize and predict.
+
+    Args:
+        ensemble, task: What to predict with, and for what.
+        batch_size: Molecules that go through a network at once.
+        caches: See :meth:`Ensemble.caches`.
 
     Raises:
         RuntimeError: Something went wrong other than a row that is no molecule; says in which row.
     """
     try:
-        return _predict(ensemble, task, batch_size)
+        return _predict(ensemble, task, batch_size, caches)
     except Exception as error:
         for row, smiles in enumerate(task.smiles, task.first):
             try:
@@ -86,10 +94,11 @@ def predict_tasks(
         ChildProcessError: A process died; says on which rows it may have worked.
     """
     if num_workers == 0:
+        caches = ensemble.caches()
         with freed_memory_kept():
             for task in tasks:
                 with _one_thread():
-                    result = predict_task(ensemble, task, batch_size)
+                    result = predict_task(ensemble, task, batch_size, caches)
                 yield result
         return
     # Processes start afresh: a fork would inherit locks that torch's threads hold.
@@ -117,14 +126,16 @@ def predict_tasks(
 # In another process.
 
 _ensemble: Ensemble | None = None
+_caches: list[ColourCache] | None = None
 
 
 def _start(model_path: Path) -> None:
-    global _ensemble
+    global _ensemble, _caches
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     keep_freed_memory()
     _ensemble = load_ensemble(model_path)
+    _caches = _ensemble.caches()
 
 
 def _end_with_parent() -> None:
@@ -137,7 +148,7 @@ def _end_with_parent() -> None:
 
 def _work(task: Task, batch_size: int) -> Predicted:
     assert _ensemble is not None
-    return predict_task(_ensemble, task, batch_size)
+    return predict_task(_ensemble, task, batch_size, _caches)
 
 
 # In this one and in others.
@@ -153,10 +164,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _predict(ensemble: Ensemble, task: Task, batch_size: int) -> Predicted:
+def _predict(
+    ensemble: Ensemble, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
+) -> Predicted:
     rows = range(task.first, task.first + len(task.smiles))
     data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
-    mean, std = ensemble.predict(data, batch_size)
+    mean, std = ensemble.predict(data, batch_size, caches)
     return Predicted(data.row.numpy() - task.first, mean, std, rejects)
 
 

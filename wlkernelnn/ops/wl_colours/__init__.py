@@ -1,7 +1,16 @@
 """Weisfeiler-Lehman colours: the definition and the fast version, both exact; batches by their colours."""
 
 from .exact import wl_colours
+from .known import KnownColours
 from .naive import wl_colours_naive
-from .quotient import Level, Quotient, wl_quotient
+from .quotient import Level, Quotient, quotient_of, wl_quotient
 
-__all__ = ["Level", "Quotient", "wl_colours", "wl_colours_naive", "wl_quotient"]
+__all__ = [
+    "KnownColours",
+    "Level",
+    "Quotient",
+    "quotient_of",
+    "wl_colours",
+    "wl_colours_naive",
+    "wl_quotient",
+]

@@ -121,7 +121,7 @@ class _Neighbours:
         # Nodes of different degrees never share a colour: every group has numbers of its own.
         first = 0
         for nodes, edges in self.groups:
-            columns = [colour[nodes], *_sorted_columns(code[edges])]
+            columns = [colour[nodes], *sorted_columns(code[edges])]
             sizes = [num_colours] + [num_codes] * len(edges)
             number, values = pd.factorize(_packed(columns, sizes))
             finer[nodes] = number + first
@@ -139,7 +139,7 @@ class _Neighbours:
             yield code[begin:end].tobytes()
 
 
-def _sorted_columns(values: np.ndarray) -> Sequence[np.ndarray]:
+def sorted_columns(values: np.ndarray) -> Sequence[np.ndarray]:
     """``[d, n]`` with every column sorted, by d rounds of exchanges between neighbouring rows."""
     rows = list(values)
     for i in range(len(rows)):

@@ -77,24 +77,13 @@ def wl_quotient(
         graph: ``[N]``, ascending.
         num_graphs: B.
     """
-    degree = np.diff(indptr)
     number, first = _numbered(colours[0])
     start, levels = first, []
     for colour in colours[1:]:
         before = number
         number, first = _numbered(colour)
-        edges_of = degree[first]
-        bounds = np.concatenate([[0], np.cumsum(edges_of)])
-        edge = np.repeat(indptr[first] - bounds[:-1], edges_of) + np.arange(bounds[-1])
-        levels.append(
-            Level(
-                own=torch.from_numpy(before[first]),
-                source=torch.from_numpy(before[source[edge]]),
-                target=torch.from_numpy(np.repeat(np.arange(len(first)), edges_of)),
-                indptr=torch.from_numpy(bounds),
-                edge_type=torch.from_numpy(edge_type[edge]),
-            )
-        )
+        edge, target, bounds = _edges_into(first, indptr)
+        levels.append(_level(before[first], before[source[edge]], target, bounds, edge_type[edge]))
     # Nodes come graph by graph, so pairs of graph and colour are numbered graph by graph.
     pair, first = _numbered(graph * len(first) + number)
     owner = graph[first]
@@ -107,6 +96,48 @@ def wl_quotient(
         graph=torch.from_numpy(owner),
         multiplicity=torch.from_numpy(np.bincount(pair, minlength=len(first)).astype(np.float32)),
     )
+
+
+def quotient_of(quotient: Quotient, wanted: np.ndarray) -> Quotient:
+    """Some of the last colours of a batch and what they are made of, each as a graph of its own.
+
+    Args:
+        quotient: A batch, on the CPU.
+        wanted: Which last colours, ascending, each once.
+    """
+    sizes = [quotient.first.numel(), *(level.own.numel() for level in quotient.levels)]
+    levels: list[Level] = []
+    kept = wanted
+    for level, num_before in zip(reversed(quotient.levels), reversed(sizes[:-1]), strict=True):
+        edge, target, bounds = _edges_into(kept, level.indptr.numpy())
+        own, source = level.own.numpy()[kept], level.source.numpy()[edge]
+        needed = np.zeros(num_before, dtype=bool)
+        needed[own] = needed[source] = True
+        number = np.cumsum(needed) - 1
+        levels.insert(0, _level(number[own], number[source], target, bounds, level.edge_type.numpy()[edge]))
+        kept = np.flatnonzero(needed)
+    each = torch.arange(len(wanted))
+    return Quotient(
+        first=quotient.first[torch.from_numpy(kept)],
+        levels=tuple(levels),
+        node=each,
+        colour=each,
+        indptr=torch.arange(len(wanted) + 1),
+        graph=each,
+        multiplicity=torch.ones(len(wanted)),
+    )
+
+
+def _edges_into(rows: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The edges into some rows, end to end: which, to which of these rows, and where each row's begin."""
+    degree = indptr[rows + 1] - indptr[rows]
+    bounds = np.concatenate([[0], np.cumsum(degree)])
+    edge = np.repeat(indptr[rows] - bounds[:-1], degree) + np.arange(bounds[-1])
+    return edge, np.repeat(np.arange(len(rows)), degree), bounds
+
+
+def _level(*parts: np.ndarray) -> Level:
+    return Level(*map(torch.from_numpy, parts))
 
 
 def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from tests.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.ops.wl_colours import Quotient, wl_colours, wl_quotient
+from wlkernelnn.ops.wl_colours import Quotient, quotient_of, wl_colours, wl_quotient
 
 
 def arrays(data: PackedGraphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -94,3 +94,30 @@ def test_a_quotient_moves_with_its_batch() -> None:
     assert isinstance(moved, Quotient)
     assert {t.device.type for t in flat(moved)} == {"meta"}
     assert moved.depth == 1
+
+
+def test_some_of_the_colours_with_all_that_they_are_made_of() -> None:
+    quotient, _ = made(random_packed(30, max_nodes=5, num_edge_types=2), 3)
+
+    def unfolded(some: Quotient, level: int, colour: int) -> object:
+        """A colour as a tree down to the nodes that show the colours 0."""
+        if not level:
+            return int(some.first[colour])
+        below = some.levels[level - 1]
+        edges = range(int(below.indptr[colour]), int(below.indptr[colour + 1]))
+        assert below.target[edges.start : edges.stop].tolist() == [colour] * len(edges)
+        around = [(int(below.edge_type[e]), unfolded(some, level - 1, int(below.source[e]))) for e in edges]
+        return unfolded(some, level - 1, int(below.own[colour])), tuple(around)
+
+    num_colours = quotient.levels[-1].own.numel()
+    wanted = np.arange(1, num_colours, 3)
+    part = quotient_of(quotient, wanted)
+    for row, colour in enumerate(wanted.tolist()):
+        assert unfolded(part, 3, row) == unfolded(quotient, 3, colour)
+    # Nothing else is there.
+    for level, above in zip(part.levels[:-1], part.levels[1:], strict=True):
+        assert level.own.numel() == len({*above.own.tolist(), *above.source.tolist()})
+    assert part.node.tolist() == part.colour.tolist() == part.graph.tolist() == list(range(len(wanted)))
+    whole = quotient_of(quotient, np.arange(num_colours))
+    for one, other in zip(whole.levels, quotient.levels, strict=True):
+        assert all(map(torch.equal, one, other))

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from tests.molecules import regression_set
+from tests.wlkernelnn.models.test_quotient import SHAPES, network, odd_graphs
+from wlkernelnn.datasets import PackedLoader
+from wlkernelnn.models import ColourCache, GraphKernelNetwork
+from wlkernelnn.ops.wl_colours import Quotient
+
+
+def batches(net: GraphKernelNetwork, data: Any, batch_size: int = 7) -> list[Data]:
+    return list(PackedLoader(data, batch_size, quotient=net.quotient_depth))
+
+
+@torch.no_grad()
+def predicted(net: GraphKernelNetwork, given: list[Data], cache: ColourCache | None = None) -> Tensor:
+    return torch.cat([net.predict(batch, cache) for batch in given])
+
+
+def watched(net: GraphKernelNetwork, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many states of last colours the network computes, call by call."""
+    rows: list[int] = []
+    states = net._states
+
+    def count(codes: Tensor, quotient: Quotient) -> Tensor:
+        result = states(codes, quotient)
+        rows.append(len(result))
+        return result
+
+    monkeypatch.setattr(net, "_states", count)
+    return rows
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("make", [odd_graphs, regression_set], ids=["odd graphs", "molecules"])
+@pytest.mark.parametrize("capacity", [3, 100, 10_000])
+def test_the_same_predictions(shape: dict[str, Any], make: Any, capacity: int) -> None:
+    data = make()
+    net = network(data, **shape).double().eval()
+    given, cache = batches(net, data), ColourCache(capacity)
+    expected = predicted(net, given)
+    scale = float(expected.abs().max())
+    for _ in range(2):
+        came = predicted(net, given, cache)
+        torch.testing.assert_close(came / scale, expected / scale, rtol=0, atol=1e-12)
+        assert len(cache) <= capacity
+
+
+def test_each_colour_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = regression_set()
+    net = network(data).eval()
+    given, cache, rows = batches(net, data), ColourCache(), watched(net, monkeypatch)
+    predicted(net, given, cache)
+    (whole,) = batches(net, data, len(data))
+    assert sum(rows) == len(cache) == whole.quotient.levels[-1].own.numel()
+    assert len(rows) > 1
+    rows.clear()
+    predicted(net, given[::-1], cache)
+    assert rows == []
+
+
+def test_new_weights_are_another_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = regression_set()
+    net = network(data).eval()
+    given, cache = batches(net, data), ColourCache()
+    before = predicted(net, given, cache)
+    with torch.no_grad():
+        net.conv.walks[0].lins[0].weight.normal_()
+    after = predicted(net, given, cache)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, predicted(net, given))
+    # The head sees graphs, not colours: nothing is to be computed anew.
+    rows = watched(net, monkeypatch)
+    with torch.no_grad():
+        net.head.lins[-1].bias.add_(1.0)
+    assert not torch.allclose(predicted(net, given, cache), after)
+    assert rows == []
+
+
+def test_a_failure_leaves_no_numbers_without_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = regression_set()
+    net = network(data).eval()
+    given, cache = batches(net, data), ColourCache()
+    predicted(net, given[:1], cache)
+
+    def fail(*_: Any) -> Tensor:
+        raise MemoryError("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(net, "_states", fail)
+        with pytest.raises(MemoryError):
+            predicted(net, given[1:], cache)
+    torch.testing.assert_close(predicted(net, given, cache), predicted(net, given))
+
+
+def test_no_gradients_come_from_a_cache() -> None:
+    data = regression_set()
+    net = network(data)
+    with pytest.raises(ValueError, match=r"no gradients: call under torch\.no_grad"):
+        net(batches(net, data)[0], ColourCache())
