@@ -12,13 +12,12 @@ import torch
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
-from wlkernelnn.datasets.download import require_file
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .lei_networks import release_init
 from .report import about
-from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
+from .trained import Record, TrainedOptions, chosen, glove_file, kept, print_table, spread, write_results
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
 LABELS = ("fine", "binary")
@@ -98,9 +97,7 @@ def main(argv: list[str] | None = None) -> None:
     add_options(parser, "Options", SSTOptions)
     options = SSTOptions(**pick(parser.parse_args(argv), SSTOptions))
     names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
-    glove = options.glove or require_file(
-        "glove/glove.6B.100d.subset.txt", options.root, "GloVe 6B, or give another file with --glove"
-    )
+    glove = options.glove or glove_file(options.root)
     known = about("sst", argv, options.quick, ("pytorch-lightning",))
     records = []
     for task in tasks:

@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from wlkernelnn.datasets.download import require_file
 from wlkernelnn.files import write_text
 
 Record = dict[str, Any]
@@ -52,6 +53,11 @@ class TrainedOptions:
     def folder(self, *names: str) -> Path:
         """Where a run lies."""
         return self.run_dir.joinpath("quick" if self.quick else "full", *names)
+
+
+def glove_file(root: str | None) -> Path:
+    """The word vectors that are taken where no others are given."""
+    return require_file("glove/glove.6B.100d.subset.txt", root, "GloVe 6B, or give another file with --glove")
 
 
 def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) -> list[str]:

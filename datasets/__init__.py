@@ -2,7 +2,9 @@
 
 from .bptt import BPTTLoader
 from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
+from .documents import DOCUMENT_SETS, DocumentSet, document_tokens, load_documents
 from .download import cache_folder, content_sha256, download, find_file
+from .endless import EndlessShuffle
 from .epochs import EpochLoader
 from .features import Features, get_features
 from .featurize import featurize
@@ -11,7 +13,9 @@ from .loader import PackedLoader
 from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
 from .packed import Arrays, Description, PackedGraphs, Reject, sorted_edge_index
 from .published import MOLECULE_SETS, MoleculeSet
+from .random_bptt import RandomBPTTLoader
 from .resample import BucketResampler
+from .signals import Signals, SubjectSplit, load_signals
 from .splits import column_split, random_split, scaffold_split, scaffolds, split
 from .sst import Phrase, Tree, load_sst, read_trees
 from .string_loader import StringLoader
@@ -21,6 +25,7 @@ from .tu import load_tu
 from .vocabulary import Vocabulary
 
 __all__ = [
+    "DOCUMENT_SETS",
     "EOS",
     "MOLECULE_SETS",
     "Arrays",
@@ -28,6 +33,8 @@ __all__ = [
     "BucketResampler",
     "Corpus",
     "Description",
+    "DocumentSet",
+    "EndlessShuffle",
     "EpochLoader",
     "Features",
     "LabelledStrings",
@@ -36,8 +43,11 @@ __all__ = [
     "PackedLoader",
     "PackedStrings",
     "Phrase",
+    "RandomBPTTLoader",
     "Reject",
+    "Signals",
     "StringLoader",
+    "SubjectSplit",
     "Tree",
     "Vocabulary",
     "WordVectors",
@@ -45,13 +55,16 @@ __all__ = [
     "cache_folder",
     "column_split",
     "content_sha256",
+    "document_tokens",
     "download",
     "featurize",
     "find_file",
     "get_features",
+    "load_documents",
     "load_glove",
     "load_molecules",
     "load_ptb",
+    "load_signals",
     "load_sst",
     "load_text",
     "load_tu",

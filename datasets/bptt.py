@@ -55,4 +55,8 @@ class BPTTLoader:
         return -(-self._inputs.size(1) // self.bptt)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        yield from zip(self._inputs.split(self.bptt, 1), self._targets.split(self.bptt, 1), strict=True)
+        return self.cut(self.bptt)
+
+    def cut(self, lengths: int | list[int]) -> Iterator[tuple[Tensor, Tensor]]:
+        """The text in stretches of other lengths: one for all, or each one's."""
+        return zip(self._inputs.split(lengths, 1), self._targets.split(lengths, 1), strict=True)

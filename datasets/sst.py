@@ -94,7 +94,8 @@ def load_sst(
         labelled = _distinct(part) if phrases and name == "train" else _sentences(part)
         kept = [(tokens, y) for tokens, label in labelled if (y := of[label]) is not None]
         parts[name] = PackedStrings.encode([tokens for tokens, _ in kept], [y for _, y in kept], vocabulary)
-    return LabelledStrings(**parts, vocabulary=vocabulary, classes=classes, name=f"sst-{labels}")
+    train, valid, test = (parts[name] for name in PARTS)
+    return LabelledStrings(train, valid, test, vocabulary, classes, f"sst-{labels}")
 
 
 def _sentences(trees: Iterable[Tree]) -> Iterator[tuple[tuple[str, ...], int]]:

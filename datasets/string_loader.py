@@ -16,9 +16,9 @@ from .strings import PackedStrings
 class StringLoader(EpochLoader):
     """Mini-batches of :class:`PackedStrings`, end to end and without padding.
 
-    A batch is a plain PyG ``Data`` with the token ids of all its strings ``x [N]``, ``ptr [B+1]``,
-    ``batch [N]`` and ``y [B]``, all int64 but for a ``y`` of another type. An empty string is one whose two
-    entries of ``ptr`` are equal.
+    A batch is a plain PyG ``Data`` with the token ids of all its strings ``x [N]`` (or vectors ``[N, d]``),
+    ``ptr [B+1]``, ``batch [N]`` and ``y [B]``, all int64 but for vectors and a ``y`` of another type. An
+    empty string is one whose two entries of ``ptr`` are equal.
 
     Args:
         data: The strings.
@@ -50,7 +50,9 @@ class StringLoader(EpochLoader):
         ptr, flat, labels = self.data.ptr.numpy(), self.data.tokens.numpy(), self.data.y.numpy()
         for strings in self._chunks(positions):
             (tokens,), lengths, bounds = take_spans(ptr, strings, flat)
-            x, y = tokens.astype(np.int64), labels.take(strings, axis=0)
+            x, y = tokens, labels.take(strings, axis=0)
+            if np.issubdtype(x.dtype, np.integer):
+                x = x.astype(np.int64)
             batch = np.repeat(np.arange(len(strings)) % self.batch_size, lengths)
             for first in range(0, len(strings), self.batch_size):
                 ends = bounds[first : first + self.batch_size + 1]

@@ -1,4 +1,4 @@
-"""Strings of token ids end to end, with a label each."""
+"""Strings of token ids or of vectors end to end, with a label each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .vocabulary import Vocabulary, check_ids
 
 @dataclass(frozen=True, eq=False)
 class PackedStrings:
-    """Strings of any lengths, empty ones too, in one flat array; ``strings[i]`` are the ids of one.
+    """Strings of any lengths, empty ones too, in one flat array; ``strings[i]`` is one of them.
 
     :class:`~wlkernelnn.datasets.StringLoader` makes batches without Python per string.
 
     Attributes:
-        tokens: ``[ΣT]`` token ids of all strings (any integer type).
+        tokens: ``[ΣT]`` token ids of all strings (any integer type), or ``[ΣT, d]`` vectors.
         ptr: int64 ``[S+1]``: where each string begins.
         y: ``[S]`` or ``[S, tasks]`` labels.
 
@@ -69,7 +69,8 @@ class PackedStrings:
         if not -len(self) <= i < len(self):
             raise IndexError(f"string {i} of {len(self)}")
         begin, end = self.ptr[i % len(self) :][:2].tolist()
-        return self.tokens[begin:end].long()
+        tokens = self.tokens[begin:end]
+        return tokens if tokens.is_floating_point() else tokens.long()
 
     @property
     def lengths(self) -> Tensor:
@@ -94,6 +95,7 @@ class LabelledStrings:
         vocabulary: Their tokens.
         classes: Names of the classes.
         name: Name of the data set.
+        note: What tables have to say of it, such as that it is a sample.
 
     Raises:
         ValueError: A part has ids or labels that are not those of tokens or classes.
@@ -105,9 +107,15 @@ class LabelledStrings:
     vocabulary: Vocabulary
     classes: tuple[str, ...]
     name: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         for part in PARTS:
             strings = getattr(self, part)
             check_ids(strings.tokens, len(self.vocabulary), f"{self.name} {part} tokens".strip())
             check_ids(strings.y, len(self.classes), f"{self.name} {part} y".strip())
+
+    def class_counts(self) -> dict[str, list[int]]:
+        """How many strings of each class every part has."""
+        num_classes = len(self.classes)
+        return {part: getattr(self, part).y.bincount(minlength=num_classes).tolist() for part in PARTS}

@@ -2,20 +2,30 @@
 
 from .language_model import LanguageModel
 from .path_graph import ToPathGraph, path_graph, to_list, to_packed, to_padded
+from .recurrent_kernel_machine import RecurrentKernelMachine
+from .rkm import RKM
 from .stack import Stack
+from .string_classifier import StringClassifier
 from .string_kernel import StringKernelConv
 from .string_kernel_network import StringKernelNetwork
 from .string_model import StringModel, detached
+from .sync_filters import SyncFilters
 from .text_classifier import TextClassifier
+from .weight_drop import WeightDrop
 
 __all__ = [
+    "RKM",
     "LanguageModel",
+    "RecurrentKernelMachine",
     "Stack",
+    "StringClassifier",
     "StringKernelConv",
     "StringKernelNetwork",
     "StringModel",
+    "SyncFilters",
     "TextClassifier",
     "ToPathGraph",
+    "WeightDrop",
     "detached",
     "path_graph",
     "to_list",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .dropout import locked_dropout
 from .string_model import State, StringModel
 from .tokens import check_tokens
 
@@ -13,50 +14,95 @@ class LanguageModel(torch.nn.Module):
     r"""Embeddings, a sequence model, and a softmax over all tokens.
 
     .. math::
-        P(x_{t+1} \mid x_1 … x_t) = \mathrm{softmax}(E \, h[t] + b)
+        P(x_{t+1} \mid x_1 … x_t) = \mathrm{softmax}(U \, h[t] + b)
 
     Args:
         num_tokens: Size of the vocabulary.
         encoder: The sequence model, with ``in_channels`` the width of the embeddings.
-        dropout: Probability of dropping a value of the embeddings, and of the encoder's output.
-        tied: E is the matrix of the embeddings (Press & Wolf 2016).
+        dropout: Probability of dropping a value of the embeddings, and of the encoder's output; a pair if the
+            two differ.
+        tied: U is the matrix of the embeddings (Press & Wolf 2016).
+        low_rank: U = A E, of the embeddings' width as its rank (Liang et al. 2019, after eq. 7): E projects
+            what the encoder writes, A is ``[num_tokens, in_channels]``, the embeddings' if ``tied``.
+        locked: Dropout drops the same values at all tokens of a string.
+        word_dropout: Probability of dropping a whole token of the vocabulary from the embeddings, wherever it
+            stands in a batch (Gal & Ghahramani 2016). The softmax keeps it.
 
     Shapes:
         - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``; the encoder's state
         - output: logits ``[N, num_tokens]`` or ``[B, T, num_tokens]``, and the state at the last tokens
 
     Raises:
-        ValueError: ``tied`` and the encoder's two widths differ, or an argument is out of its range.
+        ValueError: ``tied`` without ``low_rank`` and the encoder's two widths differ, or an argument is out
+            of its range.
         IndexError: A token is not in [0, num_tokens).
+
+    A forward pass is :meth:`read`, :meth:`drop` and :meth:`predict`, for losses that look at what is between.
     """
 
     def __init__(
-        self, num_tokens: int, encoder: StringModel, dropout: float = 0.0, tied: bool = True
+        self,
+        num_tokens: int,
+        encoder: StringModel,
+        dropout: float | tuple[float, float] = 0.0,
+        tied: bool = True,
+        low_rank: bool = False,
+        locked: bool = False,
+        word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if num_tokens < 1:
             raise ValueError(f"num_tokens must be positive, got {num_tokens}")
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-        if tied and encoder.in_channels != encoder.out_channels:
+        both = dropout if isinstance(dropout, tuple) else (dropout, dropout)
+        for name, value in (("dropout", both[0]), ("dropout", both[1]), ("word_dropout", word_dropout)):
+            if not 0.0 <= value < 1.0:
+                raise ValueError(f"{name} must be in [0, 1), got {value}")
+        if tied and not low_rank and encoder.in_channels != encoder.out_channels:
             raise ValueError(
-                "tied embeddings are as wide as what the encoder reads and writes: "
+                "tied embeddings are as wide as what the encoder reads and writes (or low_rank=True): "
                 f"got an encoder from {encoder.in_channels} to {encoder.out_channels}"
             )
         self.embedding = torch.nn.Embedding(num_tokens, encoder.in_channels)
         self.encoder = encoder
-        # Tied, E has one name alone: files of weights know no two names of one tensor.
-        self.head = None if tied else torch.nn.Linear(encoder.out_channels, num_tokens)
+        rank = encoder.in_channels if low_rank else encoder.out_channels
+        self.projection = torch.nn.Linear(encoder.out_channels, rank, bias=False) if low_rank else None
+        # Tied, U has one name alone: files of weights know no two names of one tensor.
+        self.head = None if tied else torch.nn.Linear(rank, num_tokens)
         self.bias = torch.nn.Parameter(torch.zeros(num_tokens)) if tied else None
-        self.dropout = torch.nn.Dropout(dropout)
+        self.dropouts = both
+        self.locked = locked
+        self.word_dropout = word_dropout
 
     def forward(
         self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
+        h, state = self.read(tokens, ptr, state)
+        return self.predict(self.drop(h, ptr)), state
+
+    def read(
+        self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        """What the encoder writes, ``[…, out_channels]``, and the state."""
         check_tokens(tokens, self.embedding.num_embeddings)
-        x = self.dropout(self.embedding(tokens))
-        h, state = self.encoder(x, ptr, state)
-        h = self.dropout(h)
+        x = self.embedding(tokens)
+        if self.training and self.word_dropout:
+            kept = x.new_ones(self.embedding.num_embeddings, 1)
+            x = x * torch.nn.functional.dropout(kept, self.word_dropout)[tokens]
+        return self.encoder(self._dropped(x, ptr, self.dropouts[0]), ptr, state)
+
+    def drop(self, h: Tensor, ptr: Tensor | None = None) -> Tensor:
+        """Dropout of what the encoder wrote."""
+        return self._dropped(h, ptr, self.dropouts[1])
+
+    def predict(self, h: Tensor) -> Tensor:
+        """Logits ``[…, num_tokens]`` from what the encoder wrote."""
+        if self.projection is not None:
+            h = self.projection(h)
         if self.head is None:
-            return torch.nn.functional.linear(h, self.embedding.weight, self.bias), state
-        return self.head(h), state
+            return torch.nn.functional.linear(h, self.embedding.weight, self.bias)
+        return self.head(h)
+
+    def _dropped(self, x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
+        if self.locked and self.training:
+            return locked_dropout(x, ptr, dropout)
+        return torch.nn.functional.dropout(x, dropout, self.training)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wlkernelnn.ops.scan import Steps
 
+from .dropout import locked_mask
 from .string_model import State, StringModel
 
 
@@ -21,6 +22,7 @@ class Stack(StringModel):
         dropout: Probability of dropping a value between two layers.
         jk: What comes out: ``"last"``, the last layer's output, or ``"cat"``, those of all layers side by
             side (jumping knowledge, as PyG calls it).
+        locked: Dropout drops the same values at all tokens of a string.
 
     Shapes:
         - input: as of the first layer; the state is a tuple of the layers' states
@@ -30,7 +32,9 @@ class Stack(StringModel):
         ValueError: An argument is out of its range.
     """
 
-    def __init__(self, layers: Sequence[StringModel], dropout: float = 0.0, jk: str = "last") -> None:
+    def __init__(
+        self, layers: Sequence[StringModel], dropout: float = 0.0, jk: str = "last", locked: bool = False
+    ) -> None:
         super().__init__()
         if not layers:
             raise ValueError("expected at least one layer, got none")
@@ -41,6 +45,7 @@ class Stack(StringModel):
         self.layers = torch.nn.ModuleList(layers)
         self.dropout = dropout
         self.jk = jk
+        self.locked = locked
         self.in_channels = layers[0].in_channels
         self.out_channels = sum(layer.out_channels for layer in (layers if jk == "cat" else layers[-1:]))
 
@@ -51,8 +56,13 @@ class Stack(StringModel):
         outputs, after = [], []
         for i, layer in enumerate(self.layers):
             if i:
-                x = torch.nn.functional.dropout(x, self.dropout, self.training)
+                x = self._dropped(x, steps)
             x, last = cast(StringModel, layer).run(x, steps, None if state is None else state[i])
             outputs.append(x)
             after.append(last)
         return torch.cat(outputs, -1) if self.jk == "cat" else x, tuple(after)
+
+    def _dropped(self, x: Tensor, steps: Steps) -> Tensor:
+        if not (self.locked and self.training):
+            return torch.nn.functional.dropout(x, self.dropout, self.training)
+        return x * steps.of_tokens(locked_mask(steps.num_strings, x.size(1), self.dropout, x))

@@ -14,6 +14,7 @@ from wlkernelnn.compose import check_compose
 from wlkernelnn.decay import Decay
 from wlkernelnn.ops.scan import Steps, feedback_scan, ngram_scan
 
+from .dropout import locked_mask
 from .string_model import State, StringModel, check_state
 
 
@@ -167,11 +168,8 @@ class StringKernelConv(StringModel):
         """Variational masks of x and h, ``[B, …]`` in the order of a step."""
         if not self.training or self.dropout == 0.0:
             return None, None
-        ones = x.new_ones(steps.num_strings, 1)
         widths = x.size(1), self.out_channels
-        x_mask, h_mask = (
-            torch.nn.functional.dropout(ones.expand(-1, width), self.dropout) for width in widths
-        )
+        x_mask, h_mask = (locked_mask(steps.num_strings, width, self.dropout, x) for width in widths)
         return x_mask, h_mask
 
     def __repr__(self) -> str:

@@ -1,25 +1,27 @@
-"""Classification of whole strings."""
+"""Classification of whole strings of tokens."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.neighbor_sum.segments import segment_sum
-
+from .string_classifier import StringClassifier
 from .string_model import StringModel
 from .tokens import check_tokens
 
 
-class TextClassifier(torch.nn.Module):
-    r"""Embeddings, a sequence model, the mean over the tokens, and a linear layer.
+class TextClassifier(StringClassifier):
+    r"""Embeddings, a sequence model, the mean over the tokens, and one or two linear layers.
 
     Args:
         embedding: Vectors of the tokens; frozen ones stay as they are.
         encoder: The sequence model, with ``in_channels`` the width of the embeddings.
         num_classes: Number of classes.
-        dropout: Probability of dropping a value of the embeddings, and of the mean.
-        bias: Whether the linear layer has one.
+        dropout: Probability of dropping a value before each linear layer, and of the embeddings.
+        bias: Whether the linear layers have one.
+        hidden_channels: Width between two linear layers; by default there is one.
+        act: What follows the first of two.
+        embedding_dropout: Probability of dropping a value of the embeddings, if it is another.
 
     Shapes:
         - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``
@@ -37,32 +39,27 @@ class TextClassifier(torch.nn.Module):
         num_classes: int,
         dropout: float = 0.0,
         bias: bool = True,
+        hidden_channels: int | None = None,
+        act: str = "relu",
+        embedding_dropout: float | None = None,
     ) -> None:
-        super().__init__()
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        super().__init__(encoder, num_classes, dropout, bias, hidden_channels, act)
         if embedding.embedding_dim != encoder.in_channels:
             raise ValueError(
                 f"embeddings of {embedding.embedding_dim} values for an encoder of {encoder.in_channels}"
             )
-        self.num_classes = num_classes
+        if embedding_dropout is None:
+            embedding_dropout = dropout
+        if not 0.0 <= embedding_dropout < 1.0:
+            raise ValueError(f"embedding_dropout must be in [0, 1), got {embedding_dropout}")
         self.embedding = embedding
-        self.encoder = encoder
-        self.head = torch.nn.Linear(encoder.out_channels, num_classes, bias=bias)
-        self.dropout = torch.nn.Dropout(dropout)
+        self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
 
     def forward(self, tokens: Tensor, ptr: Tensor | None = None) -> Tensor:
         check_tokens(tokens, self.embedding.num_embeddings)
-        if ptr is None:
-            if tokens.dim() != 2:
-                raise ValueError(
-                    f"{type(self).__name__} needs tokens of shape [B, T], or [N] with ptr, "
-                    f"got {list(tokens.shape)} without ptr"
-                )
-            ptr = torch.arange(tokens.size(0) + 1, device=tokens.device) * tokens.size(1)
-            tokens = tokens.reshape(-1)
-        h, _ = self.encoder(self.dropout(self.embedding(tokens)), ptr)
-        lengths = ptr.diff()
-        string = torch.arange(lengths.numel(), device=ptr.device).repeat_interleave(lengths)
-        mean = segment_sum(h, ptr, string) / lengths.clamp(min=1).unsqueeze(1)
-        return self.head(self.dropout(mean))
+        if ptr is None and tokens.dim() != 2:
+            raise ValueError(
+                f"{type(self).__name__} needs tokens of shape [B, T], or [N] with ptr, "
+                f"got {list(tokens.shape)} without ptr"
+            )
+        return super().forward(self.embedding_dropout(self.embedding(tokens)), ptr)

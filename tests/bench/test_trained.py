@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wlkernelnn.bench.trained import TrainedOptions, chosen, kept, spread, write_results
+from wlkernelnn.bench.trained import TrainedOptions, chosen, glove_file, kept, spread, write_results
 
 
 def test_runs_are_not_repeated(tmp_path: Path) -> None:
@@ -64,3 +64,11 @@ def test_files(tmp_path: Path) -> None:
         "* a: 1",
     ]
     assert json.loads((tmp_path / "x.json").read_text()) == {"mode": "quick", "a": 1, "runs": [{"b": 2}]}
+
+
+def test_word_vectors_are_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"glove\.6B\.100d\.subset\.txt is not in .* with --glove"):
+        glove_file(str(tmp_path))
+    path = tmp_path / "glove.6B.100d.subset.txt.gz"
+    path.touch()
+    assert glove_file(str(tmp_path)) == path

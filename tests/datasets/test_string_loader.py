@@ -90,3 +90,17 @@ def test_batches_do_not_share_memory_with_the_store() -> None:
 def test_options_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
         StringLoader(random_strings(5), batch_size=0)
+
+
+def test_strings_of_vectors() -> None:
+    lengths = torch.tensor([3, 0, 2, 4])
+    ptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    data = PackedStrings(torch.randn(9, 2), ptr, torch.arange(4))
+    first, second = StringLoader(data, 3)
+    assert torch.equal(first.x, data.tokens[:5])
+    assert torch.equal(second.x, data.tokens[5:])
+    assert first.x.dtype == torch.float32
+    (shuffled,) = StringLoader(data, 4, shuffle=True)
+    expected = path_graph([data[i] for i in shuffled.y.tolist()])
+    assert torch.equal(shuffled.x, expected.x)
+    assert torch.equal(shuffled.ptr, expected.ptr)

@@ -77,3 +77,17 @@ def test_ids_and_labels_out_of_range(strings: PackedStrings) -> None:
         LabelledStrings(strings, strings, strings, Vocabulary("ab"), classes, "toy")
     with pytest.raises(ValueError, match="valid y: expected ids from 0 to 3, got 4 at position 0"):
         LabelledStrings(strings.select([2]), strings, strings, VOCABULARY, classes[:4])
+
+
+def test_classes_are_counted(strings: PackedStrings) -> None:
+    data = LabelledStrings(strings, strings.select([0, 0, 4]), strings.select([]), VOCABULARY, tuple("vwxyz"))
+    assert data.class_counts() == {"train": [1] * 5, "valid": [1, 0, 0, 0, 2], "test": [0] * 5}
+
+
+def test_strings_of_vectors() -> None:
+    tokens = torch.arange(12.0).view(6, 2)
+    strings = PackedStrings(tokens, torch.tensor([0, 2, 2, 6]), torch.arange(3))
+    assert torch.equal(strings[0], tokens[:2])
+    chosen = strings.select([2, 1, 0])
+    assert torch.equal(chosen.tokens, torch.cat([tokens[2:], tokens[:2]]))
+    assert chosen.ptr.tolist() == [0, 4, 4, 6]

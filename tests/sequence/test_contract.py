@@ -16,7 +16,16 @@ from torch import Tensor
 from tests.equations import randomize
 from tests.strings import LENGTHS, end_to_end, normal, ptr_of
 from wlkernelnn.files import read_tensors, write_tensors
-from wlkernelnn.sequence import Stack, StringKernelConv, StringKernelNetwork, StringModel, detached
+from wlkernelnn.sequence import (
+    RKM,
+    RecurrentKernelMachine,
+    Stack,
+    StringKernelConv,
+    StringKernelNetwork,
+    StringModel,
+    WeightDrop,
+    detached,
+)
 from wlkernelnn.testing import assert_layouts_agree, assert_resumes, assert_strings_independent
 from wlkernelnn.testing.strategies import strings
 from wlkernelnn.testing.string_laws import parts, read
@@ -32,11 +41,28 @@ MODELS: dict[str, Callable[[int], StringModel]] = {
         width, K, 3, "learned", compose="add", readout="learned"
     ),
     "string_kernel-feedback": lambda width: StringKernelConv(width, K, 2, feedback=True, act="tanh"),
+    "kernel_machine": lambda width: RecurrentKernelMachine(width, K, "polynomial"),
+    "kernel_machine-feedback": lambda width: RecurrentKernelMachine(
+        width, K, "gaussian", ngram=3, feedback=True
+    ),
+    "rkm": lambda width: RKM(width, K),
+    "rkm-lstm": lambda width: RKM(width, K, "lstm", ngram=2, dilation=2, layer_norm=False),
+    "rkm-cifg": lambda width: RKM(width, K, "rkm_cifg", ngram=(1, 3, 2, 1), layer_norm="state"),
+    "rkm-ran": lambda width: RKM(width, K, "ran_tanh", layer_norm=False, forget_bias=1.0),
+    "rkm-linear-at-once": lambda width: RKM(
+        width, K, "linear_gated", 3, feedback=False, sigma_i2="learned", sigma_f2="learned"
+    ),
+    "rkm-linear-state": lambda width: RKM(width, K, "linear", layer_norm="state", feedback=False),
+    "rkm-gated_cnn": lambda width: RKM(width, K, "gated_cnn", ngram=3),
     "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jk="cat"),
+    "weight_drop": lambda width: WeightDrop(
+        StringKernelConv(width, K, 1, feedback=True), "decay.lins.0.weight", 0.5
+    ),
     "network": lambda width: StringKernelNetwork(width, K, 2, ngram=2, feedback=True, act="relu"),
 }
 # Those that carry their input over: they know its width from the start.
 SIZED: dict[str, Callable[[int], StringModel]] = {
+    "rkm-sync": lambda width: RKM(width, K, "rkm_lstm", ngram=4, filters="sync"),
     "string_kernel-highway": lambda width: StringKernelConv(width, D, 2, highway=True, dropout=0.3),
     "string_kernel-highway-feedback": lambda width: StringKernelConv(
         width, D, 1, feedback=True, highway=True, act="tanh", readout="learned", dropout=0.3
@@ -214,7 +240,7 @@ def test_reset_draws_everything_again(make: Make) -> None:
     for name, value in first.items():
         assert not value.isnan().any(), f"{name} keeps its old value"
         assert torch.equal(value, same[name])
-        assert torch.equal(value, other[name]) == name.endswith(("logit", "mix"))
+        assert torch.equal(value, other[name]) == name.endswith(("logit", "mix", "norm.weight", "norm.bias"))
 
 
 @ALL_MODELS

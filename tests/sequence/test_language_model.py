@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from wlkernelnn.sequence import LanguageModel, StringKernelNetwork, detached
 V, D = 7, 4
 
 
-def made(tied: bool = True, **options: float) -> LanguageModel:
+def made(tied: bool = True, **options: Any) -> LanguageModel:
     encoder = StringKernelNetwork(D, D, 2, ngram=1, feedback=True, highway=True)
     model = LanguageModel(V, encoder, tied=tied, **options)
     randomize(model)
@@ -73,6 +74,63 @@ def test_dropout_of_embeddings_and_output() -> None:
     assert not any((values == 0).any() for values in seen[2:])
 
 
+def test_dropouts_that_differ() -> None:
+    model, tokens, seen = made(tied=False, dropout=(0.2, 0.7)), torch.randint(V, (1, 400)), []
+    model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model.head.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model(tokens)
+    for values, expected in zip(seen, (0.2, 0.7), strict=True):
+        assert abs(float((values == 0).double().mean()) - expected) < 0.1
+
+
+def test_locked_dropout() -> None:
+    """The same values of the embeddings, and of h, at all tokens of a string."""
+    model, seen = made(tied=False, dropout=0.5, locked=True), []
+    tokens, ptr = torch.randint(V, (12,)), ptr_of([5, 0, 7])
+    model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model.head.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model(tokens, ptr)
+    model(tokens.view(2, 6))
+    for values in seen:
+        for string in values.view(2, 6, D) if values.dim() == 3 else values.split([5, 7]):
+            assert torch.equal(string == 0, (string[:1] == 0).expand_as(string))
+    assert any((values == 0).any() for values in seen)
+    assert not all((values == 0).all() for values in seen)
+    model.eval()(tokens, ptr)
+    assert not any((values == 0).any() for values in seen[4:])
+
+
+def test_word_dropout_takes_whole_words_from_the_input_alone() -> None:
+    model, tokens, seen = made(word_dropout=0.4), torch.arange(V).repeat(3, 5), []
+    model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    kept = set()
+    for _ in range(10):
+        logits, _ = model(tokens)
+        ratio = seen.pop() / model.embedding.weight[tokens]
+        torch.testing.assert_close(ratio, ratio[:1, :V, :1].repeat(3, 5, D))
+        torch.testing.assert_close(ratio, (ratio > 0).double() / 0.6)
+        kept.add(tuple(ratio[0, :V, 0].tolist()))
+        assert (logits != model.bias).any(dim=1).all()
+    assert len(kept) > 1
+    model.eval()(tokens)
+    assert torch.equal(seen[0], model.embedding.weight[tokens])
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_low_rank_output_is_its_product(tied: bool) -> None:
+    """U = A E, of rank 3 between 5 channels and 7 tokens."""
+    model = LanguageModel(V, StringKernelNetwork(3, 5, 1, ngram=1), tied=tied, low_rank=True)
+    randomize(model)
+    tokens, ptr = torch.randint(V, (6,)), ptr_of([4, 2])
+    logits, _ = model(tokens, ptr)
+    h, _ = model.encoder(model.embedding.weight[tokens], ptr)
+    a, bias = (model.embedding.weight, model.bias) if tied else (model.head.weight, model.head.bias)
+    u = a @ model.projection.weight
+    assert u.shape == (V, 5)
+    assert torch.linalg.matrix_rank(u) == 3
+    torch.testing.assert_close(logits, h @ u.t() + bias)
+
+
 def test_weights_in_a_file(tmp_path: Path) -> None:
     model, tokens = made().float(), torch.randint(V, (2, 3))
     fresh = LanguageModel(V, StringKernelNetwork(D, D, 2, ngram=1, feedback=True, highway=True))
@@ -100,3 +158,7 @@ def test_bad_arguments() -> None:
         LanguageModel(0, encoder, tied=False)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         LanguageModel(V, encoder, dropout=1.0, tied=False)
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got -0.5"):
+        LanguageModel(V, encoder, dropout=(0.5, -0.5), tied=False)
+    with pytest.raises(ValueError, match=r"word_dropout must be in \[0, 1\), got 1.0"):
+        LanguageModel(V, encoder, word_dropout=1.0, tied=False)

@@ -56,6 +56,21 @@ def test_dropout_is_between_layers_only() -> None:
     assert bool((stack.eval()(torch.ones(4, 30), ptr_of([4]))[0] == 1).all())
 
 
+def test_locked_dropout_is_one_mask_a_string() -> None:
+    """As above, but what is dropped is dropped at all tokens of its string."""
+    parts = [StringKernelConv(30, 30, 1, 0.0), StringKernelConv(30, 30, 1, 0.0)]
+    for layer in parts:
+        torch.nn.init.eye_(layer.lins[0].weight)
+    stack = Stack(parts, dropout=0.25, locked=True)
+    out, _ = stack(torch.ones(43, 30), ptr_of([30, 3, 10]))
+    strings = out.split([30, 3, 10])
+    for string in strings:
+        assert torch.equal(string, string[:1].expand_as(string))
+    assert not torch.equal(strings[0][0], strings[2][0])
+    torch.testing.assert_close(out.unique(), torch.tensor([0, 1 / 0.75]))
+    assert bool((stack.eval()(torch.ones(4, 30), ptr_of([4]))[0] == 1).all())
+
+
 def test_states_that_do_not_match() -> None:
     stack, x = Stack(layers()), normal(2, 3, D)
     _, state = stack(x)

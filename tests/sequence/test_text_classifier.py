@@ -69,6 +69,15 @@ def test_dropout_of_embeddings_and_mean() -> None:
     assert 0.2 < float(share) < 0.6
 
 
+def test_embeddings_have_a_dropout_of_their_own() -> None:
+    model, seen = made(dropout=0.5, embedding_dropout=0.0), []
+    model.encoder.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model.head.register_forward_hook(lambda module, inputs, out: seen.append(inputs[0]))
+    model(torch.randint(V, (60,)), ptr_of([3] * 20))
+    assert not (seen[0] == 0).any()
+    assert (seen[1] == 0).double().mean() > 0.3
+
+
 def test_bad_input() -> None:
     model = made()
     with pytest.raises(IndexError, match=r"ids 1 … 7, expected 0 … 6 \(num_tokens=7\)"):
@@ -83,3 +92,5 @@ def test_bad_input() -> None:
         TextClassifier(torch.nn.Embedding(V, D), StringKernelNetwork(3, 5), C)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         made(dropout=1.0)
+    with pytest.raises(ValueError, match=r"embedding_dropout must be in \[0, 1\), got -0.1"):
+        made(embedding_dropout=-0.1)

@@ -1,5 +1,6 @@
 """Training: fit a network, score it, keep it in files."""
 
+from .awd import AWDOptions, fit_awd
 from .checkpoint import load_checkpoint, save_checkpoint
 from .classification import ClassifierOptions, accuracy, fit_classifier
 from .fit import fit
@@ -13,6 +14,7 @@ from .run import Ensemble, check_free, load_ensemble, train_run, write_report
 
 __all__ = [
     "METRICS",
+    "AWDOptions",
     "ClassifierOptions",
     "Ensemble",
     "FitOptions",
@@ -22,6 +24,7 @@ __all__ = [
     "accuracy",
     "check_free",
     "fit",
+    "fit_awd",
     "fit_classifier",
     "fit_language_model",
     "get_metric",

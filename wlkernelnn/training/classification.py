@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
@@ -12,8 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torchmetrics.classification import MulticlassAccuracy
 
-from wlkernelnn.datasets import PackedStrings, StringLoader
-from wlkernelnn.sequence import TextClassifier
+from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
+from wlkernelnn.sequence import StringClassifier
 
 from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
 
@@ -29,6 +29,10 @@ class ClassifierOptions(LoopOptions):
         lr: Learning rate of Adam.
         lr_decay: Factor of the learning rate after every epoch.
         l2: Factor of the sum of all squared weights in the loss; frozen weights have no part in it.
+        clip: What ``gradient_clip`` bounds: the ``"norm"`` of the gradient, or the size of every ``"value"``.
+        steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
+            once.
+        balance: Weight the strings in the loss so that all classes count alike.
         epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
             :class:`LoopOptions`.
 
@@ -40,17 +44,22 @@ class ClassifierOptions(LoopOptions):
     lr: float = 1e-3
     lr_decay: float = 1.0
     l2: float = 0.0
+    clip: Literal["norm", "value"] = "norm"
+    steps_per_epoch: int = 0
+    balance: bool = False
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
             "lr": (self.lr > 0, "above 0"),
             "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
             "l2": (self.l2 >= 0, "at least 0"),
+            "clip": (self.clip in ("norm", "value"), "one of norm, value"),
+            "steps_per_epoch": (self.steps_per_epoch >= 0, "at least 0"),
         }
 
 
 def fit_classifier(
-    model: TextClassifier,
+    model: StringClassifier,
     train: PackedStrings,
     valid: PackedStrings | None = None,
     options: ClassifierOptions | None = None,
@@ -86,9 +95,20 @@ def fit_classifier(
             raise ValueError(
                 f"{name} has classes {int(low)} … {int(high)}, the model 0 … {model.num_classes - 1}"
             )
+    resample = None
+    if options.steps_per_epoch:
+        num_samples = options.steps_per_epoch * options.batch_size
+        resample = EndlessShuffle(len(train), num_samples, options.seed)
+    batches = StringLoader(
+        train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample
+    )
+    class_weight = None
+    if options.balance:
+        counts = train.y.bincount(minlength=model.num_classes)
+        class_weight = len(train) / (counts.count_nonzero() * counts.clamp(min=1))
     return train_module(
-        _ClassifierModule(model, options),
-        StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
+        _ClassifierModule(model, options, class_weight),
+        batches,
         None if valid is None else StringLoader(valid, EVALUATION_BATCH),
         Watched("accuracy", maximize=True),
         options,
@@ -99,7 +119,7 @@ def fit_classifier(
 
 
 @torch.no_grad()
-def accuracy(model: TextClassifier, strings: PackedStrings) -> float:
+def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
     """Fraction of strings whose most probable class is theirs.
 
     Args:
@@ -108,7 +128,7 @@ def accuracy(model: TextClassifier, strings: PackedStrings) -> float:
     """
     training = model.training
     model.eval()
-    device = model.head.weight.device
+    device = next(model.parameters()).device
     right = 0
     for batch in StringLoader(strings, EVALUATION_BATCH):
         logits = model(batch.x.to(device), batch.ptr.to(device))
@@ -120,19 +140,33 @@ def accuracy(model: TextClassifier, strings: PackedStrings) -> float:
 class _ClassifierModule(pl.LightningModule):
     """Trains a classifier."""
 
-    def __init__(self, model: TextClassifier, options: ClassifierOptions) -> None:
+    class_weight: Tensor | None
+
+    def __init__(
+        self, model: StringClassifier, options: ClassifierOptions, class_weight: Tensor | None
+    ) -> None:
         super().__init__()
         self.model = model
         self.options = options
+        self.register_buffer("class_weight", class_weight, persistent=False)
         self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
 
     def on_train_epoch_start(self) -> None:
         seed_epoch(self.options.seed, self.current_epoch)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        loss = torch.nn.functional.cross_entropy(self.model(batch.x, batch.ptr), batch.y)
+        logits = self.model(batch.x, batch.ptr)
+        loss = torch.nn.functional.cross_entropy(logits, batch.y, self.class_weight)
         self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
         return loss
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Any,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        self.clip_gradients(optimizer, gradient_clip_val, self.options.clip)
 
     def on_train_epoch_end(self) -> None:
         check_loss(self, self.options.lr, self.options.gradient_clip)

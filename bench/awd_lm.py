@@ -1,0 +1,251 @@
+"""Language modelling with the cell exchanged: Table 3 of Liang et al. 2019 beside our figures."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.datasets import Corpus, load_ptb, load_wikitext
+from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
+from wlkernelnn.training import AWDOptions, fit_awd, perplexity
+
+from .report import about
+from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
+
+# Merity et al. 2018, as their release has it: embeddings, and what each layer writes.
+WIDTHS = (400, 1150, 1150, 400)
+WEIGHT_DROP, WORD_DROPOUT = 0.5, 0.1
+QUICK_TOKENS = {"train": 2_000, "valid": 1_000, "test": 200}
+
+
+@dataclass(frozen=True)
+class Text:
+    """What the recipe is for a corpus.
+
+    Attributes:
+        title: Its name.
+        dropout: On the embeddings and on the output.
+        between: Dropout between layers.
+        training: Where the training is not the default.
+    """
+
+    title: str
+    dropout: tuple[float, float]
+    between: float
+    training: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of the table.
+
+    Attributes:
+        title: What it is.
+        layer: Options of the layers.
+        published: Perplexities on the validation and the test part in the paper, of each text.
+    """
+
+    title: str
+    layer: dict[str, Any]
+    published: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def build(self, num_tokens: int, text: Text) -> LanguageModel:
+        layers = [
+            WeightDrop(RKM(width, next_width, **self.layer), "lin_h.weight", WEIGHT_DROP)
+            for width, next_width in itertools.pairwise(WIDTHS)
+        ]
+        encoder = Stack(layers, text.between, locked=True)
+        return LanguageModel(num_tokens, encoder, text.dropout, locked=True, word_dropout=WORD_DROPOUT)
+
+
+TEXTS = {
+    "ptb": Text("PTB", dropout=(0.4, 0.4), between=0.25),
+    "wikitext-2": Text(
+        "WikiText-2", dropout=(0.65, 0.4), between=0.2, training={"epochs": 750, "batch_size": 80}
+    ),
+}
+_LSTM = {"ptb": ("61.2", "58.9"), "wikitext-2": ("68.74", "65.68")}
+_RKM_LSTM = {"ptb": ("60.3", "58.2"), "wikitext-2": ("67.85", "65.22")}
+_RKM_CIFG = {"ptb": ("61.9", "59.5"), "wikitext-2": ("69.12", "66.03")}
+_LINEAR = {"ptb": ("72.3", "69.7"), "wikitext-2": ("84.23", "80.21")}
+_PLAIN = {"layer_norm": False}
+MODELS = {
+    "lstm": Model("LSTM", {"variant": "lstm", **_PLAIN}, _LSTM),
+    "rkm-cifg": Model("RKM-CIFG", {"variant": "rkm_cifg", **_PLAIN}, _RKM_CIFG),
+    "linear-gated": Model("Linear w/ o", {"variant": "linear_gated", **_PLAIN}, _LINEAR),
+    "lstm-norm": Model("LSTM, LN", {"variant": "lstm"}),
+    "rkm-lstm-norm": Model("RKM-LSTM, LN", {"variant": "rkm_lstm"}, _RKM_LSTM),
+    "rkm-cifg-norm": Model("RKM-CIFG, LN", {"variant": "rkm_cifg"}, _RKM_CIFG),
+    "linear-gated-norm": Model("Linear w/ o, LN", {"variant": "linear_gated"}, _LINEAR),
+}
+TITLE = "AWD language models"
+LEGEND = """\
+* Perplexity before any fine-tuning, as in the paper. valid: in 10 streams, as the release of AWD-LSTM does;
+  the weights are those of the epoch where it was best. test: over all N − 1 targets, read as one text, once,
+  with these weights.
+* Recipe of that release (Merity et al. 2018): three layers of 1150, 1150 and 400 on embeddings of 400 that
+  are the softmax's too; half of the recurrent weights dropped, one mask a batch; locked dropout of 0.4 on
+  embeddings and output and 0.25 between layers (WikiText-2: 0.65, 0.4 and 0.2), a tenth of the words
+  dropped; AR 2, TAR 1, weight decay 1.2e-6; SGD with learning rate 30 in 20 streams (80) of about 70 tokens,
+  gradient norm at most 0.25; averages of the weights (NT-ASGD) from the epoch "averaged" on, counted from 1.
+* Only the cell differs: one layer, one initialisation, one recipe. LN: h sees LN(c), c is carried as it is.
+  The paper does not say whether its language models have a layer norm; AWD-LSTM has none. RKM-LSTM is not
+  there without: its memory has no bound, and on a part of the treebank its loss soon was no number.
+* "epochs": training so far, of the whole recipe (500, WikiText-2 750). **A row with fewer epochs is not a
+  result yet**: it is a run that was cut short. "shortened": a recipe of so many epochs; such rows compare
+  with each other, not with published ones.
+* paper: Table 3. WikiText-2 has rows if its files are there. The treebank is licensed by the LDC and no
+  part of this package.
+"""
+
+
+@dataclass
+class AWDLMOptions(TrainedOptions):
+    """What is trained, and where results go.
+
+    Args:
+        models: Which rows; by default all: lstm, rkm-cifg, linear-gated, and these and rkm-lstm with a layer
+            norm: lstm-norm, rkm-lstm-norm, rkm-cifg-norm and linear-gated-norm.
+        shorten: Make it a recipe of so many epochs; by default it is as published.
+    """
+
+    run_dir: Path = Path("runs/awd-lm")
+    shorten: int | None = None
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, score, print the table, and write ``awd_lm.md`` and ``awd_lm.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = verb_parser("benchmark awd-lm", __doc__)
+    add_options(parser, "Options", AWDLMOptions)
+    options = AWDLMOptions(**pick(parser.parse_args(argv), AWDLMOptions))
+    names = chosen("models", options.models, MODELS)
+    known = about("awd-lm", argv, options.quick, ("pytorch-lightning",))
+    records = []
+    for text, corpus in corpora(options).items():
+        for name in names:
+            for seed in range(options.seeds):
+                records.append(evaluate(text, name, seed, corpus, options, known))
+                # Rows appear as they are there: the rest may take days.
+                write_results(options.output_dir / "awd_lm", TITLE, rows(records), LEGEND, known, records)
+    print_table(TITLE, rows(records), known)
+
+
+def corpora(options: AWDLMOptions) -> dict[str, Corpus]:
+    """The treebank, and WikiText-2 if it is there."""
+    found = {"ptb": load_ptb(options.root)}
+    with contextlib.suppress(FileNotFoundError):
+        found["wikitext-2"] = load_wikitext("wikitext-2", options.root)
+    if not options.quick:
+        return found
+    return {
+        text: replace(corpus, **{part: getattr(corpus, part)[:n] for part, n in QUICK_TOKENS.items()})
+        for text, corpus in found.items()
+    }
+
+
+def evaluate(
+    text: str, name: str, seed: int, corpus: Corpus, options: AWDLMOptions, known: dict[str, str | int]
+) -> Record:
+    """Train a model, or go on with it, and score it."""
+    model = MODELS[name]
+    recipe = AWDOptions(
+        **TEXTS[text].training,
+        seed=seed,
+        accelerator=options.accelerator,
+        matmul_precision=options.matmul_precision,
+    )
+    published_epochs = recipe.epochs
+    if options.shorten is not None:
+        recipe = shortened(recipe, options.shorten)
+    epochs = options.limit(recipe.epochs)
+    directory = options.folder(f"{recipe.epochs}_epochs", text, name, f"seed_{seed}")
+
+    def train() -> Record:
+        torch.manual_seed(seed)
+        net = model.build(len(corpus.vocabulary), TEXTS[text])
+        awd_init(net)
+        fitted = fit_awd(net, corpus, replace(recipe, epochs=epochs), directory=directory, resume=True)
+        if options.accelerator != "cpu" and torch.cuda.is_available():
+            net.cuda()  # the test part is read token by token
+        averaged = [epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"]]
+        return {
+            "text": text,
+            "model": name,
+            "seed": seed,
+            "layer": model.layer,
+            "parameters": sum(parameter.numel() for parameter in net.parameters()),
+            "recipe": asdict(recipe),
+            "published_epochs": published_epochs,
+            "epochs": len(fitted.history),
+            "stopped": len(fitted.history) == recipe.epochs,
+            "averaged_from": averaged[0] if averaged else None,
+            "best_epoch": fitted.epoch,
+            "valid_perplexity": fitted.score,
+            "test_perplexity": perplexity(net, corpus.test),
+            "published": model.published.get(text, ("–", "–")),
+            "seconds": sum(fitted.epoch_seconds),
+            "history": fitted.history,
+            **known,
+        }
+
+    return kept(directory, epochs, train)
+
+
+def shortened(recipe: AWDOptions, epochs: int) -> AWDOptions:
+    """Fewer epochs, of which fewer have to pass before weights are averaged."""
+    nonmonotone = max(1, round(recipe.nonmonotone * epochs / recipe.epochs))
+    return replace(recipe, epochs=epochs, nonmonotone=nonmonotone)
+
+
+@torch.no_grad()
+def awd_init(net: LanguageModel) -> None:
+    """Initial weights as in the authors' release: torch's of an LSTM, and embeddings uniform in ±0.1."""
+    torch.nn.init.uniform_(net.embedding.weight, -0.1, 0.1)
+    for layer in net.modules():
+        if isinstance(layer, RKM):
+            bound = 1 / math.sqrt(layer.out_channels)
+            for weight in (lin.weight for lin in (*layer.lins, layer.lin_h) if lin is not None):
+                torch.nn.init.uniform_(cast(Tensor, weight), -bound, bound)
+
+
+COLUMNS = ("text", "model", "size", "epochs", "averaged", "valid", "paper", "test", "paper", "s/epoch")
+
+
+def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The table, its header first: a row per text and model, over its seeds."""
+    out: list[tuple[str, ...]] = [COLUMNS]
+    for text, name in dict.fromkeys((record["text"], record["model"]) for record in records):
+        of_model = [record for record in records if (record["text"], record["model"]) == (text, name)]
+        first = of_model[0]
+        valid, test = (spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity"))
+        valid_paper, test_paper = first["published"]
+        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
+        recipe, published = first["recipe"]["epochs"], first["published_epochs"]
+        epochs = f"{min(record['epochs'] for record in of_model)} of {recipe}"
+        if recipe != published:
+            epochs += f", shortened from {published}"
+        begins = (record["averaged_from"] for record in of_model)
+        averaged = ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins)
+        about_run = (
+            TEXTS[text].title,
+            MODELS[name].title,
+            f"{first['parameters'] / 1e6:.1f}M",
+            epochs,
+            averaged,
+        )
+        out.append((*about_run, valid, valid_paper, test, test_paper, f"{seconds:.0f}"))
+    return out

@@ -1,0 +1,25 @@
+"""Locked (variational) dropout: one mask a string, the same at all its tokens."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def locked_mask(num_strings: int, width: int, dropout: float, like: Tensor) -> Tensor:
+    """A mask for each string, ``[B, width]``: 0 with probability ``dropout``, else 1 / (1 − dropout)."""
+    return torch.nn.functional.dropout(like.new_ones(num_strings, 1).expand(-1, width), dropout)
+
+
+def locked_dropout(x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
+    """Drop the same values of all tokens of a string (Gal & Ghahramani 2016).
+
+    Args:
+        x: Strings end to end, ``[N, d]``, with ``ptr [B+1]``; or ``[B, T, d]`` without.
+        ptr: Where strings begin.
+        dropout: Probability of dropping a value.
+    """
+    if ptr is None:
+        return x * locked_mask(x.size(0), x.size(2), dropout, x).unsqueeze(1)
+    mask = locked_mask(ptr.numel() - 1, x.size(1), dropout, x)
+    return x * mask.repeat_interleave(ptr.to(x.device).diff(), 0, output_size=x.size(0))

@@ -1,0 +1,70 @@
+"""Classification of whole strings of vectors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.resolver import activation_resolver
+
+from wlkernelnn.ops.neighbor_sum.segments import segment_sum
+
+from .string_model import StringModel
+
+
+class StringClassifier(torch.nn.Module):
+    r"""A sequence model, the mean over the tokens, and one or two linear layers.
+
+    Args:
+        encoder: The sequence model.
+        num_classes: Number of classes.
+        dropout: Probability of dropping a value before each linear layer.
+        bias: Whether the linear layers have one.
+        hidden_channels: Width between two linear layers; by default there is one.
+        act: What follows the first of two.
+
+    Shapes:
+        - input: x ``[N, d]`` with ``ptr [B+1]``, or ``[B, T, d]``, with d the ``in_channels`` of the encoder
+        - output: logits ``[B, num_classes]``; the mean of an empty string is 0
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    head: torch.nn.Module
+
+    def __init__(
+        self,
+        encoder: StringModel,
+        num_classes: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        hidden_channels: int | None = None,
+        act: str = "relu",
+    ) -> None:
+        super().__init__()
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        if hidden_channels is not None and hidden_channels < 1:
+            raise ValueError(f"hidden_channels must be positive, got {hidden_channels}")
+        self.num_classes = num_classes
+        self.encoder = encoder
+        self.dropout = torch.nn.Dropout(dropout)
+        if hidden_channels is None:
+            self.head = torch.nn.Linear(encoder.out_channels, num_classes, bias=bias)
+        else:
+            self.head = torch.nn.Sequential(
+                torch.nn.Linear(encoder.out_channels, hidden_channels, bias=bias),
+                activation_resolver(act),
+                torch.nn.Dropout(dropout),
+                torch.nn.Linear(hidden_channels, num_classes, bias=bias),
+            )
+
+    def forward(self, x: Tensor, ptr: Tensor | None = None) -> Tensor:
+        h, _ = self.encoder(x, ptr)
+        if ptr is None:
+            mean = h.mean(1) if h.size(1) else h.new_zeros(h.size(0), h.size(2))
+        else:
+            lengths = ptr.diff()
+            string = torch.arange(lengths.numel(), device=ptr.device).repeat_interleave(lengths)
+            mean = segment_sum(h, ptr, string) / lengths.clamp(min=1).unsqueeze(1)
+        return self.head(self.dropout(mean))

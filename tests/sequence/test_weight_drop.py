@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.equations import randomize
+from tests.strings import end_to_end, normal
+from wlkernelnn.files import read_tensors, write_tensors
+from wlkernelnn.sequence import Stack, StringKernelConv, WeightDrop
+
+D = 6
+# The weight of h in the gate.
+RECURRENT = "decay.lins.0.weight"
+
+
+def layer() -> StringKernelConv:
+    made = StringKernelConv(D, D, 1, feedback=True)
+    randomize(made)
+    return made
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor]:
+    return end_to_end([normal(length, D) for length in (5, 0, 3, 1)])
+
+
+def test_evaluation_drops_nothing() -> None:
+    plain, (x, ptr) = layer(), inputs()
+    dropped = WeightDrop(plain, RECURRENT, 0.5).eval()
+    for came, expected in zip(dropped(x, ptr), plain(x, ptr), strict=True):
+        assert torch.equal(came, expected)
+
+
+def test_one_mask_for_all_tokens_of_a_pass() -> None:
+    """The same as the layer with one fixed weight of zeros and doubled values; another one each time."""
+    plain, (x, ptr) = layer(), inputs()
+    dropped = WeightDrop(plain, RECURRENT, 0.5)
+    seen = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        out, _ = dropped(x, ptr)
+        torch.manual_seed(seed)
+        weight = torch.nn.functional.dropout(plain.get_parameter(RECURRENT).detach(), 0.5)
+        assert 0.2 < float((weight == 0).double().mean()) < 0.8
+        fixed = copy.deepcopy(plain)
+        fixed.get_parameter(RECURRENT).data = weight
+        assert torch.equal(out, fixed(x, ptr)[0])
+        seen.append(out)
+    assert not torch.equal(*seen)
+    assert not torch.equal(dropped.eval()(x, ptr)[0], seen[0])
+
+
+def test_the_mean_over_masks_is_the_weight() -> None:
+    """A layer that shows its weight: tokens are unit vectors, nothing is carried over."""
+    plain = StringKernelConv(3, 4, 1, decay=0.0, normalize=False)
+    dropped = WeightDrop(plain, "lins.0.weight", 0.25)
+    mean = torch.stack([dropped(torch.eye(3).unsqueeze(0))[0][0] for _ in range(4000)]).mean(0)
+    torch.testing.assert_close(mean, plain.lins[0].weight.t(), rtol=0.06, atol=0.0)
+
+
+def test_gradients_are_those_of_what_is_left() -> None:
+    plain, (x, ptr) = layer(), inputs()
+    dropped = WeightDrop(plain, RECURRENT, 0.5)
+    dropped(x, ptr)[0].sum().backward()
+    gradient = plain.get_parameter(RECURRENT).grad
+    assert gradient is not None
+    assert 0.2 < float((gradient == 0).double().mean()) < 0.8
+    assert all(parameter.grad is not None for parameter in dropped.parameters())
+
+
+def test_weights_in_a_file_copies_and_new_draws(tmp_path: Path) -> None:
+    (x, ptr), dropped = inputs(), WeightDrop(layer(), RECURRENT, 0.5)
+    stack = Stack([dropped, WeightDrop(layer(), RECURRENT, 0.5)]).eval()
+    write_tensors(tmp_path / "w.safetensors", stack.state_dict(), {})
+    other = copy.deepcopy(stack)
+    randomize(other)
+    assert not torch.equal(other(x, ptr)[0], stack(x, ptr)[0])
+    other.load_state_dict(read_tensors(tmp_path / "w.safetensors")[0])
+    assert torch.equal(other(x, ptr)[0], stack(x, ptr)[0])
+    before = dropped.model.get_parameter(RECURRENT).detach().clone()
+    dropped.train().reset_parameters()
+    assert not torch.equal(dropped.model.get_parameter(RECURRENT), before)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
+        WeightDrop(layer(), RECURRENT, 1.0)
+    with pytest.raises(AttributeError, match="weight_hh"):
+        WeightDrop(layer(), "weight_hh", 0.5)

@@ -1,0 +1,44 @@
+"""Products by oneDNN against those by everything else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.strings import normal
+from wlkernelnn.ops.products import linear, multiplier, weight_gradient
+
+SHAPES = pytest.mark.parametrize("shape", [(5, 3, 4), (5, 1, 4), (1, 1, 1), (33, 7, 64), (0, 3, 2)], ids=str)
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
+
+
+@SHAPES
+@DTYPES
+@pytest.mark.parametrize("biased", [True, False], ids=["bias", "no_bias"])
+def test_linear(shape: tuple[int, int, int], dtype: torch.dtype, biased: bool) -> None:
+    rows, width, out = shape
+    inputs = [normal(rows, width, dtype=dtype), normal(out, width, dtype=dtype)]
+    inputs += [normal(out, dtype=dtype)] if biased else []
+    leaves = [value.requires_grad_() for value in inputs]
+    found = []
+    for function in (linear, torch.nn.functional.linear):
+        result = function(*leaves)
+        first = torch.autograd.grad(result.square().sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(grad.square().sum() for grad in first), leaves)
+        found.append([result, *first, *second])
+    for came, wanted in zip(*found, strict=True):
+        torch.testing.assert_close(came, wanted, rtol=1e-3, atol=1e-3)
+
+
+@SHAPES
+@DTYPES
+def test_multiplier_and_weight_gradient(shape: tuple[int, int, int], dtype: torch.dtype) -> None:
+    rows, width, out = shape
+    x, grad = normal(rows, 2 * width, dtype=dtype)[:, width:], normal(rows, 2 * out, dtype=dtype)[:, out:]
+    torch.testing.assert_close(weight_gradient(x, grad), grad.t() @ x, rtol=1e-4, atol=1e-4)
+    for weight in (normal(out, width, dtype=dtype), normal(width, out, dtype=dtype).t()):
+        multiplied = multiplier(weight, rows)
+        expected = x @ weight.t()
+        torch.testing.assert_close(multiplied(x), expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(multiplied(x, grad), expected + grad, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(multiplied(x[:1]), expected[:1], rtol=1e-4, atol=1e-4)
