@@ -47,19 +47,19 @@ class RKM(StringModel):
     with :math:`z_t = [x_t, x_{t-s}, …, x_{t-(n-1)s}, h_{t-1}]`, 0 before a string begins, and gates
     :math:`\mathrm{sigmoid}(W z_t + b)`. φ and ψ are the identity where the table does not show tanh:
 
-    ================  =====================================================  =======================
-    variant           :math:`c_t`                                            :math:`h_t` (without LN)
-    ================  =====================================================  =======================
-    ``lstm``          :math:`i_t \odot \tanh(\tilde c_t) + f_t \odot c_{t-1}`  :math:`o_t \odot \tanh(c_t)`
-    ``rkm_lstm``      :math:`i_t \odot \tilde c_t + f_t \odot c_{t-1}`         :math:`o_t \odot c_t`
-    ``rkm_cifg``      :math:`(1 - f_t) \odot \tilde c_t + f_t \odot c_{t-1}`   :math:`o_t \odot c_t`
-    ``linear_gated``  :math:`\sigma_i^2 \tilde c_t + \sigma_f^2 c_{t-1}`       :math:`o_t \odot c_t`
-    ``linear``        :math:`\sigma_i^2 \tilde c_t + \sigma_f^2 c_{t-1}`       :math:`\tanh(c_t)`
-    ``gated_cnn``     :math:`\sigma_i^2 \tilde c_t`                            :math:`o_t \odot c_t`
-    ``cnn``           :math:`\sigma_i^2 \tilde c_t`                            :math:`\tanh(c_t)`
-    ``ran``           :math:`i_t \odot \tilde c_t + f_t \odot c_{t-1}`         :math:`c_t`
-    ``ran_tanh``      :math:`i_t \odot \tilde c_t + f_t \odot c_{t-1}`         :math:`\tanh(c_t)`
-    ================  =====================================================  =======================
+    ================  ==========================================================  =======================
+    variant           :math:`c_t`                                                 :math:`h_t` (without LN)
+    ================  ==========================================================  =======================
+    ``lstm``          :math:`i_t \odot \tanh(\tilde c_t) + f_t \odot c_{t-1}`     :math:`o_t \odot \tanh(c_t)`
+    ``rkm_lstm``      :math:`i_t \odot \tilde c_t + f_t \odot c_{t-1}`            :math:`o_t \odot c_t`
+    ``rkm_cifg``      :math:`(1 - f_t) \odot \tilde c_t + f_t \odot c_{t-1}`      :math:`o_t \odot c_t`
+    ``linear_gated``  :math:`\sigma_i^2 \tilde c_t + \sigma_f^2 c_{t-1}`          :math:`o_t \odot c_t`
+    ``linear``        :math:`\sigma_i^2 \tilde c_t + \sigma_f^2 c_{t-1}`          :math:`\tanh(c_t)`
+    ``gated_cnn``     :math:`\sigma_i^2 \tilde c_t`                               :math:`o_t \odot c_t`
+    ``cnn``           :math:`\sigma_i^2 \tilde c_t`                               :math:`\tanh(c_t)`
+    ``ran``           :math:`i_t \odot \tilde c_t + f_t \odot c_{t-1}`            :math:`c_t`
+    ``ran_tanh``      :math:`i_t \odot \tilde c_t + f_t \odot c_{t-1}`            :math:`\tanh(c_t)`
+    ================  ==========================================================  =======================
 
     In the CNNs nothing sees h, in the additive networks :math:`\tilde c_t` does not. ``lstm`` has a bias in
     :math:`\tilde c_t` as well and is :class:`torch.nn.LSTM` if n = 1 and there is no layer norm.
@@ -161,7 +161,7 @@ class RKM(StringModel):
         self.norm = torch.nn.LayerNorm(out_channels) if layer_norm else None
         # Which channels see x_{t−js}: all, if they are equally long.
         reaches = torch.tensor(lengths) > torch.arange(self.size).unsqueeze(1)
-        self.register_buffer("reaches", None if reaches.all() else reaches, persistent=False)
+        self.register_buffer("reaches", None if min(lengths) == self.size else reaches, persistent=False)
         self.reset_parameters()
 
     def _scale(self, name: str, value: float | str | None, exists: bool, channels: int) -> Decay | None:
