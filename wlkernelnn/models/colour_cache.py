@@ -84,7 +84,8 @@ class ColourCache:
     def _write(self, place: Tensor, states: Tensor, before: int) -> None:
         needed = int(place.max()) + 1
         if self._rows.size(0) < needed:
-            rows = states.new_empty(max(needed, 2 * self._rows.size(0)), states.size(1))
+            # As many as it may ever be: memory that nobody has written to takes no room.
+            rows = states.new_empty(max(needed, self.capacity) + len(states), states.size(1))
             if before:
                 rows[:before] = self._rows[:before]
             self._rows = rows
