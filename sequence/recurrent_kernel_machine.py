@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, windows
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel

@@ -6,12 +6,12 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.compose import check_compose
 from wlkernelnn.decay import Decay
+from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, feedback_scan, ngram_scan
 
 from .dropout import locked_mask

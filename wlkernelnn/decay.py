@@ -6,8 +6,9 @@ from numbers import Real
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
+
+from .linear import Linear
 
 
 class Decay(torch.nn.Module):

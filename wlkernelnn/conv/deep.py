@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 
+from wlkernelnn.linear import Linear
 from wlkernelnn.ops.wl_colours import Quotient
 
 from .kernel_conv import AnyGraph, Features

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset, uniform
+
+from wlkernelnn.linear import Linear
 
 from .graph import EdgeFeatures
 

@@ -6,12 +6,12 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.compose import check_compose, composed
 from wlkernelnn.decay import Decay
+from wlkernelnn.linear import Linear
 from wlkernelnn.ops.edge_sum import gated_message, gated_sum
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
-from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.linear import Linear
 from wlkernelnn.ops.edge_sum import relabel_sum
 from wlkernelnn.ops.wl_colours import Quotient
 

@@ -1,44 +1,49 @@
 """Products of matrices by oneDNN, with which torch computes its own recurrent layers.
 
-Other products of single precision are BLAS's, which is half as fast on some processors.
+Other products of single precision are BLAS's, which is half as fast on some processors. Torch has no public
+name for oneDNN's: where the names have gone, everything is BLAS's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.grad import conv2d_weight
+
+# A product of fewer rows takes no time.
+_ROWS = 64
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``x @ weight.t() + bias``, for ``x [N, k]``, ``weight [d, k]`` and ``bias [d]``."""
-    if not _by_onednn(x):
+    """``x @ weight.t() + bias``, for ``x […, k]``, ``weight [d, k]`` and ``bias [d]``."""
+    if (
+        torch.compiler.is_compiling()
+        or torch.is_autocast_enabled("cpu")
+        or x.dim() != 2
+        or x.size(0) < _ROWS
+        or not _by_onednn(x, weight)
+    ):
         return torch.nn.functional.linear(x, weight, bias)
-    # A convolution of one pixel, of an image whose channels come last, is a product, and oneDNN's.
-    out = torch.nn.functional.conv2d(_image(x), weight[..., None, None], bias)
-    return out.squeeze(2).squeeze(0).t().contiguous()
+    return _Linear.apply(x, weight, bias)
 
 
 def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
     """``grad.t() @ x``, of ``x [N, k]`` and ``grad [N, d]``: the gradient of the weight of :func:`linear`."""
-    if not _by_onednn(x):
-        return grad.t() @ x
-    shape = (grad.size(1), x.size(1), 1, 1)
-    return conv2d_weight(_image(x), shape, _image(grad))[..., 0, 0]
+    return linear(grad.t(), x.t())
 
 
 def multiplier(weight: Tensor, rows: int) -> Callable[..., Tensor]:
     """``x @ weight.t()``, ``+ plus`` if it is given, for many x ``[about rows, k]``; without gradients."""
-    if not _by_onednn(weight) or not rows:
+    if torch.compiler.is_compiling() or not rows or not _by_onednn(weight):
         transposed = weight.t()
 
         def multiplied(x: Tensor, plus: Tensor | None = None) -> Tensor:
             return torch.mm(x, transposed) if plus is None else torch.addmm(plus, x, transposed)
 
         return multiplied
-    # There is no public name for this: a product with a matrix that was brought into oneDNN's order once.
+    # A matrix is brought into oneDNN's order once.
     linear = torch.ops.mkldnn._linear_pointwise
     packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), rows)
     single, added = linear.default, linear.binary
@@ -51,18 +56,29 @@ def multiplier(weight: Tensor, rows: int) -> Callable[..., Tensor]:
     return multiplied_by_onednn
 
 
-def _image(x: Tensor) -> Tensor:
-    """``[1, k, 1, N]``, with the channels last in memory."""
-    return x[None, None].permute(0, 3, 1, 2)
+class _Linear(torch.autograd.Function):
+    """Its gradients are such products too."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, "none", [], "")
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        return (
+            linear(grad, weight.t()) if ctx.needs_input_grad[0] else None,
+            weight_gradient(x, grad) if ctx.needs_input_grad[1] else None,
+            grad.sum(0) if ctx.needs_input_grad[2] else None,
+        )
 
 
-def _by_onednn(x: Tensor) -> bool:
+def _by_onednn(*factors: Tensor) -> bool:
     return bool(
-        x.is_cpu
-        and x.dtype == torch.float32
-        and x.numel() > 0
+        all(factor.is_cpu and factor.dtype == torch.float32 and factor.numel() for factor in factors)
         and torch.backends.mkldnn.is_available()
         and torch.backends.mkldnn.enabled
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-        and not torch.compiler.is_compiling()
     )

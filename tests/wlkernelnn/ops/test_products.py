@@ -8,7 +8,9 @@ import torch
 from tests.strings import normal
 from wlkernelnn.ops.products import linear, multiplier, weight_gradient
 
-SHAPES = pytest.mark.parametrize("shape", [(5, 3, 4), (5, 1, 4), (1, 1, 1), (33, 7, 64), (0, 3, 2)], ids=str)
+SHAPES = pytest.mark.parametrize(
+    "shape", [(5, 3, 4), (5, 1, 4), (1, 1, 1), (33, 7, 64), (0, 3, 2), (64, 3, 2), (200, 5, 70)], ids=str
+)
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
 
 
