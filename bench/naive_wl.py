@@ -7,7 +7,7 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import Linear, MessagePassing
 
 from wlkernelnn import RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.edge_map import EdgeMap
@@ -21,8 +21,11 @@ def _embedding(edge_map: torch.nn.Module | None) -> torch.nn.Embedding:
 
 
 def _linear(lin: torch.nn.Module | None) -> torch.nn.Module:
-    assert lin is not None
-    return lin
+    """PyG's own, with the parameters of ours."""
+    assert isinstance(lin, Linear)
+    plain = Linear(lin.in_channels, lin.out_channels, bias=lin.bias is not None)
+    plain.weight, plain.bias = lin.weight, lin.bias
+    return plain
 
 
 class _GatedWalk(MessagePassing):
@@ -33,7 +36,8 @@ class _GatedWalk(MessagePassing):
 
     def __init__(self, layer: RandomWalkKernelConv) -> None:
         super().__init__(aggr="add")
-        self.lins, self.gates = layer.lins, layer.decay.lins
+        self.lins = torch.nn.ModuleList(map(_linear, layer.lins))
+        self.gates = torch.nn.ModuleList(map(_linear, layer.decay.lins))
         self.edge_gate, self.edge_factor = _embedding(layer.edge_gate), _embedding(layer.edge_factors[0])
 
     def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
