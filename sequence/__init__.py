@@ -4,6 +4,7 @@ from .language_model import LanguageModel
 from .path_graph import ToPathGraph, path_graph, to_list, to_packed, to_padded
 from .recurrent_kernel_machine import RecurrentKernelMachine
 from .rkm import RKM
+from .rrnn import RRNN, RRNNGRU
 from .stack import Stack
 from .string_classifier import StringClassifier
 from .string_kernel import StringKernelConv
@@ -15,6 +16,8 @@ from .weight_drop import WeightDrop
 
 __all__ = [
     "RKM",
+    "RRNN",
+    "RRNNGRU",
     "LanguageModel",
     "RecurrentKernelMachine",
     "Stack",

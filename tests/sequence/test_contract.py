@@ -18,6 +18,8 @@ from tests.strings import LENGTHS, end_to_end, normal, ptr_of
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.sequence import (
     RKM,
+    RRNN,
+    RRNNGRU,
     RecurrentKernelMachine,
     Stack,
     StringKernelConv,
@@ -54,6 +56,9 @@ MODELS: dict[str, Callable[[int], StringModel]] = {
     ),
     "rkm-linear-state": lambda width: RKM(width, K, "linear", layer_norm="state", feedback=False),
     "rkm-gated_cnn": lambda width: RKM(width, K, "gated_cnn", ngram=3),
+    # Without auxiliary vectors every tree has its token.
+    "rrnn": lambda width: RRNN(width, K, 2, 2, activations=("tanh", "sigmoid"), auxiliary=()),
+    "rrnn-gru": lambda width: RRNNGRU(width, K, 2),
     "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jk="cat"),
     "weight_drop": lambda width: WeightDrop(
         StringKernelConv(width, K, 1, feedback=True), "decay.lins.0.weight", 0.5

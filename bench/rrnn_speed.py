@@ -1,0 +1,132 @@
+"""Speed of recursive-recurrent networks: the batched search beside a loop over candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import torch
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+from rich.console import Console
+from torch import Tensor
+
+from wlkernelnn.sequence import RRNN, RRNNGRU
+from wlkernelnn.sequence.rrnn import TreeLoss
+from wlkernelnn.sequence.rrnn.choice import Choice
+from wlkernelnn.sequence.rrnn.naive import search_naive
+from wlkernelnn.sequence.rrnn.pool import Pool
+from wlkernelnn.sequence.rrnn.search import Grown
+from wlkernelnn.sequence.rrnn.tree_model import TreeModel
+
+from .report import Row, Timer, about, compared, report
+from .timing import compare, torch_settings
+
+# Of Qian et al., appendix E.2: width, batch and scorer on Wiki-5k.
+CHANNELS, STRINGS, HIDDEN = 100, 16, 256
+TUPLES = 3
+ROUNDS = (4, 8)
+GRU_LENGTH = 20
+GOAL = 30
+
+LEGEND = f"""Tokens per second of a training step: forwards, the loss (6) with the GRU as target, and
+backwards; {STRINGS} strings of a token, {CHANNELS} channels, {TUPLES} tuples and the identity, two
+operations, four activations, {HIDDEN} hidden units in the scorer, softmax, float32. Ratios are medians over
+rounds in which both sides take turns, with their least and greatest in brackets.
+
+* RRNN: N̄ is the number of rounds. "loop": Algorithm 1 as it stands, string by string and candidate by
+  candidate; "loop, all strings at once": candidate by candidate. Otherwise model and step are the same.
+* RRNNGRU, strings of {GRU_LENGTH} tokens, beside torch.nn.GRU: what the choice of tuples costs, without the
+  loss of trees.
+"""
+
+
+class Looped(RRNN):
+    """The same model with Algorithm 1 as it stands, for all strings at once."""
+
+    def grow(self, pool: Pool, choice: Choice) -> Grown:
+        return self._searched(torch.stack(pool.nodes, 1), choice)
+
+    def _searched(self, start: Tensor, choice: Choice) -> Grown:
+        same = torch.eye(self.out_channels).expand(2, 1, -1, -1)
+        weight, bias = torch.cat([self.tuples.weight, same], 1), self.tuples.biases()
+        how, temperature = choice.how, choice.temperature
+        return search_naive(start, weight, bias, self.space, self.scorer, self.ends[-1], how, temperature)
+
+
+class LoopedByString(Looped):
+    """The same, string by string."""
+
+    def grow(self, pool: Pool, choice: Choice) -> Grown:
+        strings = torch.stack(pool.nodes, 1).split(1)
+        parts = zip(*(self._searched(start, choice) for start in strings), strict=True)
+        return Grown(*map(torch.cat, parts))
+
+
+def _training_step(model: TreeModel, x: Tensor) -> Callable[[], None]:
+    criterion = TreeLoss()
+    model.keep_trees = True
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        out, _ = model(x)
+        criterion(out.square().sum() / len(x), model, model.parameters()).total.backward()
+
+    return step
+
+
+def _gradients(model: torch.nn.Module, x: Tensor) -> Callable[[], None]:
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        model(x)[0].sum().backward()
+
+    return step
+
+
+def measure_search(num_rounds: int, timer: Timer) -> Iterator[Row]:
+    """The search beside the loops."""
+    x = torch.randn(STRINGS, 1, CHANNELS)
+    loops = {"loop": (LoopedByString, GOAL), "loop, all strings at once": (Looped, None)}
+    for against, (loop, goal) in loops.items():
+        ours, theirs = (
+            model(CHANNELS, CHANNELS, num_rounds, TUPLES, hidden_channels=HIDDEN, norm=None)
+            for model in (RRNN, loop)
+        )
+        theirs.load_state_dict(ours.state_dict())
+        result = timer(_training_step(ours, x), _training_step(theirs, x), work=STRINGS)
+        yield compared(f"RRNN, N̄ = {num_rounds}", against, result, goal)
+
+
+def measure_gru(timer: Timer) -> Iterator[Row]:
+    """The network of GRU trees beside the GRU."""
+    x = torch.randn(STRINGS, GRU_LENGTH, CHANNELS)
+    ours = RRNNGRU(CHANNELS, CHANNELS, TUPLES)
+    theirs = torch.nn.GRU(CHANNELS, CHANNELS, batch_first=True)
+    result = timer(_gradients(ours, x), _gradients(theirs, x), work=STRINGS * GRU_LENGTH)
+    yield compared("RRNNGRU", "GRU", result)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write it as ``rrnn_speed.md`` and ``rrnn_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = ArgumentParser(prog="wlkernelnn benchmark rrnn-speed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="The smaller search only: half a minute.")
+    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
+    parser.add_argument("--rounds", type=PositiveInt, default=2, help="Turns of each contestant.")
+    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
+    options = parser.parse_args(argv)
+    quick = options.quick
+    timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.2)
+    known = about("rrnn-speed", argv, quick)
+    known |= {"threads": options.threads}
+    searches = (measure_search(num_rounds, timer) for num_rounds in (ROUNDS[:1] if quick else ROUNDS))
+    stem = Path(options.output_dir) / "rrnn_speed"
+    with torch_settings(options.threads):
+        torch.manual_seed(0)
+        rows = chain(chain.from_iterable(searches), measure_gru(timer))
+        report("Speed of recursive-recurrent networks", rows, LEGEND, known, stem, Console())

@@ -1,0 +1,101 @@
+"""Recursive-recurrent neural networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from .choice import Choice
+from .pool import Pool
+from .search import Grown, search
+from .space import Space
+from .tree_model import TreeModel
+
+
+class RRNN(TreeModel):
+    r"""The network of "Dynamic Cell Structure via Recursive-Recurrent Neural Networks" (Qian, Kennedy,
+    Klabjan; Algorithm 1 and appendix B): at every token its own cell, grown as a binary tree.
+
+    Nodes are :math:`x_t`, the states before, auxiliary vectors, and then, round by round,
+
+    .. math::
+        c^* = \arg\max_v \alpha(v), \qquad v = u(o(L_r c_i, R_r c_j) + b_r), \quad i < j
+
+    over all tuples r, operations o, activations u and pairs of nodes, without those that are made as a node
+    is already. The last node of each run is a state, and that of the last run :math:`h_t`. A run goes on
+    with the nodes of the run before.
+
+    Args:
+        in_channels: Width of the tokens, −1 for lazy. Where it is not ``out_channels``, or lazy, tokens go
+            through a linear layer first.
+        out_channels: Width p of the nodes.
+        rounds: N̄, or that of each of M runs.
+        num_tuples: Number of tuples (L, R, b) that are learned.
+        operations: o: of ``"add"`` and ``"mul"``.
+        activations: u: of ``"sigmoid"``, ``"tanh"``, ``"relu"``, ``"one_minus"`` and ``"identity"``.
+        auxiliary: Values of the constant vectors.
+        identity: Whether the tuple (I, I, 0) is there as well.
+        hidden_channels: Width between the two layers of α.
+        choice: In training a node is ``"softmax"`` (the mean over all candidates, weighted by
+            :math:`\mathrm{softmax}(\alpha / \tau)`), or ``"straight_through"`` (the best one, and the scores
+            have the gradients of the mean), or ``"hard"`` (the scores have none). Elsewhere it is hard.
+        temperature: τ.
+        distinct: No node is a copy of another one of the same tree either.
+        norm: Nodes are normalised when they are made: ``"layer"``: over their channels; ``"batch"``: over the
+            strings of a step, which bounds nothing in evaluation (the paper has batch normalisation, and does
+            not say where); ``None``: not at all. Products of products overflow within a few dozen tokens if
+            neither a norm nor an activation bounds them.
+
+    Shapes:
+        - input: ``x [N, in_channels]`` with ``ptr [B+1]``, or ``x [B, T, in_channels]``; ``state
+          [M, B, out_channels]``
+        - output: h ``[N, out_channels]`` or ``[B, T, out_channels]``, and the state at the last tokens
+
+    Raises:
+        ValueError: An argument is out of its range, or inputs do not match.
+
+    With ``keep_trees`` set, a forward pass leaves a :class:`~.record.Record` in ``last_trees``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        rounds: int | Sequence[int] = 8,
+        num_tuples: int = 3,
+        operations: Sequence[str] = ("add", "mul"),
+        activations: Sequence[str] = ("sigmoid", "tanh", "one_minus", "identity"),
+        auxiliary: Sequence[float] = (0.0,),
+        identity: bool = True,
+        hidden_channels: int = 64,
+        choice: str = "softmax",
+        temperature: float = 1.0,
+        distinct: bool = False,
+        norm: str | None = "layer",
+    ) -> None:
+        runs = [rounds] if isinstance(rounds, int) else list(rounds)
+        if min(runs, default=0) < 1:
+            raise ValueError(f"rounds must be at least 1, for at least one run, got {rounds}")
+        if num_tuples < 1:
+            raise ValueError(f"num_tuples must be at least 1, got {num_tuples}")
+        super().__init__(
+            in_channels,
+            out_channels,
+            Space(num_tuples + identity, tuple(operations), tuple(activations)),
+            list(accumulate(runs)),
+            auxiliary,
+            identity,
+            hidden_channels,
+            choice,
+            temperature,
+            norm,
+        )
+        self.distinct = distinct
+
+    def grow(self, pool: Pool, choice: Choice) -> Grown:
+        return search(pool, self.scorer, self.ends[-1], choice, self.distinct, self.norm)
+
+    def _extras(self) -> list[str]:
+        first, *rest = self.ends
+        runs = [first, *(later - earlier for earlier, later in zip(self.ends, rest, strict=False))]
+        return [f"rounds={runs if rest else first}", *super()._extras()]

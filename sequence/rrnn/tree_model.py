@@ -1,0 +1,126 @@
+"""What both models of trees share: a tree for every token, and states that are nodes of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import Linear
+
+from wlkernelnn.ops.scan import Steps
+
+from ..string_model import State, StringModel, check_state
+from .choice import Choice
+from .norm import NodeNorm
+from .pool import Pool
+from .record import Record
+from .scorer import Scorer
+from .search import Grown
+from .space import Space
+from .tuples import Tuples
+
+
+class TreeModel(StringModel):
+    """Base of models that grow a tree at every token.
+
+    A subclass writes :meth:`grow`. See :class:`RRNN` for the arguments.
+
+    Attributes:
+        keep_trees: Whether a forward pass keeps what it has grown.
+        last_trees: What the last forward pass has grown, if it was asked to keep it and there were tokens.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        space: Space,
+        ends: Sequence[int],
+        auxiliary: Sequence[float],
+        identity: bool,
+        hidden_channels: int,
+        choice: str,
+        temperature: float,
+        norm: str | None,
+    ) -> None:
+        super().__init__()
+        if in_channels < 1 and in_channels != -1:
+            raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
+        for name, value in (("out_channels", out_channels), ("hidden_channels", hidden_channels)):
+            if value < 1:
+                raise ValueError(f"{name} must be positive, got {value}")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.space = space
+        self.ends = tuple(ends)
+        self.auxiliary = tuple(auxiliary)
+        self.choice = Choice(choice, temperature)
+        self.keep_trees = False
+        self.last_trees: Record | None = None
+        self.lin = None if in_channels == out_channels else Linear(in_channels, out_channels)
+        self.tuples = Tuples(out_channels, space.num_tuples - identity, identity)
+        self.scorer = Scorer(out_channels, hidden_channels)
+        self.norm = None if norm is None else NodeNorm(norm, self.ends[-1], out_channels)
+        self.reset_parameters()
+
+    @property
+    def num_states(self) -> int:
+        """M."""
+        return len(self.ends)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was grown belongs to a pass, with its gradients: copies do not have it.
+        return self.__dict__ | {"last_trees": None}
+
+    @abstractmethod
+    def grow(self, pool: Pool, choice: Choice) -> Grown:
+        """Make the nodes of a step."""
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
+        shape = (self.num_states, steps.num_strings, self.out_channels)
+        before = x.new_zeros(shape) if state is None else check_state(type(self).__name__, state, shape)
+        choice = Choice(
+            self.choice.how if self.training else "hard", self.choice.temperature, gaps=self.keep_trees
+        )
+        if self.lin is not None:
+            # Under autocast only products are of lower precision: states go on over many steps.
+            x = self.lin(x).to(x.dtype)
+        auxiliary = x.new_tensor(self.auxiliary).unsqueeze(1).expand(-1, self.out_channels)
+        of_auxiliary = self.tuples.project(auxiliary)
+        h, outs, starts, found = before, [], [], []
+        for x_t, of_x in steps.each(x, self.tuples.project(x)):
+            size = len(x_t)
+            previous = h[:, :size].transpose(0, 1)
+            start = torch.cat([x_t.unsqueeze(1), previous, auxiliary.expand(size, -1, -1)], 1)
+            of_h, fixed = self.tuples.project(previous), of_auxiliary.expand(size, -1, -1, -1, -1)
+            pool = Pool(self.space, self.tuples, start, torch.cat([of_x.unsqueeze(1), of_h, fixed], 1))
+            grown = self.grow(pool, choice)
+            h = grown.nodes[:, [end - 1 for end in self.ends]].transpose(0, 1)
+            outs.append(h)
+            if self.keep_trees:
+                starts.append(start)
+                found.append(grown)
+        self.last_trees = self._record(steps, starts, found) if found else None
+        if not outs:
+            return x, before
+        states = torch.cat(outs, 1)
+        last = [steps.last(steps.with_state(*pair)) for pair in zip(states, before, strict=True)]
+        return states[-1], torch.stack(last)
+
+    def _record(self, steps: Steps, starts: list[Tensor], found: list[Grown]) -> Record:
+        leaves, nodes, numbers, gaps = (
+            steps.leave(torch.cat([part for part in parts if part is not None]))
+            for parts in (starts, *zip(*found, strict=True))
+        )
+        names = ["x", *(f"h{i + 1}" for i in range(self.num_states)), *(f"{c:g}" for c in self.auxiliary)]
+        return Record(self.space, tuple(names), self.ends, steps.num_strings, leaves, nodes, numbers, gaps)
+
+    def _extras(self) -> list[str]:
+        extras = [f"num_tuples={len(self.tuples.bias)}", f"choice={self.choice.how!r}"]
+        return extras if self.norm is None else [*extras, f"norm={self.norm.kind!r}"]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(self._extras())})"
