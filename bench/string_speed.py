@@ -48,7 +48,8 @@ greatest in brackets.
   products as torch calls them; on some processors "medium" is another library at the same precision, which
   torch's LSTM uses at both.
 * RKM: its variants with n = 1 and no layer norm, as nn.LSTM has none, and "rkm_lstm, layer norm" as it is by
-  default; "at once": without feedback.
+  default; "at once": without feedback. What is elementwise is compiled where numba is installed (the extra
+  "fast").
 * ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
   as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
   real tokens only.

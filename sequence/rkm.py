@@ -17,6 +17,7 @@ from wlkernelnn.decay import Decay
 from wlkernelnn.ops.products import linear
 from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, gated_scan, windows
 from wlkernelnn.ops.scan.cell import tanh_if
+from wlkernelnn.ops.scan.gated import in_one_pass
 
 from .string_model import State, StringModel, check_state
 from .sync_filters import SyncFilters
@@ -201,7 +202,8 @@ class RKM(StringModel):
         # Under autocast only products are of lower precision: states add up over many steps.
         parts = linear(seen, self._weight(x), self._bias()).to(x.dtype)
         scales = [0.0 if scale is None else scale() for scale in (self.scale_i, self.scale_f)]
-        read = self._step_by_step if self.feedback or self.norm_state else self._at_once
+        stepwise = self.feedback or self.norm_state or (self.cell.forget is not None and in_one_pass(parts))
+        read = self._step_by_step if stepwise else self._at_once
         extended, h = read(parts, steps, before, scales)
         after = {"x": window} | {name: steps.last(value) for name, value in extended.items()}
         return h, tuple(after[name] for name in self._shapes(steps, x))

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.grad import conv2d_weight
 
 # A product of fewer rows takes no time.
 _ROWS = 64
@@ -31,7 +32,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
     """``grad.t() @ x``, of ``x [N, k]`` and ``grad [N, d]``: the gradient of the weight of :func:`linear`."""
-    return linear(grad.t(), x.t())
+    if torch.compiler.is_compiling() or x.size(0) < _ROWS or not _by_onednn(x, grad):
+        return grad.t() @ x
+    # A convolution of one pixel, of an image whose channels come last, is a product, and oneDNN's. As one of
+    # transposed matrices it would copy both.
+    return conv2d_weight(_image(x), (grad.size(1), x.size(1), 1, 1), _image(grad))[..., 0, 0]
 
 
 def multiplier(weight: Tensor, rows: int) -> Callable[..., Tensor]:
@@ -72,6 +77,11 @@ class _Linear(torch.autograd.Function):
             weight_gradient(x, grad) if ctx.needs_input_grad[1] else None,
             grad.sum(0) if ctx.needs_input_grad[2] else None,
         )
+
+
+def _image(x: Tensor) -> Tensor:
+    """``[1, k, 1, N]``, with the channels last in memory."""
+    return x[None, None].permute(0, 3, 1, 2)
 
 
 def _by_onednn(*factors: Tensor) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops import compiled
 from wlkernelnn.ops.neighbor_sum import SortedEdges
 
 from . import kernels
@@ -19,9 +19,6 @@ DTYPES = (torch.float32, torch.float64)
 
 # Values (edges × channels) that are worth waking a thread for.
 GRAIN = 2**17
-
-# Not every threading layer of numba may be entered by two threads at once.
-_one_at_a_time = threading.Lock()
 
 
 class Loop(ABC):
@@ -68,16 +65,11 @@ class Loop(ABC):
         return np.empty((self.edges.indptr.numel() - 1, like.shape[1]), like.dtype)
 
     def chunks(self, channels: int) -> int:
-        """Number of threads, never more than torch's: a sum on one enters no pool (and may follow a fork)."""
-        wanted = self.edges.source.numel() * channels // GRAIN
-        return max(1, min(wanted, torch.get_num_threads(), kernels.max_threads()))
+        """Number of threads."""
+        return compiled.chunks_for(self.edges.source.numel() * channels, GRAIN)
 
     def run(self, kernel: str, chunks: int, *arguments: Any) -> None:
-        if chunks == 1:
-            getattr(kernels, f"{kernel}_chunk")(0, 1, *arguments)
-            return
-        with _one_at_a_time, kernels.threads(chunks):
-            getattr(kernels, kernel)(chunks, *arguments)
+        compiled.run(kernels, kernel, chunks, *arguments)
 
 
 class GatedLoop(Loop):

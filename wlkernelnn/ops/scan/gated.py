@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from wlkernelnn.ops.differentiable import differentiable_gradients
-from wlkernelnn.ops.products import multiplier, weight_gradient
+from wlkernelnn.ops.optional import optional_module
 
-from .cell import Cell, tanh_if
+from . import gated_sweeps
+from .cell import Cell
 from .naive import gated_scan_naive
 from .steps import Steps
-
-# Its overload is said once, not looked for at every step.
-_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 
 def gated_scan(
@@ -56,163 +55,53 @@ def gated_scan(
     return _GatedScan.apply(cell, steps, norm_state, eps, parts, weight, c_0, h_0, i, f, gamma, beta)
 
 
-class _GatedScan(torch.autograd.Function):
-    """Step by step with one product of matrices each; all that can wait is done for all steps at once."""
+@cache
+def numba_gated() -> Any:
+    """The module for CPUs, imported by the first call; ``None`` where numba cannot be imported."""
+    return optional_module("wlkernelnn.ops.scan.numba_gated")
 
+
+# Which module has the memory for a type of device; by sweeps it is for all.
+SCANS: dict[str, Callable[[], Any]] = {"cpu": numba_gated}
+
+
+def gated_for(*values: Tensor | None) -> Any:
+    """The module whose ``gated`` and ``gated_gradients`` take such values."""
+    kinds = {(value.device.type, value.dtype) for value in values if value is not None}
+    if torch.compiler.is_compiling() or len(kinds) != 1:
+        return gated_sweeps
+    ((device, dtype),) = kinds
+    scan = SCANS.get(device, lambda: None)()
+    return scan if scan is not None and dtype in scan.DTYPES else gated_sweeps
+
+
+def in_one_pass(parts: Tensor) -> bool:
+    """Whether :func:`gated_scan` reads and writes such parts but once, whoever sees h."""
+    return gated_for(parts) is not gated_sweeps
+
+
+class _GatedScan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        cell: Cell,
-        steps: Steps,
-        norm_state: bool,
-        eps: float,
-        parts: Tensor,
-        weight: Tensor | None,
-        c_0: Tensor | None,
-        h_0: Tensor | None,
-        scale_i: Tensor,
-        scale_f: Tensor,
-        gamma: Tensor | None,
-        beta: Tensor | None,
+        ctx: Any, cell: Cell, steps: Steps, norm_state: bool, eps: float, *given: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        width = parts.size(1) // len(cell.parts)
-        values = torch.empty_like(parts)
-        part, gates = cell.named(values), values[:, width:]
-        c, h = (steps.room(parts[:, :width], before) for before in (c_0, h_0))
-        blind = parts.size(1) - (0 if weight is None else weight.size(0))
-        if blind:
-            _squash(cell, parts[:, :width], part["cell"])
-        if weight is None:
-            torch.sigmoid(parts[:, width:], out=gates)
-        else:
-            times_weight = multiplier(weight, steps.num_strings)
-        inputs = steps.each(parts[:, blind:], gates, *map(part.get, ("cell", "input", "forget", "output")))
-        pairs = zip(steps.pairs(c), steps.pairs(h), inputs, strict=True)
-        for (c_before, c_t), (h_before, h_t), (logits, gates_t, new, i, f, o) in pairs:
-            if weight is not None:
-                seeing = times_weight(h_before, logits)
-                if not blind:
-                    _squash(cell, seeing[:, :width], new)
-                if cell.gates:
-                    torch.sigmoid(seeing[:, width - blind :], out=gates_t)
-            if cell.input == "rest":
-                torch.lerp(new, c_before, f, out=c_t)
-            else:
-                torch.mul(c_before, scale_f if f is None else f, out=c_t)
-                c_t.addcmul_(new, scale_i if i is None else i)
-            y = c_t
-            if gamma is not None:
-                y = torch.layer_norm(c_t, (width,), gamma, beta, eps)
-                if norm_state:
-                    c_t.copy_(y)
-            if cell.squash_output:
-                y = torch.tanh(y, out=h_t)
-            if o is not None:
-                torch.mul(y, o, out=h_t)
-            elif y is not h_t:
-                h_t.copy_(y)
+        values, c, h = gated_for(*given).gated(cell, steps, norm_state, eps, given)
         ctx.cell, ctx.steps, ctx.norm_state, ctx.eps = cell, steps, norm_state, eps
-        ctx.save_for_backward(parts, weight, c_0, h_0, scale_i, scale_f, gamma, beta, values, c, h)
+        ctx.save_for_backward(*given, values, c, h)
+        ctx.set_materialize_grads(False)
         return c, h
 
     @staticmethod
-    def backward(ctx: Any, grad_c: Tensor, grad_h: Tensor) -> tuple[Any, ...]:
-        cell, steps, norm_state, eps = ctx.cell, ctx.steps, ctx.norm_state, ctx.eps
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        arguments = ctx.cell, ctx.steps, ctx.norm_state, ctx.eps
         *given, values, c, h = ctx.saved_tensors
-        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
-            arguments = (cell, steps, norm_state, eps, *given)
-            return differentiable_gradients(_composed_scan, arguments, ctx.needs_input_grad, (grad_c, grad_h))
-        _, weight, _, _, scale_i, scale_f, gamma, beta = given
-        num_strings, width = steps.num_strings, c.size(1)
-        c_before, h_before = steps.previous(c), steps.previous(h)
-        part = cell.named(values)
-        new, o, f = part["cell"], part.get("output"), part.get("forget", scale_f)
-        i = 1 - f if cell.input == "rest" else part.get("input", scale_i)
-        # What gradients are multiplied by on their way from h to norm(c) and to o, and from c to c̃ and the
-        # other gates: for all steps at once.
-        raw = i * new + f * c_before if norm_state else c[num_strings:]
-        moments: list[Tensor] = []
-        y = raw
-        if gamma is not None:
-            y, *moments = torch.native_layer_norm(raw, (width,), gamma, beta, eps)
-        y = tanh_if(cell.squash_output, y)
-        to_y = o
-        if cell.squash_output:
-            to_y = 1 - y * y if o is None else torch.addcmul(o, o * y, y, value=-1)
-        slopes = torch.empty_like(values)
-        slope, gates = cell.named(slopes), values[:, width:]
-        torch.addcmul(gates, gates, gates, value=-1, out=slopes[:, width:])
-        if "input" in slope:
-            slope["input"].mul_(new)
-        if "forget" in slope:
-            slope["forget"].mul_(c_before - new if cell.input == "rest" else c_before)
-        if o is not None:
-            slope["output"].mul_(y)
-        slope["cell"].copy_(torch.addcmul(i, i * new, new, value=-1) if cell.squash else i)
-        # What cannot wait: from every step to the one before.
-        grad_c, grad_h = grad_c.clone(), grad_h.clone()
-        grad_y = None if gamma is None else torch.empty_like(raw)
-        grad_raw = torch.empty_like(raw) if norm_state else grad_c[num_strings:]
-        blind = values.size(1) - (0 if weight is None else weight.size(0))
-        of_c = slopes.view(len(slopes), len(cell.parts), width)[:, : len(cell.parts) - cell.output]
-        inputs = steps.each(
-            *(slopes[:, blind:], of_c, slope.get("output"), to_y, part.get("forget")),
-            *(grad_raw, grad_raw.unsqueeze(1), grad_y, raw, *moments),
-        )
-        if weight is not None:
-            times_transposed = multiplier(weight.t(), num_strings)
-        pairs = list(zip(steps.pairs(grad_c), steps.pairs(grad_h), inputs, strict=True))
-        for (dc_before, dc), (dh_before, dh), step in reversed(pairs):
-            to_h, to_parts, to_o, to_y_t, f_t, d_raw, to_each, dy, *normed = step
-            if dy is None:
-                _add_product(dc, dh, to_y_t)
-            else:
-                _add_product(dy.copy_(dc) if norm_state else dy.zero_(), dh, to_y_t)
-                through = _norm_backward(
-                    dy, normed[0], (width,), *normed[1:], gamma, beta, (True, False, False)
-                )[0]
-                if norm_state:
-                    d_raw.copy_(through)
-                else:
-                    d_raw.add_(through)
-            to_parts.mul_(to_each)
-            if to_o is not None:
-                to_o.mul_(dh)
-            dc_before.addcmul_(d_raw, scale_f if f_t is None else f_t)
-            if weight is not None:
-                dh_before.add_(times_transposed(to_h))
-        # What could wait.
         needed = ctx.needs_input_grad
-        of_norm = [None, None]
-        if grad_y is not None:
-            *_, of_norm[0], of_norm[1] = _norm_backward(
-                grad_y, raw, (width,), *moments, gamma, beta, (False, *needed[10:12])
-            )
-        return (
-            *(None, None, None, None),
-            slopes,
-            weight_gradient(h_before, slopes[:, blind:]) if needed[5] else None,
-            grad_c[:num_strings] if needed[6] else None,
-            grad_h[:num_strings] if needed[7] else None,
-            (grad_raw * new).sum_to_size(scale_i.shape) if needed[8] else None,
-            (grad_raw * c_before).sum_to_size(scale_f.shape) if needed[9] else None,
-            *of_norm,
-        )
-
-
-def _squash(cell: Cell, logits: Tensor, out: Tensor) -> None:
-    """φ."""
-    if cell.squash:
-        torch.tanh(logits, out=out)
-    else:
-        out.copy_(logits)
-
-
-def _add_product(to: Tensor, a: Tensor, b: Tensor | None) -> None:
-    if b is None:
-        to.add_(a)
-    else:
-        to.addcmul_(a, b)
+        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
+            arrived = [torch.zeros_like(c) if grad is None else grad for grad in grads]
+            return differentiable_gradients(_composed_scan, (*arguments, *given), needed, arrived)
+        found = gated_for(*given).gated_gradients(*arguments, needed[4:], given, (values, c, h), grads)
+        wanted = (grad if need else None for grad, need in zip(found, needed[4:], strict=True))
+        return None, None, None, None, *wanted
 
 
 def _composed_scan(

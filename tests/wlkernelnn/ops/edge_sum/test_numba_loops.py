@@ -18,6 +18,7 @@ from wlkernelnn.ops.neighbor_sum import sort_edges
 
 pytest.importorskip("numba")
 
+from wlkernelnn.ops import compiled
 from wlkernelnn.ops.edge_sum import kernels, numba_loops
 
 CHANNELS = 16
@@ -81,7 +82,7 @@ def test_gradients_that_nobody_wants_are_not_computed(taken: list[tuple[str, int
 
 @pytest.fixture
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> object:
-    if kernels.max_threads() < 2:
+    if compiled.max_threads() < 2:
         pytest.skip("numba has one thread here")
     monkeypatch.setattr(numba_loops, "GRAIN", 1)
     torch.set_num_threads(2)
@@ -103,14 +104,14 @@ def test_threads_give_the_same_results(two_threads: object, taken: list[tuple[st
 def test_never_more_threads_than_torch_and_than_there_is_work(
     taken: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernels, "max_threads", lambda: 64)
+    monkeypatch.setattr(compiled, "max_threads", lambda: 64)
     loop = numba_loops.MappedLoop(sort_edges(*EDGES["many_edges"]), torch.arange(2000) % 3, None, "RELU")
     assert loop.chunks(CHANNELS) == 1
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     assert loop.chunks(CHANNELS) == 1
     assert loop.chunks(3 * numba_loops.GRAIN // 2000 + 1) == 3
     assert loop.chunks(100 * numba_loops.GRAIN) == 8
-    monkeypatch.setattr(kernels, "max_threads", lambda: 4)
+    monkeypatch.setattr(compiled, "max_threads", lambda: 4)
     assert loop.chunks(100 * numba_loops.GRAIN) == 4
 
 

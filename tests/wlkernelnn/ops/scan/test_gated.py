@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
-from wlkernelnn.ops.scan import Cell, Steps, gated_scan, gated_scan_naive
+from wlkernelnn.ops.scan import Cell, Steps, gated, gated_scan, gated_scan_naive, gated_sweeps
 from wlkernelnn.sequence.rkm import VARIANTS
 
 D = 3
@@ -20,6 +21,28 @@ D = 3
 CELLS = {name: cell for name, cell in VARIANTS.items() if cell.forget is not None}
 CELLS |= {f"{name}-blind": replace(cell, feedback="none") for name, cell in CELLS.items()}
 NORMS = ("none", "output", "state")
+
+
+@pytest.fixture(params=["sweeps", "numba"], autouse=True, scope="module")
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The memory is computed by stock operations, or by numba's loops."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if request.param == "sweeps":
+            monkeypatch.delitem(gated.SCANS, "cpu")
+        else:
+            pytest.importorskip("numba")
+        yield request.param
+
+
+def test_who_computes(way: str) -> None:
+    taken = gated.gated_for(torch.zeros(1, 1), None)
+    assert taken is (gated_sweeps if way == "sweeps" else gated.numba_gated())
+    assert gated.in_one_pass(torch.zeros(1, 1)) == (way != "sweeps")
+    for others in (
+        (torch.zeros(1), torch.zeros(1, dtype=torch.float64)),
+        (torch.zeros(1, dtype=torch.half),),
+    ):
+        assert gated.gated_for(*others) is gated_sweeps
 
 
 def inputs_of(
@@ -91,7 +114,19 @@ def test_same_as_naive_on_strings_of_every_kind(lengths: list[int], norm: str) -
     assert_same(CELLS["lstm"], lengths, norm, True)
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
+@pytest.mark.parametrize("name", ["lstm", "linear-blind", "rkm_cifg"])
+def test_same_as_naive_on_two_threads(way: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if way == "sweeps":
+        pytest.skip("torch's own threads")
+    monkeypatch.setattr(gated.numba_gated(), "GRAIN", 1)
+    torch.set_num_threads(2)
+    try:
+        assert_same(CELLS[name], LENGTHS["ragged"], "state", True)
+    finally:
+        torch.set_num_threads(1)
+
+
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     cell=st.sampled_from(list(CELLS.values())),
     lengths=some_lengths,
@@ -124,6 +159,16 @@ def test_gradients_of_gradients(name: str, norm: str) -> None:
     leaves = [value.requires_grad_() for value in inputs.values()]
     assert torch.autograd.gradcheck(scan, leaves, fast_mode=True)
     assert torch.autograd.gradgradcheck(scan, leaves, fast_mode=True)
+
+
+def test_gradients_twice() -> None:
+    """Of one forward pass, whose values are kept."""
+    for cell in (CELLS["lstm"], CELLS["lstm-blind"]):
+        inputs = inputs_of(cell, LENGTHS["ragged"], "output", True)
+        leaves = [value.requires_grad_() for value in inputs.values()]
+        out = sum(part.sum() for part in scanned(True, cell, LENGTHS["ragged"], "output", inputs))
+        first, again = (torch.autograd.grad(out, leaves, retain_graph=True) for _ in range(2))
+        assert all(map(torch.equal, first, again))
 
 
 def test_inputs_are_left_alone() -> None:

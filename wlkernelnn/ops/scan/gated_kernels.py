@@ -1,0 +1,294 @@
+"""The elementwise work of the gated memory, compiled by numba; to be imported only where numba is.
+
+Both ways a token is read and written once, whatever its cell, which is a ``Layout``. Parts are
+``[N, parts, d]``, c̃ first; what is no gate is read from a row of constants. Rows are those of the step order,
+of c and h behind their states; step t begins at ``starts[t + 1]`` there. Strings are shared out to threads,
+one by one in turn. All rows are named by numbers: a view of each would cost as much as what is done with it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from wlkernelnn.ops.compiled import compiled, sigmoid, tanh
+
+# Which parts i, f and o are, or, counted from the end, which of the constants. Whether i is 1 − f, φ and ψ
+# are tanh, c is normed, and so carried; whether values are kept, of all tokens, or each chunk has one row.
+Layout = tuple[int, int, int, bool, bool, bool, bool, bool, bool]
+
+# Sums may be taken in any order.
+_SUMS = {"fastmath": {"contract", "reassoc"}}
+
+
+@compiled(**_SUMS)
+def mean(x: np.ndarray) -> np.floating:
+    total = x.dtype.type(0)
+    for k in range(x.size):
+        total += x[k]
+    return total / x.dtype.type(x.size)
+
+
+@compiled(**_SUMS)
+def mean_product(x: np.ndarray, y: np.ndarray) -> np.floating:
+    total = x.dtype.type(0)
+    for k in range(x.size):
+        total += x[k] * y[k]
+    return total / x.dtype.type(x.size)
+
+
+@compiled()
+def normalize(x: np.ndarray, eps: float) -> np.floating:
+    """Bring x to mean 0 and variance 1; by what it was multiplied for this."""
+    middle = mean(x)
+    for k in range(x.size):
+        x[k] -= middle
+    scale = x.dtype.type(1) / np.sqrt(mean_product(x, x) + x.dtype.type(eps))
+    for k in range(x.size):
+        x[k] *= scale
+    return scale
+
+
+@compiled()
+def squash(is_tanh: bool, values: np.ndarray, v: int) -> None:
+    """c̃ and the gates of row v, from what is in their places."""
+    d = values.shape[2]
+    if is_tanh:
+        for k in range(d):
+            values[v, 0, k] = tanh(values[v, 0, k])
+    for p in range(1, values.shape[1]):
+        for k in range(d):
+            values[v, p, k] = sigmoid(values[v, p, k])
+
+
+@compiled()
+def forward_chunk(
+    chunk: int,
+    chunks: int,
+    first: int,
+    last: int,
+    layout: Layout,
+    eps: float,
+    starts: np.ndarray,
+    seen: np.ndarray,
+    parts: np.ndarray,
+    constants: np.ndarray,
+    norm: np.ndarray,
+    values: np.ndarray,
+    c: np.ndarray,
+    h: np.ndarray,
+) -> None:
+    """Steps ``first`` up to ``last``.
+
+    ``seen`` is U h, ``[…, seeing, d]``, for one step, or of no parts.
+    """
+    part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried, is_kept = layout
+    d, num_parts = parts.shape[2], parts.shape[1]
+    blind = num_parts - seen.shape[1]
+    one = c.dtype.type(1)
+    room = np.empty((2, 1, d), c.dtype)
+    rest, y = room[:1], room[1, 0]
+    of_i = rest if is_rest else values if part_i >= 0 else constants
+    of_f = values if part_f >= 0 else constants
+    of_o = values if part_o >= 0 else constants
+    for t in range(first, last):
+        before, now = starts[t], starts[t + 1]
+        for s in range(chunk, starts[t + 2] - now, chunks):
+            token, c_before, c_now = now - starts[1] + s, before + s, now + s
+            v = token if is_kept else chunk
+            for p in range(blind):
+                for k in range(d):
+                    values[v, p, k] = parts[token, p, k]
+            for p in range(blind, num_parts):
+                for k in range(d):
+                    values[v, p, k] = parts[token, p, k] + seen[s, p - blind, k]
+            squash(is_tanh, values, v)
+            i, f, o = (v if part_i >= 0 else 0), (v if part_f >= 0 else 0), (v if part_o >= 0 else 0)
+            if is_rest:
+                for k in range(d):
+                    rest[0, 0, k] = one - of_f[f, part_f, k]
+            for k in range(d):
+                y[k] = of_i[i, part_i, k] * values[v, 0, k] + of_f[f, part_f, k] * c[c_before, k]
+            if not is_norm_carried:
+                for k in range(d):
+                    c[c_now, k] = y[k]
+            if is_normed:
+                normalize(y, eps)
+                for k in range(d):
+                    y[k] = y[k] * norm[0, k] + norm[1, k]
+            if is_norm_carried:
+                for k in range(d):
+                    c[c_now, k] = y[k]
+            if is_tanh_output:
+                for k in range(d):
+                    y[k] = tanh(y[k])
+            for k in range(d):
+                h[c_now, k] = of_o[o, part_o, k] * y[k]
+
+
+@compiled(parallel=True)
+def forward(
+    chunks: int,
+    first: int,
+    last: int,
+    layout: Layout,
+    eps: float,
+    starts: np.ndarray,
+    seen: np.ndarray,
+    parts: np.ndarray,
+    constants: np.ndarray,
+    norm: np.ndarray,
+    values: np.ndarray,
+    c: np.ndarray,
+    h: np.ndarray,
+) -> None:
+    for chunk in prange(chunks):
+        forward_chunk(
+            *(np.int64(chunk), chunks, first, last, layout, eps, starts, seen),
+            *(parts, constants, norm, values, c, h),
+        )
+
+
+@compiled()
+def backward_chunk(
+    chunk: int,
+    chunks: int,
+    first: int,
+    last: int,
+    layout: Layout,
+    eps: float,
+    starts: np.ndarray,
+    came: np.ndarray,
+    parts: np.ndarray,
+    constants: np.ndarray,
+    norm: np.ndarray,
+    values: np.ndarray,
+    c: np.ndarray,
+    grad_c: np.ndarray,
+    grad_h: np.ndarray,
+    slopes: np.ndarray,
+    carried: np.ndarray,
+    sums: np.ndarray,
+) -> None:
+    """Steps from ``last`` back to ``first``, to the gradients of all parts, ``slopes``.
+
+    ``came`` is what the step after sent to h. ``carried`` is what it sent to c, and then what is sent to the
+    c before. ``sums [chunks, 4, d]`` take the gradients of constants and norm. Values that were not kept are
+    computed again. Of ``grad_c`` and ``grad_h`` there is one row, of 0, or all.
+    """
+    part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried, is_kept = layout
+    d, num_parts = parts.shape[2], parts.shape[1]
+    one, zero = c.dtype.type(1), c.dtype.type(0)
+    room = np.empty((5, 1, d), c.dtype)
+    rest, dh, dy, x, y = room[:1], room[1, 0], room[2, 0], room[3, 0], room[4, 0]
+    of_i = rest if is_rest else values if part_i >= 0 else constants
+    of_f = values if part_f >= 0 else constants
+    of_o = values if part_o >= 0 else constants
+    for t in range(last - 1, first - 1, -1):
+        before, now = starts[t], starts[t + 1]
+        for s in range(chunk, starts[t + 2] - now, chunks):
+            token, c_before, c_now = now - starts[1] + s, before + s, now + s
+            v = token if is_kept else chunk
+            if not is_kept:
+                for p in range(num_parts):
+                    for k in range(d):
+                        values[v, p, k] = parts[token, p, k]
+                squash(is_tanh, values, v)
+            i, f, o = (v if part_i >= 0 else 0), (v if part_f >= 0 else 0), (v if part_o >= 0 else 0)
+            if is_rest:
+                for k in range(d):
+                    rest[0, 0, k] = one - of_f[f, part_f, k]
+            # What has come to h and to c.
+            of_h = c_now if grad_h.shape[0] > 1 else 0
+            for k in range(d):
+                dh[k] = grad_h[of_h, k]
+            if s < came.shape[0]:
+                for k in range(d):
+                    dh[k] += came[s, k]
+            of_c = c_now if grad_c.shape[0] > 1 else 0
+            for k in range(d):
+                carried[s, k] += grad_c[of_c, k]
+            # What h was made of, again.
+            scale = one
+            if is_norm_carried:
+                for k in range(d):
+                    x[k] = of_i[i, part_i, k] * values[v, 0, k] + of_f[f, part_f, k] * c[c_before, k]
+            else:
+                for k in range(d):
+                    x[k] = c[c_now, k]
+            if is_normed:
+                scale = normalize(x, eps)
+            for k in range(d):
+                y[k] = x[k] * norm[0, k] + norm[1, k]
+            if is_tanh_output:
+                for k in range(d):
+                    y[k] = tanh(y[k])
+            # From h to o, and to what ψ has seen.
+            if part_o >= 0:
+                for k in range(d):
+                    gate = values[v, part_o, k]
+                    slopes[token, part_o, k] = dh[k] * y[k] * (gate - gate * gate)
+            for k in range(d):
+                dy[k] = dh[k] * of_o[o, part_o, k] * (one - y[k] * y[k] if is_tanh_output else one)
+            # Through the norm, to c.
+            if is_normed:
+                if is_norm_carried:
+                    for k in range(d):
+                        dy[k] += carried[s, k]
+                        carried[s, k] = zero
+                for k in range(d):
+                    sums[chunk, 2, k] += dy[k] * x[k]
+                    sums[chunk, 3, k] += dy[k]
+                    dy[k] *= norm[0, k]
+                middle, along = mean(dy), mean_product(dy, x)
+                for k in range(d):
+                    dy[k] = scale * (dy[k] - middle - along * x[k])
+            for k in range(d):
+                dy[k] += carried[s, k]
+            # To c̃ and its gates, and to the c before.
+            for k in range(d):
+                new = values[v, 0, k]
+                slopes[token, 0, k] = dy[k] * of_i[i, part_i, k] * (one - new * new if is_tanh else one)
+            if part_i >= 0:
+                for k in range(d):
+                    gate = values[v, part_i, k]
+                    slopes[token, part_i, k] = dy[k] * values[v, 0, k] * (gate - gate * gate)
+            elif not is_rest:
+                for k in range(d):
+                    sums[chunk, 0, k] += dy[k] * values[v, 0, k]
+            if part_f >= 0:
+                for k in range(d):
+                    gate, new = values[v, part_f, k], values[v, 0, k] if is_rest else zero
+                    slopes[token, part_f, k] = dy[k] * (c[c_before, k] - new) * (gate - gate * gate)
+            else:
+                for k in range(d):
+                    sums[chunk, 1, k] += dy[k] * c[c_before, k]
+            for k in range(d):
+                carried[s, k] = dy[k] * of_f[f, part_f, k]
+
+
+@compiled(parallel=True)
+def backward(
+    chunks: int,
+    first: int,
+    last: int,
+    layout: Layout,
+    eps: float,
+    starts: np.ndarray,
+    came: np.ndarray,
+    parts: np.ndarray,
+    constants: np.ndarray,
+    norm: np.ndarray,
+    values: np.ndarray,
+    c: np.ndarray,
+    grad_c: np.ndarray,
+    grad_h: np.ndarray,
+    slopes: np.ndarray,
+    carried: np.ndarray,
+    sums: np.ndarray,
+) -> None:
+    for chunk in prange(chunks):
+        backward_chunk(
+            *(np.int64(chunk), chunks, first, last, layout, eps, starts, came),
+            *(parts, constants, norm, values, c, grad_c, grad_h, slopes, carried, sums),
+        )
