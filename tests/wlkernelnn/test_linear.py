@@ -9,10 +9,10 @@ from tests.strings import normal
 from wlkernelnn.linear import Linear
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (100, 5), (2, 70, 5), (0, 5), (5,)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 300), (70, 300), (2, 70, 300), (0, 300), (300,)], ids=str)
 @pytest.mark.parametrize("bias", [True, False])
 def test_is_the_linear_map(shape: tuple[int, ...], bias: bool) -> None:
-    ours, theirs = Linear(5, 3, bias=bias), torch_geometric.nn.Linear(5, 3, bias=bias)
+    ours, theirs = Linear(300, 220, bias=bias), torch_geometric.nn.Linear(300, 220, bias=bias)
     theirs.load_state_dict(ours.state_dict())
     x = normal(*shape, dtype=torch.float32)
     results = []
@@ -21,7 +21,7 @@ def test_is_the_linear_map(shape: tuple[int, ...], bias: bool) -> None:
         out = lin(given)
         results.append((out, *torch.autograd.grad(out.square().sum(), [given, *lin.parameters()])))
     for came, expected in zip(*results, strict=True):
-        torch.testing.assert_close(came, expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(came, expected, rtol=1e-4, atol=1e-3)
 
 
 def test_learns_its_width() -> None:
@@ -32,6 +32,6 @@ def test_learns_its_width() -> None:
 
 
 def test_under_autocast_as_torch() -> None:
-    lin, x = Linear(5, 3), normal(100, 5, dtype=torch.float32)
+    lin, x = Linear(300, 220), normal(70, 300, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert lin(x).dtype == torch.bfloat16

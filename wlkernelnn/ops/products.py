@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.grad import conv2d_weight
 
-# A product of fewer rows takes no time.
-_ROWS = 64
+# Multiplications below which a product takes less time than the way to oneDNN.
+_SMALL = 2**22
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -23,7 +23,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         torch.compiler.is_compiling()
         or torch.is_autocast_enabled("cpu")
         or x.dim() != 2
-        or x.size(0) < _ROWS
+        or x.size(0) * weight.numel() < _SMALL
         or not _by_onednn(x, weight)
     ):
         return torch.nn.functional.linear(x, weight, bias)
@@ -32,7 +32,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
     """``grad.t() @ x``, of ``x [N, k]`` and ``grad [N, d]``: the gradient of the weight of :func:`linear`."""
-    if torch.compiler.is_compiling() or x.size(0) < _ROWS or not _by_onednn(x, grad):
+    small = x.numel() * grad.size(1) < _SMALL
+    if torch.compiler.is_compiling() or small or not _by_onednn(x, grad):
         return grad.t() @ x
     # A convolution of one pixel, of an image whose channels come last, is a product, and oneDNN's. As one of
     # transposed matrices it would copy both.
