@@ -20,7 +20,7 @@ from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
 from wlkernelnn.training import AWDOptions, fit_awd, perplexity
 
 from .report import about
-from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
+from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, spread, write_results
 
 # Merity et al. 2018, as their release has it: embeddings, and what each layer writes.
 WIDTHS = (400, 1150, 1150, 400)
@@ -234,10 +234,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         valid, test = (spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity"))
         valid_paper, test_paper = first["published"]
         seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
-        recipe, published = first["recipe"]["epochs"], first["published_epochs"]
-        epochs = f"{min(record['epochs'] for record in of_model)} of {recipe}"
-        if recipe != published:
-            epochs += f", shortened from {published}"
+        epochs = f"{min(record['epochs'] for record in of_model)} of {of_recipe(first)}"
         begins = (record["averaged_from"] for record in of_model)
         averaged = ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins)
         about_run = (

@@ -17,7 +17,7 @@ from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
 
 from .lei_networks import LSTM, release_init
 from .report import about
-from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
+from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, spread, write_results
 
 SMALL, LARGE = 5_074_430, 20_000_000
 QUICK_TOKENS = 12_000
@@ -234,9 +234,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         scores = [spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity")]
         seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
         size = f"{first['parameters'] / 1e6:.2f}M"
-        recipe, published = first["recipe"]["epochs"], first["published_epochs"]
-        whole = str(recipe) if recipe == published else f"{recipe}, shortened from {published}"
-        counts = (str(first["width"]), str(epochs), whole)
+        counts = (str(first["width"]), str(epochs), of_recipe(first))
         out.append((first["title"], size, *counts, *scores, first["published"], f"{seconds:.0f}"))
     return out
 

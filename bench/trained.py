@@ -93,6 +93,12 @@ def spread(values: Sequence[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.1f}"
 
 
+def of_recipe(record: Record) -> str:
+    """How many epochs the recipe of a run has, and what it was shortened from, if it was."""
+    recipe, published = record["recipe"]["epochs"], record["published_epochs"]
+    return str(recipe) if recipe == published else f"{recipe}, shortened from {published}"
+
+
 Rows = Sequence[tuple[str, ...]]
 
 

@@ -10,7 +10,7 @@ from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, windows
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
-from .string_model import State, StringModel, check_state
+from .string_model import State, StringModel, check_state, check_widths
 
 # Vectors shorter than this are 0, as in torch.nn.functional.normalize.
 _SHORTEST = 1e-12
@@ -67,10 +67,7 @@ class RecurrentKernelMachine(StringModel):
         sigma_f2: float = 0.5,
     ) -> None:
         super().__init__()
-        if in_channels < 1 and in_channels != -1:
-            raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
-        if out_channels < 1:
-            raise ValueError(f"out_channels must be positive, got {out_channels}")
+        check_widths(in_channels, out_channels)
         if ngram < 1:
             raise ValueError(f"ngram counts the tokens of a filter: at least 1, got {ngram}")
         self.in_channels = in_channels

@@ -19,7 +19,7 @@ from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, gated_scan, windows
 from wlkernelnn.ops.scan.cell import tanh_if
 from wlkernelnn.ops.scan.gated import in_one_pass
 
-from .string_model import State, StringModel, check_state
+from .string_model import State, StringModel, check_state, check_widths
 from .sync_filters import SyncFilters
 
 # Liang et al. 2019, Table 1; and recurrent additive networks, of which Lee et al. 2017 have two.
@@ -111,10 +111,7 @@ class RKM(StringModel):
         forget_bias: float = 0.0,
     ) -> None:
         super().__init__()
-        if in_channels < 1 and in_channels != -1:
-            raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
-        if out_channels < 1:
-            raise ValueError(f"out_channels must be positive, got {out_channels}")
+        check_widths(in_channels, out_channels)
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
         if dilation < 1:

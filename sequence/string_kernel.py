@@ -15,7 +15,7 @@ from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, feedback_scan, ngram_scan
 
 from .dropout import locked_mask
-from .string_model import State, StringModel, check_state
+from .string_model import State, StringModel, check_state, check_widths
 
 
 class StringKernelConv(StringModel):
@@ -86,10 +86,7 @@ class StringKernelConv(StringModel):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if in_channels < 1 and in_channels != -1:
-            raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
-        if out_channels < 1:
-            raise ValueError(f"out_channels must be positive, got {out_channels}")
+        check_widths(in_channels, out_channels)
         if ngram < 1:
             raise ValueError(f"ngram counts the tokens of a pattern: at least 1, got {ngram}")
         check_compose(compose)

@@ -82,6 +82,14 @@ class StringModel(torch.nn.Module, ABC):
         """Read tokens ``[N, in_channels]``, with tokens and states in step order."""
 
 
+def check_widths(in_channels: int, out_channels: int) -> None:
+    """Refuse widths that cannot be."""
+    if in_channels < 1 and in_channels != -1:
+        raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
+    if out_channels < 1:
+        raise ValueError(f"out_channels must be positive, got {out_channels}")
+
+
 def check_state(name: str, state: State, shape: tuple[int, ...]) -> Tensor:
     """Refuse a state that is not a tensor of this shape."""
     if not isinstance(state, Tensor) or state.shape != shape:

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import Linear
 
+from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps
 
-from ..string_model import State, StringModel, check_state
+from ..string_model import State, StringModel, check_state, check_widths
 from .choice import Choice
 from .norm import NodeNorm
 from .pool import Pool
@@ -47,11 +47,9 @@ class TreeModel(StringModel):
         norm: str | None,
     ) -> None:
         super().__init__()
-        if in_channels < 1 and in_channels != -1:
-            raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
-        for name, value in (("out_channels", out_channels), ("hidden_channels", hidden_channels)):
-            if value < 1:
-                raise ValueError(f"{name} must be positive, got {value}")
+        check_widths(in_channels, out_channels)
+        if hidden_channels < 1:
+            raise ValueError(f"hidden_channels must be positive, got {hidden_channels}")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.space = space

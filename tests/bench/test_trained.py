@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from wlkernelnn.bench.trained import TrainedOptions, chosen, glove_file, kept, spread, write_results
+from wlkernelnn.bench.trained import (
+    TrainedOptions,
+    chosen,
+    glove_file,
+    kept,
+    of_recipe,
+    spread,
+    write_results,
+)
 
 
 def test_runs_are_not_repeated(tmp_path: Path) -> None:
@@ -24,6 +32,12 @@ def test_runs_are_not_repeated(tmp_path: Path) -> None:
     assert run(4, stopped=True)["epochs"] == 4
     assert run(100)["epochs"] == 4  # the recipe ended there
     assert trained == [2, 4]
+
+
+def test_epochs_of_a_recipe() -> None:
+    record = {"recipe": {"epochs": 5}, "published_epochs": 100}
+    assert of_recipe(record) == "5, shortened from 100"
+    assert of_recipe(record | {"published_epochs": 5}) == "5"
 
 
 def test_limits() -> None:

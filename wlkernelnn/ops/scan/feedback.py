@@ -157,9 +157,9 @@ class _FeedbackScan(torch.autograd.Function):
         ):
             h_before, h = levels[n]
             if d_y is None:
-                _add_product(levels[n - 1][1], h, to_y_t)
+                add_product(levels[n - 1][1], h, to_y_t)
             else:
-                _add_product(d_y.zero_(), h, to_y_t)
+                add_product(d_y.zero_(), h, to_y_t)
                 for (_, now), a in zip(levels[:n], mix, strict=True):
                     now.addcmul_(d_y, a)
             d_logits.zero_()
@@ -167,7 +167,7 @@ class _FeedbackScan(torch.autograd.Function):
                 d_logits.addcmul_(now, to_other[j])
                 c_before.addcmul_(now, gate)
                 if j:
-                    _add_product(levels[j - 1][0], now, to_other[n + j - 1])
+                    add_product(levels[j - 1][0], now, to_other[n + j - 1])
             if mask is None:
                 h_before.addmm_(d_logits, weight)
             else:
@@ -199,7 +199,8 @@ def _product(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a * b
 
 
-def _add_product(to: Tensor, a: Tensor, b: Tensor | None) -> None:
+def add_product(to: Tensor, a: Tensor, b: Tensor | None) -> None:
+    """Add a ⊙ b in place; ``None`` is 1."""
     if b is None:
         to.add_(a)
     else:

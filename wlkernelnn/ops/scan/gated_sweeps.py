@@ -11,6 +11,7 @@ from torch import Tensor
 from wlkernelnn.ops.products import multiplier, weight_gradient
 
 from .cell import Cell, tanh_if
+from .feedback import add_product
 from .steps import Steps
 
 # Its overload is said once, not looked for at every step.
@@ -116,9 +117,9 @@ def gated_gradients(
     for (dc_before, dc), (dh_before, dh), step in reversed(pairs):
         to_h, to_parts, to_o, to_y_t, f_t, d_raw, to_each, dy, *normed = step
         if dy is None:
-            _add_product(dc, dh, to_y_t)
+            add_product(dc, dh, to_y_t)
         else:
-            _add_product(dy.copy_(dc) if norm_state else dy.zero_(), dh, to_y_t)
+            add_product(dy.copy_(dc) if norm_state else dy.zero_(), dh, to_y_t)
             through = _norm_backward(dy, normed[0], (width,), *normed[1:], gamma, beta, (True, False, False))[
                 0
             ]
@@ -154,10 +155,3 @@ def _squash(cell: Cell, logits: Tensor, out: Tensor) -> None:
         torch.tanh(logits, out=out)
     else:
         out.copy_(logits)
-
-
-def _add_product(to: Tensor, a: Tensor, b: Tensor | None) -> None:
-    if b is None:
-        to.add_(a)
-    else:
-        to.addcmul_(a, b)
