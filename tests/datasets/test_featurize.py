@@ -18,6 +18,7 @@ from rdkit import Chem, rdBase
 
 from wlkernelnn.datasets import Description, PackedGraphs, featurize
 from wlkernelnn.datasets.features import Features, get_features
+from wlkernelnn.datasets.rdkit_reader import Molecules
 
 # "wlkernelnn.datasets.featurize" as an attribute is the function.
 module = importlib.import_module("wlkernelnn.datasets.featurize")
@@ -139,22 +140,6 @@ def test_every_code_is_ogbs_on_published_molecules(data_root: Path, name: str) -
     assert len(kept) + len(rejects) == len(smiles)
     expected.arrays.row.copy_(graphs.row)
     assert equal(graphs, expected)
-
-
-def test_the_fast_reading_knows_this_rdkit() -> None:
-    """Fails with an RDKit of another binary format: codes are right then, too, but take longer."""
-    smiles = DIVERSE + RARE
-    binaries = [Chem.MolFromSmiles(text).ToBinary(module._NO_CONFORMERS) for text in smiles]
-    _, rare = module._read_binaries(binaries)
-    assert [text for text, is_rare in zip(smiles, rare, strict=True) if is_rare] == RARE, rdBase.rdkitVersion
-
-
-@pytest.mark.parametrize("features", ["ogb", "duvenaud"])
-def test_both_readings_agree(features: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fast, _ = featurize(DIVERSE, features=features)
-    monkeypatch.setattr(module, "_HEADERS", ())
-    slow, _ = featurize(DIVERSE, features=features)
-    assert equal(fast, slow)
 
 
 def test_the_same_atom_in_and_outside_a_ring_differs() -> None:
@@ -311,7 +296,8 @@ def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPat
 
 def test_a_process_works_without_our_package(tmp_path: Path) -> None:
     work = module._ByValue(
-        partial(module._featurize_chunk, features=get_features("ogb")), [module.__name__, Features.__module__]
+        partial(module._featurize_chunk, features=get_features("ogb")),
+        [module.__name__, Molecules.__module__, Features.__module__],
     )
     code = tmp_path / "code"
     code.write_bytes(work.code)
