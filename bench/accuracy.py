@@ -17,7 +17,7 @@ from wlkernelnn.datasets import load_molecules, random_split
 from wlkernelnn.files import write_text
 from wlkernelnn.training import FitOptions, score, train_run
 
-from .timing import environment
+from .about import environment
 
 METRICS = ("rmse", "mae")
 

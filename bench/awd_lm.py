@@ -19,7 +19,7 @@ from wlkernelnn.datasets import Corpus, load_ptb, load_wikitext
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
 from wlkernelnn.training import AWDOptions, fit_awd, perplexity
 
-from .report import about
+from .about import about
 from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, spread, write_results
 
 # Merity et al. 2018, as their release has it: embeddings, and what each layer writes.

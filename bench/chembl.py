@@ -18,8 +18,8 @@ from wlkernelnn.datasets import load_molecules
 from wlkernelnn.files import atomic_path, write_text
 from wlkernelnn.training import FitOptions, score, train_run
 
+from .about import environment
 from .baselines import Result, gine, mean_predictor, random_forest, ridge
-from .timing import environment
 
 METRICS = ("rmse", "mae", "r2")
 # Eight hundred molecules are few: a narrow network.

@@ -15,7 +15,7 @@ from wlkernelnn.datasets import DOCUMENT_SETS, LabelledStrings, WordVectors, loa
 from wlkernelnn.sequence import RKM, TextClassifier
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
-from .report import about
+from .about import about
 from .trained import (
     Record,
     TrainedOptions,

@@ -31,7 +31,7 @@ from wlkernelnn.files import write_text
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 from wlkernelnn.training import score
 
-from .timing import environment
+from .about import environment
 
 KERNELS = ("WL subtree", "vertex histogram")
 DEPTHS = tuple(range(7))

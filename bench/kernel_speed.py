@@ -23,8 +23,9 @@ from wlkernelnn.kernels.graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 from wlkernelnn.ops.wl_colours import wl_colours, wl_colours_naive
 
+from .about import about
 from .memory import Usage, usage
-from .report import Row, Timer, about, compared, report
+from .ratios import Row, Timer, compared, report
 from .timing import compare
 
 try:

@@ -17,7 +17,7 @@ from wlkernelnn.files import atomic_path
 from wlkernelnn.sequence import RKM, StringClassifier
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
-from .report import about
+from .about import about
 from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
 
 NGRAM, FILTERS = 40, 30

@@ -28,7 +28,8 @@ from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import library, predict_tables, save_checkpoint
 from wlkernelnn.training.parts import MANIFEST
 
-from .report import Row, about, compared, report
+from .about import about
+from .ratios import Row, compared, report
 from .timing import Comparison, race
 
 GOAL = 0.75

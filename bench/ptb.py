@@ -15,8 +15,8 @@ from wlkernelnn.datasets import Corpus, load_ptb
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
 from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
 
+from .about import about
 from .lei_networks import LSTM, release_init
-from .report import about
 from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, spread, write_results
 
 SMALL, LARGE = 5_074_430, 20_000_000

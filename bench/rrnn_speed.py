@@ -21,7 +21,8 @@ from wlkernelnn.sequence.rrnn.pool import Pool
 from wlkernelnn.sequence.rrnn.search import Grown
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
-from .report import Row, Timer, about, compared, report
+from .about import about
+from .ratios import Row, Timer, compared, report
 from .timing import compare, torch_settings
 
 # Of Qian et al., appendix E.2: width, batch and scorer on Wiki-5k.

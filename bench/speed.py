@@ -11,7 +11,7 @@ from rich.console import Console
 from wlkernelnn.ops.edge_sum import fused
 
 from . import speed_chemprop, speed_contestants, speed_data, speed_growth, speed_memory, speed_race
-from .report import about
+from .about import about
 from .speed_plot import plot
 from .speed_tables import Options, Part, Table, merged, printed, read_tables, write_tables
 

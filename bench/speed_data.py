@@ -20,7 +20,7 @@ from wlkernelnn.datasets.featurize import PARALLEL_FROM
 from wlkernelnn.ops.neighbor_sum import neighbor_sum, sort_edges
 
 from . import speed_chemprop
-from .report import COLUMNS, Row, Timer, cells, compared
+from .ratios import COLUMNS, Row, Timer, cells, compared
 from .speed_contestants import plain_data
 from .speed_tables import Cells, Options, Part, Records, Setting, Table, sample, settings
 from .timing import compare, torch_settings

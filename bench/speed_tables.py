@@ -80,7 +80,7 @@ class Table:
         part: The part of the benchmark.
         setting: What is the same in all of the table.
         records: What was measured, in the form of the part.
-        run: The run it comes from, as of :func:`~wlkernelnn.bench.report.about`.
+        run: The run it comes from, as of :func:`~wlkernelnn.bench.about.about`.
     """
 
     part: str

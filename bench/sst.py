@@ -15,8 +15,8 @@ from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_s
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
+from .about import about
 from .lei_networks import release_init
-from .report import about
 from .trained import Record, TrainedOptions, chosen, glove_file, kept, print_table, spread, write_results
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35

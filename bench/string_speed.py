@@ -19,7 +19,8 @@ from wlkernelnn.ops.scan import Steps, decayed_scan, decayed_scan_naive
 from wlkernelnn.sequence import RKM, StringKernelConv
 from wlkernelnn.sequence.rkm import VARIANTS
 
-from .report import Row, Timer, about, compared, report
+from .about import about
+from .ratios import Row, Timer, compared, report
 from .timing import compare, torch_settings
 
 # Tokens of a string, and strings in a batch: of the same cost, more or less.

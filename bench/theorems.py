@@ -53,7 +53,7 @@ from wlkernelnn.testing import (
 from wlkernelnn.testing.colours import first_difference
 from wlkernelnn.testing.exact import exact
 
-from .report import about
+from .about import about
 
 D, K, NUM_TYPES = 3, 6, 3
 

@@ -1,17 +1,12 @@
-"""Timing two ways to do the same work, turn by turn, and saying on what machine."""
+"""Timing two ways to do the same work, turn by turn."""
 
 from __future__ import annotations
 
 import math
-import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -107,45 +102,3 @@ def torch_settings(threads: int, matmul_precision: str = "highest") -> Iterator[
     finally:
         torch.set_num_threads(before[0])
         torch.set_float32_matmul_precision(before[1])
-
-
-def environment(*more: str) -> dict[str, str]:
-    """Processor, Python, and the versions of what is measured, ``more`` packages included."""
-    packages = ("wlkernelnn", "torch", "torch-geometric", "numpy", "rdkit", "ogb", *more)
-    return {
-        "processor": f"{_processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
-        "python": platform.python_version(),
-        **{package: _version(package) for package in packages},
-    }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def revision() -> str:
-    """Git's name of the source that runs, with a ``+`` if it was changed since; or ``"not in git"``."""
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
-
-    try:
-        # An installed package may lie in the checkout of another project.
-        git("ls-files", "--error-unmatch", Path(__file__).name)
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
-        return "not in git"
-
-
-def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

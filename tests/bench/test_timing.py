@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas
 import pytest
 import torch
 
@@ -34,10 +33,3 @@ def test_settings_of_torch_are_put_back() -> None:
     with timing.torch_settings(threads + 1, "medium"):
         assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (threads + 1, "medium")
     assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (threads, precision)
-
-
-def test_environment_names_processor_and_versions() -> None:
-    environment = timing.environment("pandas")
-    assert environment["torch"] == torch.__version__
-    assert environment["pandas"] == pandas.__version__
-    assert "cores" in environment["processor"]

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +14,7 @@ from rich.table import Table
 
 from wlkernelnn.files import write_text
 
-from .timing import Comparison, environment, revision
+from .timing import Comparison
 
 # compare() with the number of rounds filled in.
 Timer = Callable[..., Comparison]
@@ -92,20 +89,6 @@ def _printed(rows: list[Row], title: str) -> Table:
     return table
 
 
-def about(
-    name: str, argv: list[str] | None, quick: bool, packages: Iterable[str] = ()
-) -> dict[str, str | int]:
-    """What a table says of the run it comes from: command, mode, time, revision and :func:`environment`."""
-    arguments = sys.argv[1:] if argv is None else argv
-    return {
-        "command": shlex.join(["wlkernelnn", "benchmark", name, *arguments]),
-        "mode": "quick" if quick else "full",
-        "time": datetime.now(UTC).isoformat(" ", "minutes"),
-        "revision": revision(),
-        **environment(*packages),
-    }
-
-
 def report(
     title: str, rows: Iterable[Row], legend: str, known: dict[str, str | int], stem: Path, console: Console
 ) -> None:
@@ -113,7 +96,7 @@ def report(
 
     Args:
         rows: May measure as they are asked for.
-        known: What is to be known of the run, as of :func:`about`; read when all rows are there.
+        known: What is to be known of the run, as of :func:`~.about.about`; read when all rows are there.
     """
     collected: list[Row] = []
     with console.status("Measuring") as status:

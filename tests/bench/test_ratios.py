@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from wlkernelnn.bench.report import Row, about, compared, report
+from wlkernelnn.bench.ratios import Row, compared, report
 from wlkernelnn.bench.timing import Comparison
 
 
@@ -19,13 +19,6 @@ def test_rows_say_whether_the_goal_is_met() -> None:
     assert met.met is True
     assert compared("what", "against", result, 2.1).met is False
     assert compared("what", "against", result).met is None
-
-
-def test_about_names_the_command() -> None:
-    known = about("some-name", ["--dir", "a b"], quick=True, packages=["pandas"])
-    assert known["command"] == "wlkernelnn benchmark some-name --dir 'a b'"
-    assert known["mode"] == "quick"
-    assert {"processor", "pandas"} <= known.keys()
 
 
 def test_the_table_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
