@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 from rdkit import Chem, rdBase
-from rdkit.Chem import rdFingerprintGenerator
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.nn import MLP, BatchNorm, GINEConv
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.datasets.morgan import SIZE, morgan_counts
+from wlkernelnn.models import GraphNetwork
+from wlkernelnn.ops.wl_colours import Quotient
 from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
 from wlkernelnn.training.metrics import DEFAULT_METRIC
 
@@ -57,14 +59,11 @@ def mean_predictor(train: PackedGraphs, test: PackedGraphs) -> Result:
     return Result("mean of training set", prediction, train.num_tasks, time.perf_counter() - start)
 
 
-def morgan_counts(smiles: Sequence[str], radius: int = 2, size: int = 2048) -> np.ndarray:
-    """Morgan fingerprints with counts (not bits), float32 ``[len(smiles), size]``."""
-    generator = rdFingerprintGenerator.GetMorganGenerator(radius=radius, fpSize=size)
-    counts = np.empty((len(smiles), size), dtype=np.float32)
+def _fingerprints(data: PackedGraphs) -> np.ndarray:
+    """Morgan counts of all molecules, float32 ``[G, SIZE]``."""
     with rdBase.BlockLogs():
-        for row, text in zip(counts, smiles, strict=True):
-            row[:] = generator.GetCountFingerprintAsNumPy(Chem.MolFromSmiles(text))
-    return counts
+        counts = [morgan_counts(Chem.MolFromSmiles(text)) for text in data.smiles]
+    return np.array(counts, dtype=np.float32).reshape(len(counts), SIZE)
 
 
 def _fit_tasks(
@@ -101,7 +100,7 @@ def random_forest(train: PackedGraphs, test: PackedGraphs, seed: int = 0, num_tr
         else partial(RandomForestRegressor, max_features=1 / 3)
     )
     make = partial(forest, num_trees, random_state=seed, n_jobs=-1)
-    models, (prediction,) = _fit_tasks(make, train, morgan_counts(train.smiles), [morgan_counts(test.smiles)])
+    models, (prediction,) = _fit_tasks(make, train, _fingerprints(train), [_fingerprints(test)])
     nodes = sum(tree.tree_.node_count for model in models for tree in model.estimators_)
     return Result("Morgan random forest", prediction, nodes, time.perf_counter() - start)
 
@@ -112,7 +111,7 @@ def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Resul
     The strength of the penalty, one of ``ALPHAS``, is that with the best score on ``valid``.
     """
     start = time.perf_counter()
-    x, *others = (csr_matrix(morgan_counts(part.smiles)) for part in (train, valid, test))
+    x, *others = (csr_matrix(_fingerprints(part)) for part in (train, valid, test))
     classes = train.task == "classification"
     metric = train.metric or DEFAULT_METRIC["classification" if classes else "regression"]
     sign = 1 if get_metric(metric).maximize else -1
@@ -133,7 +132,6 @@ class _GINELayers(torch.nn.Module):
 
     def __init__(self, channels: int, num_layers: int, num_edge_types: int) -> None:
         super().__init__()
-        self.num_edge_types = num_edge_types
         layers = range(num_layers)
         self.edge_tables = torch.nn.ModuleList(torch.nn.Embedding(num_edge_types, channels) for _ in layers)
         # A batch may be a single atom, of which batch norm has no variance.
@@ -152,61 +150,47 @@ class _GINELayers(torch.nn.Module):
         return h
 
 
-class GINENetwork(GraphKernelNetwork):
-    """A :class:`~wlkernelnn.models.GraphKernelNetwork` with GINE convolutions (Hu et al. 2020) for its layer.
-
-    Encoder, pooling, norm, head and the scaling of targets are the same, so that only the layers compare.
+class GINENetwork(GraphNetwork):
+    """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
 
     Args:
-        node_dims, num_tasks, task, hidden_channels, pooling, norm, dropout: As there.
-        num_edge_types: Number of edge codes; GINE cannot do without.
+        node_dims: As of :class:`~wlkernelnn.models.GraphNetwork`.
+        hidden_channels: Width of everything.
         num_layers: Number of convolutions.
+        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`'s ``config``.
 
     Raises:
         ValueError: There are no edge codes, or an argument is out of its range.
     """
 
     def __init__(
-        self,
-        node_dims: Sequence[int],
-        num_edge_types: int | None = None,
-        num_tasks: int = 1,
-        task: str = "regression",
-        hidden_channels: int = 128,
-        num_layers: int = 4,
-        pooling: str = "sum",
-        norm: bool = True,
-        dropout: float = 0.0,
+        self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
     ) -> None:
-        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        if num_edge_types is None:
+        config = {"node_dims": node_dims, "hidden_channels": hidden_channels, "num_layers": num_layers}
+        super().__init__(config | shared, num_steps=None)
+        if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
-        super().__init__(
-            node_dims,
-            num_edge_types,
-            num_tasks,
-            task,
-            hidden_channels,
-            pooling=pooling,
-            norm=norm,
-            dropout=dropout,
-            quotient=False,
-        )
-        self.config = config | {"node_dims": list(node_dims)}
-        self.conv = _GINELayers(hidden_channels, num_layers, num_edge_types)  # type: ignore[assignment]
+        self.conv = _GINELayers(hidden_channels, num_layers, self.num_edge_types)
+
+    def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
+        return self.conv(self.encoder(codes).relu(), graph.edge_index, graph.edge_type)
 
 
 def count_parameters(net: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in net.parameters())
 
 
-def gine_width(data: PackedGraphs, parameters: int, **network: Any) -> int:
-    """The ``hidden_channels`` of the :class:`GINENetwork` for ``data`` closest to so many parameters."""
+def width_for(make: Callable[[int], torch.nn.Module], parameters: int) -> int:
+    """The width at which a network has closest to so many parameters.
+
+    Args:
+        make: Makes the network of a width; the wider, the more parameters.
+        parameters: Number of parameters to come close to.
+    """
 
     def count(width: int) -> int:
         with torch.device("meta"):  # shapes without memory
-            net = GINENetwork.from_data(data, hidden_channels=width, **network)
-        return count_parameters(net)
+            return count_parameters(make(width))
 
     wider = bisect_left(range(4096), parameters, lo=2, key=count)
     return min(wider - 1, wider, key=lambda width: abs(count(width) - parameters))
@@ -233,8 +217,9 @@ def gine(
     """
     start = time.perf_counter()
     options = options or FitOptions()
+    make = partial(GINENetwork.from_data, train, **network)
+    width = width_for(lambda width: make(hidden_channels=width), parameters)
     torch.manual_seed(options.seed)
-    width = gine_width(train, parameters, **network)
-    net = GINENetwork.from_data(train, hidden_channels=width, **network)
+    net = make(hidden_channels=width)
     fit(net, train, valid, options, progress=progress)
     return Result("GINE", predict(net, test), count_parameters(net), time.perf_counter() - start)

@@ -42,6 +42,8 @@ class Description:
         features: Name of the featurizer that made the codes (``"ogb"``, ``"duvenaud"``), or ``""``.
         node_dims: Number of values of each column of node codes.
         num_edge_types: Number of values of an edge code; 0 without edge codes.
+        num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
+        num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
         task: ``"regression"``, ``"classification"`` (binary, any number of tasks) or ``None``.
         metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
         target_names: One name per column of ``y``.
@@ -53,6 +55,8 @@ class Description:
     features: str = ""
     node_dims: tuple[int, ...] = ()
     num_edge_types: int = 0
+    num_node_values: int = 0
+    num_graph_values: int = 0
     task: str | None = None
     metric: str | None = None
     target_names: tuple[str, ...] = ()

@@ -3,5 +3,21 @@
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
 from .graph_kernel_network import GraphKernelNetwork
+from .graph_network import GraphNetwork
+from .kernel_stack import KernelStack
+from .kernel_stack_network import KernelStackNetwork
 
-__all__ = ["CodeEncoder", "ColourCache", "GraphKernelNetwork"]
+#: Networks that checkpoints may hold, by the names of their classes.
+NETWORKS: dict[str, type[GraphNetwork]] = {
+    network.__name__: network for network in (GraphKernelNetwork, KernelStackNetwork)
+}
+
+__all__ = [
+    "NETWORKS",
+    "CodeEncoder",
+    "ColourCache",
+    "GraphKernelNetwork",
+    "GraphNetwork",
+    "KernelStack",
+    "KernelStackNetwork",
+]

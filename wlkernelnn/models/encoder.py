@@ -7,26 +7,32 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from wlkernelnn.datasets.walk_encodings import UNITS
+from wlkernelnn.linear import Linear
+
 
 class CodeEncoder(torch.nn.Module):
     r"""The sum of one embedding per column of integer codes: :math:`W f_v` for one-hot columns :math:`f_v`.
 
+    Columns that are numbers instead of codes follow, in units of 1/255; a linear map of them is added.
+
     Args:
-        dims: Number of values of each column.
+        dims: Number of values of each column of codes.
         channels: Width of the result.
+        num_values: Number of columns that are numbers.
 
     Shapes:
-        - input: int64 ``[N, len(dims)]``, column i in [0, dims[i])
+        - input: int64 ``[N, len(dims) + num_values]``, column i in [0, dims[i]), numbers in [0, 255]
         - output: ``[N, channels]``
 
     Raises:
-        ValueError: ``dims`` is empty or has a number below 1, or the number of columns is not ``len(dims)``.
+        ValueError: ``dims`` is empty or has a number below 1, or the number of columns is another.
         IndexError: A code is out of its column's range.
     """
 
     offsets: Tensor
 
-    def __init__(self, dims: Sequence[int], channels: int) -> None:
+    def __init__(self, dims: Sequence[int], channels: int, num_values: int = 0) -> None:
         super().__init__()
         self.dims = tuple(dims)
         if not self.dims or min(self.dims) < 1:
@@ -35,29 +41,40 @@ class CodeEncoder(torch.nn.Module):
         self.register_buffer("offsets", torch.tensor(starts), persistent=False)
         # One table for all columns: a single gather adds the columns up.
         self.table = torch.nn.EmbeddingBag(sum(self.dims), channels, mode="sum")
+        self.values = Linear(num_values, channels, bias=False) if num_values else None
         self.reset_parameters()
+
+    @property
+    def column_dims(self) -> tuple[int, ...]:
+        """Number of values of each column, numbers included."""
+        return self.dims + (UNITS + 1,) * (0 if self.values is None else self.values.in_channels)
 
     def reset_parameters(self) -> None:
         # Each column adds to the variance: scaled so that the sum has variance 1.
         torch.nn.init.normal_(self.table.weight, std=len(self.dims) ** -0.5)
+        if self.values is not None:
+            self.values.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
         self.check(x)
         if x.size(0) == 0:
             return self.table.weight.new_zeros(0, self.table.embedding_dim)
-        return self.table(x + self.offsets)
+        if self.values is None:
+            return self.table(x + self.offsets)
+        codes, values = x.split([len(self.dims), x.size(1) - len(self.dims)], dim=1)
+        return self.table(codes + self.offsets) + self.values(values.to(self.table.weight.dtype) / UNITS)
 
     def check(self, x: Tensor) -> None:
         """Refuse codes of another shape or, where that costs nothing much, out of range."""
-        if x.dim() != 2 or x.size(1) != len(self.dims):
-            raise ValueError(f"expected codes of shape [N, {len(self.dims)}], got {list(x.shape)}")
+        if x.dim() != 2 or x.size(1) != len(self.column_dims):
+            raise ValueError(f"expected codes of shape [N, {len(self.column_dims)}], got {list(x.shape)}")
         if x.is_cpu and x.numel() and not torch.compiler.is_compiling():
             self._check_range(x)
 
     def _check_range(self, x: Tensor) -> None:
         high = x.amax(0).tolist()
         low = x.amin(0).tolist()
-        for column, (first, last, dim) in enumerate(zip(low, high, self.dims, strict=True)):
+        for column, (first, last, dim) in enumerate(zip(low, high, self.column_dims, strict=True)):
             if first < 0 or last >= dim:
                 raise IndexError(
                     f"node codes of column {column} are {first} … {last}, expected 0 … {dim - 1}; were they "

@@ -9,29 +9,34 @@ from pathlib import Path
 from typing import Any
 
 from wlkernelnn.files import read_tensors, write_tensors, write_text
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import NETWORKS, GraphKernelNetwork, GraphNetwork
 
 FORMAT = "wlkernelnn.checkpoint/1"
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
 def save_checkpoint(
-    directory: str | os.PathLike[str], net: GraphKernelNetwork, about: dict[str, Any] | None = None
+    directory: str | os.PathLike[str], net: GraphNetwork, about: dict[str, Any] | None = None
 ) -> None:
     """Write ``model.safetensors`` and ``config.json`` into a folder.
 
     Args:
         directory: The folder; made if it isn't there.
-        net: The network, target scaling included.
+        net: The network, target scaling included; of a class in :data:`~wlkernelnn.models.NETWORKS`.
         about: What else a user of the weights must know, as JSON: featurizer, target names, unit, ….
+
+    Raises:
+        ValueError: The class of the network is another, so that nobody could load it.
     """
     directory = Path(directory)
+    if type(net).__name__ not in NETWORKS:
+        raise ValueError(f"expected a network of {', '.join(NETWORKS)}, got {type(net).__name__}")
     write_tensors(directory / WEIGHTS, net.state_dict(), {"format": FORMAT})
-    config = {"format": FORMAT, "network": net.config, "about": about or {}}
+    config = {"format": FORMAT, "kind": type(net).__name__, "network": net.config, "about": about or {}}
     write_text(directory / CONFIG, json.dumps(config, indent=2) + "\n")
 
 
-def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphKernelNetwork, dict[str, Any]]:
+def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphNetwork, dict[str, Any]]:
     """The network (in evaluation mode) and ``about`` of :func:`save_checkpoint`.
 
     Raises:
@@ -47,14 +52,18 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphKernelNetwo
         config = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:  # not JSON, or not even text
         raise ValueError(f"{path}: not JSON ({error})") from error
-    _check_keys(path, config, {"format", "network", "about"}, {"format", "network", "about"})
+    _check_keys(path, config, {"format", "kind", "network", "about"}, {"format", "network", "about"})
     if config["format"] != FORMAT:
         raise ValueError(f"{path}: expected format {FORMAT}, got {config['format']!r}")
-    parameters = inspect.signature(GraphKernelNetwork).parameters
+    # Before there were several, checkpoints did not name the class.
+    kind = config.get("kind", GraphKernelNetwork.__name__)
+    if kind not in NETWORKS:
+        raise ValueError(f"{path}: expected kind {' or '.join(NETWORKS)}, got {kind!r}")
+    parameters = inspect.signature(NETWORKS[kind]).parameters
     required = {name for name, p in parameters.items() if p.default is inspect.Parameter.empty}
     _check_keys(path, config["network"], set(parameters), required, "network.")
     try:
-        net = GraphKernelNetwork(**config["network"])
+        net = NETWORKS[kind](**config["network"])
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: network: {error}") from error
     weights, _ = read_tensors(directory / WEIGHTS)

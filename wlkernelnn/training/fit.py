@@ -13,7 +13,7 @@ from pytorch_lightning.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphNetwork
 
 from .loop import FitResult, Watched, train_module
 from .metrics import DEFAULT_METRIC, get_metric, score
@@ -38,7 +38,7 @@ def _moving_average(decay: float) -> Any:
 
 
 def fit(
-    net: GraphKernelNetwork,
+    net: GraphNetwork,
     train: PackedGraphs,
     valid: PackedGraphs | None = None,
     options: FitOptions | None = None,

@@ -23,7 +23,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
 from wlkernelnn.datasets.molecules import OnInvalid
 from wlkernelnn.datasets.table_chunks import find_tables, read_chunks
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphNetwork
 
 from .parts import Counts, Parts
 from .predict import BATCH
@@ -220,7 +220,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _fingerprint(net: GraphKernelNetwork) -> str:
+def _fingerprint(net: GraphNetwork) -> str:
     """SHA-256 of a network's configuration and weights."""
     digest = hashlib.sha256(json.dumps(net.config, sort_keys=True).encode())
     for name, tensor in sorted(net.state_dict().items()):

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphNetwork
 
 from .loop import check_loss, seed_epoch
 from .metrics import score
 from .options import FitOptions
 
 
-def masked_loss(net: GraphKernelNetwork, out: Tensor, y: Tensor) -> Tensor:
+def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> Tensor:
     """Mean loss of the targets that are there (NaN = missing).
 
     Squared errors in units of the targets' standard deviations, so that tasks of different scales count
@@ -65,9 +65,7 @@ class NetworkModule(pl.LightningModule):
         ValueError: At the end of an epoch whose loss is not a finite number.
     """
 
-    def __init__(
-        self, net: GraphKernelNetwork, options: FitOptions, metric: str, steps_per_epoch: int
-    ) -> None:
+    def __init__(self, net: GraphNetwork, options: FitOptions, metric: str, steps_per_epoch: int) -> None:
         super().__init__()
         self.net = net
         self.options = options

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
-from wlkernelnn.models import ColourCache, GraphKernelNetwork
+from wlkernelnn.models import ColourCache, GraphNetwork
 
 from .allocator import freed_memory_kept
 
@@ -16,7 +16,7 @@ BATCH = 8192
 
 @torch.no_grad()
 def predict(
-    net: GraphKernelNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
+    net: GraphNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
 ) -> np.ndarray:
     """Values in the unit of the targets, or probabilities of class 1.
 

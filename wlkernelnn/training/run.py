@@ -18,7 +18,7 @@ import torch
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.files import atomic_path, write_text
-from wlkernelnn.models import ColourCache, GraphKernelNetwork
+from wlkernelnn.models import NETWORKS, ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 
 from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
@@ -41,7 +41,7 @@ class Ensemble:
         about: ``features``, ``target_names``, ``task``, ``metric``, ``unit`` and ``name`` of their data set.
     """
 
-    networks: list[GraphKernelNetwork]
+    networks: list[GraphNetwork]
     about: dict[str, Any]
 
     def caches(self) -> list[ColourCache]:
@@ -116,6 +116,7 @@ def train_run(
     directory: str | os.PathLike[str],
     options: FitOptions | None = None,
     *,
+    kind: str = "GraphKernelNetwork",
     network: dict[str, Any] | None = None,
     ensemble_size: int = 1,
     resume: bool = False,
@@ -132,7 +133,8 @@ def train_run(
         split_idx: Positions in ``data`` of ``"train"``, and any of ``"valid"`` and ``"test"``.
         directory: The run folder.
         options: How to train; network i takes ``options.seed + i``.
-        network: Arguments of :class:`~wlkernelnn.models.GraphKernelNetwork`.
+        kind: The class of the networks, of :data:`~wlkernelnn.models.NETWORKS`.
+        network: Arguments of that class.
         ensemble_size: Number of networks.
         resume: Keep the networks that are finished and go on with the one that was interrupted.
         progress: Show a progress bar.
@@ -141,13 +143,15 @@ def train_run(
         The ensemble and the content of ``metrics.json``.
 
     Raises:
-        ValueError: ``ensemble_size`` < 1, a split without a training part or with an unknown one, a split
-            other than that of the run that is resumed, or the data don't fit the options.
+        ValueError: ``ensemble_size`` < 1, an unknown ``kind``, a split without a training part or with an
+            unknown one, a split other than that of the run to resume, or the data don't fit the options.
         FileExistsError: The folder holds a run already, and ``resume`` is off.
     """
     directory, options = Path(directory), options or FitOptions()
     if ensemble_size < 1:
         raise ValueError(f"ensemble_size must be at least 1, got {ensemble_size}")
+    if kind not in NETWORKS:
+        raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
     if not resume:
         check_free(directory)
     if unknown := set(split_idx) - set(PARTS):
@@ -179,7 +183,7 @@ def train_run(
             continue
         seeded = replace(options, seed=options.seed + i)
         torch.manual_seed(seeded.seed)
-        net = GraphKernelNetwork.from_data(parts["train"], **(network or {}))
+        net = NETWORKS[kind].from_data(parts["train"], **(network or {}))
         logger.info(f"network {i + 1} of {ensemble_size}, seed {seeded.seed}")
         result = fit(
             net,

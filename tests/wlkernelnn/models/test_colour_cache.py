@@ -26,14 +26,14 @@ def predicted(net: GraphKernelNetwork, given: list[Data], cache: ColourCache | N
 def watched(net: GraphKernelNetwork, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many states of last colours the network computes, call by call."""
     rows: list[int] = []
-    states = net._states
+    states = net.states
 
     def count(codes: Tensor, quotient: Quotient) -> Tensor:
         result = states(codes, quotient)
         rows.append(len(result))
         return result
 
-    monkeypatch.setattr(net, "_states", count)
+    monkeypatch.setattr(net, "states", count)
     return rows
 
 
@@ -93,7 +93,7 @@ def test_a_failure_leaves_no_numbers_without_states(monkeypatch: pytest.MonkeyPa
         raise MemoryError("no more")
 
     with monkeypatch.context() as patch:
-        patch.setattr(net, "_states", fail)
+        patch.setattr(net, "states", fail)
         with pytest.raises(MemoryError):
             predicted(net, given[1:], cache)
     torch.testing.assert_close(predicted(net, given, cache), predicted(net, given))

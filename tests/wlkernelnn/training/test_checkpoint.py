@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from tests.molecules import assert_same_weights, classification_set, regression_set, small_network
 from wlkernelnn.files import write_tensors
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork
 from wlkernelnn.training import load_checkpoint, predict, save_checkpoint
 
 ABOUT = {"features": "ogb", "target_names": ["Größe [µm]"], "unit": None, "nested": {"a": [1, 2.5]}}
@@ -62,7 +62,12 @@ def test_two_files_and_nothing_pickled(net: GraphKernelNetwork, folder: Path) ->
     assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
     assert load_file(folder / "model.safetensors").keys() == net.state_dict().keys()
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert config == {"format": "wlkernelnn.checkpoint/1", "network": net.config, "about": ABOUT}
+    assert config == {
+        "format": "wlkernelnn.checkpoint/1",
+        "kind": "GraphKernelNetwork",
+        "network": net.config,
+        "about": ABOUT,
+    }
 
 
 def test_saving_again_replaces(folder: Path) -> None:
@@ -99,11 +104,12 @@ def test_config_that_is_not_json(folder: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ({"author": "me"}, "unknown key author; known are about, format, network"),
+        ({"author": "me"}, "unknown key author; known are about, format, kind, network"),
         ({"network__heads": 3}, r"unknown key network\.heads; known are all_lengths, decay"),
         ({"about": None}, "missing key about"),
         ({"network__node_dims": None}, r"missing key network\.node_dims"),
         ({"network": [1]}, r"expected an object with keys .*, got \[1\]"),
+        ({"kind": "Transformer"}, "expected kind GraphKernelNetwork or .*, got 'Transformer'"),
         ({"format": "wlkernelnn.checkpoint/9"}, "expected format wlkernelnn.checkpoint/1, got '.*/9'"),
         ({"network__pooling": "max"}, "network: pooling must be .* got 'max'"),
         ({"network__hidden_channels": "8"}, "network: .*'str'"),
@@ -119,7 +125,7 @@ def test_config_with_wrong_content(folder: Path, entries: dict[str, Any], messag
 def test_config_that_is_no_object(folder: Path) -> None:
     (folder / "config.json").write_text("[]")
     with pytest.raises(
-        ValueError, match=r"config\.json: expected an object with keys about, format, network"
+        ValueError, match=r"config\.json: expected an object with keys about, format, kind, network"
     ):
         load_checkpoint(folder)
 
@@ -128,6 +134,27 @@ def test_keys_with_defaults_may_be_missing(net: GraphKernelNetwork, folder: Path
     """What a later version adds does not shut out what an earlier one wrote."""
     change(folder, network__dropout=None)
     assert_same_weights(load_checkpoint(folder)[0], net)
+
+
+def test_checkpoints_from_before_there_were_kinds(net: GraphKernelNetwork, folder: Path) -> None:
+    change(folder, kind=None)
+    assert_same_weights(load_checkpoint(folder)[0], net)
+
+
+def test_every_kind_comes_back(tmp_path: Path) -> None:
+    net = KernelStackNetwork.from_data(regression_set(), hidden_channels=8, virtual_node=True)
+    save_checkpoint(tmp_path, net)
+    again, _ = load_checkpoint(tmp_path)
+    assert isinstance(again, KernelStackNetwork)
+    assert_same_weights(again, net)
+
+
+def test_other_networks_are_refused(tmp_path: Path) -> None:
+    class Mine(KernelStackNetwork):
+        pass
+
+    with pytest.raises(ValueError, match=r"expected a network of GraphKernelNetwork, KernelStack.*got Mine"):
+        save_checkpoint(tmp_path, Mine([3]))
 
 
 def test_weights_that_do_not_fit(folder: Path) -> None:

@@ -1,0 +1,254 @@
+"""What all networks for whole graphs share: codes in, layers of a subclass, pooling, head, scaling."""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import MLP
+
+from wlkernelnn.conv.kernel_conv import KernelConv
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
+from wlkernelnn.ops.neighbor_sum.segments import segment_sum
+from wlkernelnn.ops.wl_colours import Quotient, wl_colours, wl_quotient
+
+from .colour_cache import ColourCache
+from .encoder import CodeEncoder
+from .fingerprint import FingerprintEncoder
+
+logger = logging.getLogger("wlkernelnn")
+
+TASKS = ("regression", "classification")
+# Arguments that a subclass need not have.
+DEFAULTS: dict[str, Any] = {
+    "num_edge_types": None,
+    "num_tasks": 1,
+    "task": "regression",
+    "pooling": "sum",
+    "norm": True,
+    "dropout": 0.0,
+    "num_node_values": 0,
+    "num_graph_values": 0,
+    "quotient": False,
+}
+
+
+class GraphNetwork(torch.nn.Module, ABC):
+    r"""Predicts properties of graphs with discrete node and edge codes, such as molecules.
+
+    The states of the nodes that :meth:`states` computes, their sum or mean over a graph, and a two-layer
+    perceptron.
+
+    Args:
+        config: The arguments of the subclass, which make the same network again. Those that are meant here:
+            ``node_dims``, ``num_edge_types``, ``num_tasks``, ``task``, ``hidden_channels``, ``pooling``,
+            ``norm``, ``dropout``, ``num_node_values``, ``num_graph_values`` and ``quotient``; what they are
+            says :class:`GraphKernelNetwork`.
+        num_steps: How many edges far a state sees: its Weisfeiler-Lehman colour after so many iterations
+            decides it. ``None``: colours don't decide it.
+        state_channels: Width of the states; default ``hidden_channels``.
+
+    Shapes:
+        - input: a batch with ``x [N, len(node_dims) + num_node_values]``, ``edge_index [2, E]``,
+          ``edge_type [E]``, ``batch [N]`` and ``ptr [B+1]`` (a single graph has neither of the last two), and
+          with num_graph_values ``graph_x [B, num_graph_values]``
+        - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    target_mean: Tensor
+    target_std: Tensor
+
+    def __init__(
+        self, config: Mapping[str, Any], num_steps: int | None, state_channels: int | None = None
+    ) -> None:
+        super().__init__()
+        #: The arguments: what makes the same network again, kept in checkpoints beside the weights.
+        self.config = dict(config) | {"node_dims": list(config["node_dims"])}
+        given = DEFAULTS | self.config
+        if given["task"] not in TASKS:
+            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {given['task']!r}")
+        if given["pooling"] not in ("sum", "mean"):
+            raise ValueError(f'pooling must be "sum" or "mean", got {given["pooling"]!r}')
+        for name in ("num_tasks", "hidden_channels"):
+            if given[name] < 1:
+                raise ValueError(f"{name} must be at least 1, got {given[name]}")
+        if given["quotient"] not in ("auto", True, False):
+            raise ValueError(f'quotient must be "auto", True or False, got {given["quotient"]!r}')
+        if not 0 <= given["dropout"] < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {given['dropout']}")
+        self.task: str = given["task"]
+        self.pooling: str = given["pooling"]
+        self.quotient: bool | str = given["quotient"]
+        self.num_edge_types: int | None = given["num_edge_types"]
+        #: Iterations after which colours decide a state: what :class:`PackedLoader` is to give, or ``None``.
+        self.quotient_depth = num_steps if self.quotient else None
+        hidden, num_tasks, dropout = given["hidden_channels"], given["num_tasks"], given["dropout"]
+        state_channels = state_channels or hidden
+        self.encoder = CodeEncoder(given["node_dims"], hidden, given["num_node_values"])
+        self.norm = torch.nn.LayerNorm(state_channels) if given["norm"] else torch.nn.Identity()
+        self.fingerprint: FingerprintEncoder | None = None
+        if given["num_graph_values"]:
+            self.fingerprint = FingerprintEncoder(given["num_graph_values"], hidden, dropout)
+            state_channels += hidden
+        self.head = MLP([state_channels, hidden, num_tasks], dropout=[dropout, 0.0], norm=None)
+        self.register_buffer("target_mean", torch.zeros(num_tasks))
+        self.register_buffer("target_std", torch.ones(num_tasks))
+
+    @classmethod
+    def from_data(cls, data: PackedGraphs, **kwargs: Any) -> Self:
+        """A network for a data set: sizes, task and the scaling of targets come from ``data``.
+
+        Give the training part (``data[data.split_idx["train"]]``), so that scaling sees nothing else.
+
+        Args:
+            data: The graphs, with targets.
+            **kwargs: Any other argument of the class.
+
+        Raises:
+            ValueError: ``data`` has no targets, or does not say how many values its node codes have.
+        """
+        about = data.description
+        if data.num_tasks == 0:
+            raise ValueError(f"data set {about.name!r} has no targets to size a network from")
+        if not about.node_dims:
+            raise ValueError(f"data set {about.name!r}: its description has no node_dims")
+        sizes: dict[str, Any] = {
+            "node_dims": about.node_dims,
+            "num_edge_types": about.num_edge_types or None,
+            "num_tasks": data.num_tasks,
+            "task": about.task or "regression",
+        }
+        for name in ("num_node_values", "num_graph_values"):
+            if number := getattr(about, name):
+                sizes[name] = number
+        net = cls(**sizes, **kwargs)
+        if net.task == "regression":
+            net.scale_targets(data.y)
+        return net
+
+    def scale_targets(self, y: Tensor) -> None:
+        """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network."""
+        y = y.double()
+        mean = y.nanmean(0).nan_to_num(0.0)
+        std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
+        self.target_mean.copy_(mean)
+        # Equal targets differ from their mean by rounding: that is no scale.
+        self.target_std.copy_(torch.where(std > 1e-6 * mean.abs(), std, 1.0))
+
+    def reset_parameters(self) -> None:
+        for child in self.children():
+            if not isinstance(child, torch.nn.Identity):
+                child.reset_parameters()
+
+    @abstractmethod
+    def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
+        """The states of nodes, ``[N, state_channels]``, or of a quotient's last colours.
+
+        Args:
+            codes: Codes of the nodes, or of a quotient's first colours.
+            graph: The batch, by its nodes or by its colours.
+        """
+
+    def embed(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
+        """The vector of every graph before the head, ``[B, state_channels]``, and its fingerprint's after it.
+
+        Args:
+            batch: See the class.
+            cache: Where states of colours are kept from batch to batch; on the CPU, without gradients.
+
+        Raises:
+            ValueError: A cache where gradients are wanted.
+        """
+        if cache is not None and torch.is_grad_enabled():
+            raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
+        if "ptr" not in batch:
+            batch = Batch.from_data_list([batch])
+        quotient = self._quotient_of(batch)
+        if quotient is None:
+            pooled = segment_sum(self.states(batch.x, batch), batch.ptr, batch.batch)
+        else:
+            colour = quotient.colour
+            if cache is None or not batch.x.is_cpu:
+                h = self.states(batch.x.index_select(0, quotient.first), quotient)
+            else:
+                h, row = cache.states(batch.x, quotient, self.states, self._weights_of_states())
+                colour = row.index_select(0, colour)
+            members = SortedEdges(colour, quotient.graph, quotient.indptr, h.size(0), None)
+            pooled = neighbor_sum(h, members, quotient.multiplicity)
+        if self.pooling == "mean":
+            pooled = pooled / batch.ptr.diff().clamp(min=1).unsqueeze(1)
+        pooled = self.norm(pooled)
+        if self.fingerprint is None:
+            return pooled
+        return torch.cat([pooled, self.fingerprint(batch.graph_x)], dim=1)
+
+    def _weights_of_states(self) -> Iterator[torch.nn.Parameter]:
+        for name, child in self.named_children():
+            if name not in ("norm", "fingerprint", "head"):
+                yield from child.parameters()
+
+    def _quotient_of(self, batch: Data) -> Quotient | None:
+        """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes."""
+        # A compiler follows neither the making of a quotient nor the log.
+        if self.quotient is False or self.quotient_depth is None or torch.compiler.is_compiling():
+            return None
+        given = batch.get("quotient")
+        if given is not None and given.depth < self.quotient_depth:
+            given = None
+        if reason := self._why_by_nodes(batch, given is not None):
+            logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
+            return None
+        return self._made_quotient(batch, self.quotient_depth) if given is None else given
+
+    def _why_by_nodes(self, batch: Data, given: bool) -> str:
+        """A reason not to go by colours, or ``""``."""
+        if any(module.watched for module in self.modules() if isinstance(module, KernelConv)):
+            return "somebody watches single messages of the layer"
+        if given:
+            return ""
+        if not batch.x.is_cpu and self.quotient == "auto":
+            return "the batch is not on the CPU and has no quotient, which PackedLoader can give"
+        if math.prod(self.encoder.column_dims) >= 2**63:
+            return "node codes have more than 2⁶³ combinations"
+        return ""
+
+    def _made_quotient(self, batch: Data, depth: int) -> Quotient:
+        self.encoder.check(batch.x)
+        num_nodes = batch.x.size(0)
+        edges = sort_edges(batch.edge_index, num_nodes, num_nodes)
+        typed = self.num_edge_types is not None
+        edge_type = edges.arrange(batch.edge_type) if typed else torch.zeros_like(edges.source)
+        assert edge_type is not None
+        # One integer for a row of codes: its digits in mixed radix.
+        strides = np.cumprod([1, *self.encoder.column_dims[:-1]], dtype=np.int64)
+        label = batch.x.cpu().numpy() @ strides
+        source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
+        quotient = wl_quotient(
+            wl_colours(label, source, target, depth, types),
+            source,
+            edges.indptr.cpu().numpy(),
+            types,
+            batch.batch.cpu().numpy(),
+            batch.ptr.numel() - 1,
+        )
+        return quotient if batch.x.is_cpu else Data(quotient=quotient).to(batch.x.device).quotient
+
+    def forward(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
+        out = self.head(self.embed(batch, cache))
+        return out * self.target_std + self.target_mean if self.task == "regression" else out
+
+    def predict(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
+        """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
+        out = self(batch, cache)
+        return out if self.task == "regression" else out.sigmoid()

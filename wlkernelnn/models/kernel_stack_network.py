@@ -1,0 +1,78 @@
+"""The network for whole graphs that is made of a stack of deep kernel layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from wlkernelnn.ops.wl_colours import Quotient
+
+from .graph_network import GraphNetwork
+from .kernel_stack import KernelStack
+
+
+class KernelStackNetwork(GraphNetwork):
+    r"""Predicts properties of graphs with discrete node and edge codes by a :class:`KernelStack`.
+
+    Encoder, pooling, norm, head and the way by colours are those of :class:`GraphKernelNetwork`.
+
+    Args:
+        node_dims, num_edge_types, num_tasks, task, hidden_channels: As there.
+        num_layers: Number of layers.
+        walk_length, decay, compose: As of :class:`~wlkernelnn.DeepKernelConv`.
+        jumping, virtual_node: As of :class:`KernelStack`. With a virtual node every node is computed.
+        layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
+            where colours are computed once.
+        pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.
+
+    Shapes:
+        - input and output: as there
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        node_dims: Sequence[int],
+        num_edge_types: int | None = None,
+        num_tasks: int = 1,
+        task: str = "regression",
+        hidden_channels: int = 128,
+        num_layers: int = 4,
+        walk_length: int = 2,
+        decay: float | str = "gated",
+        compose: str = "mul",
+        jumping: str = "cat",
+        virtual_node: bool = False,
+        layer_dropout: float = 0.0,
+        pooling: str = "sum",
+        norm: bool = True,
+        dropout: float = 0.0,
+        num_node_values: int = 0,
+        num_graph_values: int = 0,
+        quotient: bool | str = "auto",
+    ) -> None:
+        config = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        stack = KernelStack(
+            hidden_channels,
+            num_layers,
+            walk_length,
+            decay,
+            compose,
+            num_edge_types,
+            layer_dropout,
+            jumping,
+            virtual_node,
+        )
+        super().__init__(config, None if virtual_node else stack.num_steps, stack.out_channels)
+        self.stack = stack
+
+    def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
+        h = self.encoder(codes)
+        if isinstance(graph, Quotient):
+            return self.stack(h, graph)
+        edge_type = None if self.num_edge_types is None else graph.edge_type
+        return self.stack(h, graph.edge_index, edge_type, graph.ptr, graph.batch)
