@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from rdkit import Chem
-from rdkit.Chem import rdFingerprintGenerator
 from rdkit.Chem.rdMolDescriptors import CalcNumRings
 
 from wlkernelnn.bench import baselines
@@ -59,16 +58,6 @@ def test_mean_predictor(parts: tuple[PackedGraphs, ...]) -> None:
     known = two_tasks(train).y[:, 0]
     np.testing.assert_allclose(result.prediction[:, 0], known[~known.isnan()].mean(), rtol=1e-6)
     np.testing.assert_allclose(result.prediction[:, 1], 1.0)
-
-
-def test_morgan_counts_are_counts() -> None:
-    counts = baselines.morgan_counts(["CCCCCC", "c1ccccc1O"])
-    assert counts.shape == (2, 2048)
-    assert counts.dtype == np.float32
-    assert counts.max() > 1  # bits would be 0 and 1
-    generator = rdFingerprintGenerator.GetMorganGenerator(radius=2, fpSize=2048)
-    expected = generator.GetCountFingerprint(Chem.MolFromSmiles("c1ccccc1O")).GetNonzeroElements()
-    assert {int(i): int(counts[1, i]) for i in counts[1].nonzero()[0]} == expected
 
 
 def test_regression_baselines_learn(parts: tuple[PackedGraphs, ...]) -> None:

@@ -1,0 +1,252 @@
+"""Runs of the molecule tables: a network or another method on one split, its record, and ensembles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.splits import PARTS, SplitIndex
+from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.models import GraphNetwork
+from wlkernelnn.training import FitOptions, fit, predict, score
+from wlkernelnn.training.metrics import DEFAULT_METRIC
+
+from .baselines import count_parameters
+from .trained import Record, kept, spread
+
+
+@dataclass(frozen=True)
+class Split:
+    """A data set and its parts.
+
+    Attributes:
+        data: All graphs, with targets.
+        kind: How it was split, for people: ``"random"``, ``"scaffold"``, …
+        index: Positions in ``data`` of ``"train"``, ``"valid"`` and ``"test"``.
+    """
+
+    data: PackedGraphs
+    kind: str
+    index: SplitIndex
+
+    def __getitem__(self, part: str) -> PackedGraphs:
+        return self.data[self.index[part]]
+
+    @property
+    def metric(self) -> str:
+        """The data set's own metric."""
+        return self.data.metric or DEFAULT_METRIC[self.data.task or "regression"]
+
+    @cached_property
+    def rows(self) -> str:
+        """The input rows of every part, counted from 0, as JSON: the content of the file of :meth:`write`."""
+        return json.dumps({part: self[part].row.tolist() for part in PARTS}) + "\n"
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of ``rows``."""
+        return hashlib.sha256(self.rows.encode()).hexdigest()
+
+    def write(self, folder: Path) -> Path:
+        """Write the rows into a file of ``folder`` that is named after the data set and their SHA-256."""
+        path = folder / f"{self.data.description.name}-{self.kind}-{self.sha256[:12]}.json"
+        if not path.is_file():
+            write_text(path, self.rows)
+        return path
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a method learned from a split.
+
+    Attributes:
+        predictions: For each part ``[G, tasks]``: values in the unit of the targets, or probabilities.
+        parameters: How many numbers were fitted.
+        seconds: Wall time of fitting.
+        epochs: Epochs that were trained, 0 for a method without.
+        more: What else its record is to hold.
+    """
+
+    predictions: dict[str, np.ndarray]
+    parameters: int
+    seconds: float
+    epochs: int = 0
+    more: Record = field(default_factory=dict)
+
+
+def run_method(
+    model: str,
+    split: Split,
+    fit_method: Callable[[Path], Fitted],
+    folder: Path,
+    *,
+    seed: int = 0,
+    decided_by: Mapping[str, Any] | None = None,
+    epochs: int = 0,
+    recipe_epochs: int = 0,
+    metrics: Sequence[str] = (),
+    known: Mapping[str, Any] | None = None,
+) -> Record:
+    """Fit a method, score it and keep its record; or take the record that lies there.
+
+    A run lies in a folder of ``folder`` that is named after its seed and all that decides it: runs of other
+    splits or options are other runs. Beside its record it holds ``valid_predictions.csv`` and
+    ``test_predictions.csv``, whose rows are those of the input, counted from 0.
+
+    Args:
+        model: The row of a table that the run is of.
+        split: Data set and parts.
+        fit_method: Fits on the split; is given the folder of the run.
+        folder: Folder of the runs of this row.
+        seed: Seed of the run.
+        decided_by: What else decides the run; becomes part of the record.
+        epochs: Epochs that are wanted.
+        recipe_epochs: Epochs of the whole recipe.
+        metrics: Metrics beside the data set's own.
+        known: What a record is to say of the run, as of :func:`~.about.about`.
+    """
+    about = split.data.description
+    decided = {
+        "data": about.name,
+        "features": about.features,
+        "split_sha256": split.sha256,
+        "seed": seed,
+        **(decided_by or {}),
+    }
+    digest = hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+    place = folder / f"seed_{seed}-{digest[:8]}"
+
+    def train() -> Record:
+        fitted = fit_method(place)
+        scores = {
+            part: {
+                metric: score(metric, split[part].y.numpy(), prediction)
+                for metric in dict.fromkeys((split.metric, *metrics))
+            }
+            for part, prediction in fitted.predictions.items()
+        }
+        for part in ("valid", "test"):
+            with atomic_path(place / f"{part}_predictions.csv") as temporary:
+                _table(split[part], fitted.predictions[part]).to_csv(temporary, index=False)
+        return {
+            "model": model,
+            "split": split.kind,
+            "split_file": str(split.write(folder.parent / "splits")),
+            "counts": {part: len(split.index[part]) for part in PARTS},
+            "metric": split.metric,
+            **decided,
+            "parameters": fitted.parameters,
+            "scores": scores,
+            "epochs": fitted.epochs,
+            "recipe_epochs": recipe_epochs,
+            "stopped": fitted.epochs < epochs or fitted.epochs == recipe_epochs,
+            "seconds": fitted.seconds,
+            **fitted.more,
+            **(known or {}),
+        }
+
+    return kept(place, epochs, train) | {"folder": str(place)}
+
+
+def run_network(
+    model: str,
+    network: type[GraphNetwork],
+    arguments: Mapping[str, Any],
+    split: Split,
+    options: FitOptions,
+    folder: Path,
+    *,
+    epochs: int | None = None,
+    metrics: Sequence[str] = (),
+    known: Mapping[str, Any] | None = None,
+) -> Record:
+    """Train a network, or go on with it, and score it at its best validation epoch; see :func:`run_method`.
+
+    Args:
+        model, split, folder, metrics, known: As there.
+        network: The class.
+        arguments: Its arguments beside those that :meth:`~wlkernelnn.models.GraphNetwork.from_data` takes
+            from the data.
+        options: The whole recipe, with the seed.
+        epochs: Stop after so many epochs; default the recipe's. A cosine is then that long, so that runs of
+            other lengths are other runs; otherwise a later run with more goes on.
+    """
+    epochs = min(epochs or options.epochs, options.epochs)
+    limited = replace(options, epochs=epochs)
+    recipe = asdict(limited if options.schedule == "cosine" else options)
+
+    def fit_network(place: Path) -> Fitted:
+        torch.manual_seed(options.seed)
+        train = split["train"]
+        net = network.from_data(train, **arguments)
+        done = fit(net, train, split["valid"], limited, directory=place, resume=True)
+        return Fitted(
+            {part: predict(net, split[part]) for part in PARTS},
+            count_parameters(net),
+            sum(done.epoch_seconds),
+            len(done.history),
+            {"best_epoch": done.epoch, "history": done.history},
+        )
+
+    return run_method(
+        model,
+        split,
+        fit_network,
+        folder,
+        seed=options.seed,
+        decided_by={"network": network.__name__, "arguments": dict(arguments), "recipe": recipe},
+        epochs=epochs,
+        recipe_epochs=options.epochs,
+        metrics=metrics,
+        known=known,
+    )
+
+
+def ensemble(model: str, records: Sequence[Record]) -> Record:
+    """The mean prediction of several runs on one split: their parameters and seconds are summed.
+
+    Raises:
+        ValueError: The runs are of several splits.
+    """
+    first = records[0]
+    if len({record["split_sha256"] for record in records}) > 1:
+        raise ValueError(f"{model}: the members of an ensemble must have one split, got several")
+    scores = {}
+    for part in ("valid", "test"):
+        tables = [pd.read_csv(Path(record["folder"]) / f"{part}_predictions.csv") for record in records]
+        predicted = [name for name in tables[0] if name.endswith("_pred")]
+        target = tables[0][[name.removesuffix("_pred") for name in predicted]].to_numpy()
+        mean = np.mean([table[predicted].to_numpy() for table in tables], axis=0)
+        scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
+    same = ("data", "split", "split_sha256", "split_file", "counts", "metric")
+    return {name: first[name] for name in same} | {
+        "model": model,
+        "members": [{name: record[name] for name in ("model", "seed", "folder")} for record in records],
+        "parameters": sum(record["parameters"] for record in records),
+        "seconds": sum(record["seconds"] for record in records),
+        "scores": scores,
+    }
+
+
+def spread_of(records: Sequence[Record], part: str, metric: str, digits: int = 3) -> str:
+    """Mean of a metric over runs and, of several, its standard deviation (unbiased)."""
+    return spread([record["scores"][part][metric] for record in records], digits)
+
+
+def _table(data: PackedGraphs, prediction: np.ndarray) -> pd.DataFrame:
+    columns: dict[str, Any] = {"row": data.row.numpy()}
+    names = data.description.target_names or [f"target_{task}" for task in range(data.num_tasks)]
+    for task, name in enumerate(names):
+        columns[name] = data.y[:, task].numpy()
+        columns[f"{name}_pred"] = prediction[:, task]
+    return pd.DataFrame(columns)

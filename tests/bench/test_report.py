@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wlkernelnn.bench.report import anchor, main
+
+
+def write(folder: Path, stem: str, text: str, **record: object) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{stem}.md").write_text(text)
+    (folder / f"{stem}.json").write_text(json.dumps(record))
+
+
+def run(folder: Path) -> str:
+    main(["--results-dir", str(folder / "results"), "--output", str(folder / "docs" / "page.md")])
+    return (folder / "docs" / "page.md").read_text()
+
+
+def score(model: str, value: float, data: str = "esol") -> dict[str, object]:
+    scores = {"test": {"rmse": value}}
+    return {"data": data, "split": "random", "model": model, "metric": "rmse", "scores": scores}
+
+
+def test_tables_follow_each_other_under_headings(tmp_path: Path) -> None:
+    write(tmp_path / "results", "b", "# Words (full)\n\n| a |\n| --- |\n| [x](x.png) |\n", runs=[{"acc": 1}])
+    write(tmp_path / "results", "a", "# First one\n\n# Part\n", rows=[])
+    page = run(tmp_path)
+    assert page.index("## First one\n") < page.index("\n## Part") < page.index("## Words (full)\n")
+    assert "* [Words (full)](#words-full)\n" in page
+    assert "[x](../results/x.png)" in page
+    assert not (tmp_path / "docs" / "page").exists()  # nothing to draw
+
+
+def test_ratios_and_scores_are_drawn(tmp_path: Path) -> None:
+    row = {"what": "ours", "against": "theirs", "ratio": 2.0, "low": 1.5, "high": 3.0}
+    write(tmp_path / "results", "speed", "# Speed\n", rows=[row])
+    runs = [score("a", 1.0), score("a", 1.1), score("b", 0.7), score("b", 0.2, "freesolv")]
+    write(tmp_path / "results", "scores", "# Scores\n", runs=runs)
+    page = run(tmp_path)
+    for stem, title in (("speed", "Speed"), ("scores", "Scores")):
+        assert f"![{title}](page/{stem}.png)" in page
+        assert (tmp_path / "docs" / "page" / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_of_headings() -> None:
+    assert anchor("Speed of n-grams (full)") == "speed-of-n-grams-full"
+
+
+def test_no_results(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no results; run a benchmark first"):
+        run(tmp_path)
+
+
+def test_another_file(tmp_path: Path) -> None:
+    write(tmp_path / "results", "notes", "Some notes\n")
+    with pytest.raises(ValueError, match=r"notes\.md: expected a title on the first line, got 'Some notes'"):
+        run(tmp_path)
