@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
 from wlkernelnn.files import write_text
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions, check_free, train_run
 
 from .data import DataOptions, SplitOptions
 from .options import add_options, pick, verb_parser
 
-NETWORK_OPTIONS = (
-    "hidden_channels",
-    "num_iterations",
-    "walk_length",
-    "decay",
-    "readout",
-    "share_walk_weights",
-    "all_lengths",
-    "gate_scale",
-    "pooling",
-    "norm",
-    "dropout",
-)
+SHARED_OPTIONS = ("hidden_channels", "walk_length", "decay", "pooling", "norm", "dropout")
+# By the name of a network: its class, and the options that it alone has.
+NETWORKS: dict[str, tuple[type[GraphNetwork], tuple[str, ...]]] = {
+    "wl": (
+        GraphKernelNetwork,
+        ("num_iterations", "readout", "share_walk_weights", "all_lengths", "gate_scale"),
+    ),
+    "stack": (
+        KernelStackNetwork,
+        ("num_layers", "compose", "jumping", "virtual_node", "layer_dropout"),
+    ),
+}
 
 # What a resumed run may be given anew: it changes no network.
 MAY_DIFFER = ("config", "output_dir", "ensemble_size", "resume", "num_workers", "root")
@@ -40,12 +40,15 @@ class RunOptions:
 
     Args:
         output_dir: The run folder: networks, predictions, metrics, config and rejected rows.
+        network: The layers: "wl", a Weisfeiler-Lehman kernel layer, or "stack", deep kernel layers one upon
+            another.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
         resume: Go on with a run that was interrupted; all other options as they were (--config takes the
             config.yaml of the run folder).
     """
 
     output_dir: Path
+    network: Literal["wl", "stack"] = "wl"
     ensemble_size: int = 1
     resume: bool = False
 
@@ -55,7 +58,9 @@ def build_parser() -> ArgumentParser:
     add_options(parser, "Data", DataOptions)
     add_options(parser, "Split", SplitOptions)
     add_options(parser, "Run", RunOptions)
-    add_options(parser, "Network", GraphKernelNetwork, NETWORK_OPTIONS)
+    add_options(parser, "Network", GraphKernelNetwork, SHARED_OPTIONS)
+    for name, (network, own) in NETWORKS.items():
+        add_options(parser, f"Network {name}", network, own)
     add_options(parser, "Training", FitOptions)
     return parser
 
@@ -68,6 +73,8 @@ def main(argv: list[str] | None = None) -> None:
     run_options = RunOptions(**pick(parsed, RunOptions))
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
+    network, own = NETWORKS[run_options.network]
+    _check_network(parser, parsed)
     directory = run_options.output_dir
     config_path = directory / "config.yaml"
     if not run_options.resume:
@@ -84,7 +91,8 @@ def main(argv: list[str] | None = None) -> None:
             split_idx,
             directory,
             fit_options,
-            network=pick(parsed, GraphKernelNetwork, NETWORK_OPTIONS),
+            kind=network.__name__,
+            network=pick(parsed, network, SHARED_OPTIONS + own),
             ensemble_size=run_options.ensemble_size,
             resume=run_options.resume,
         )
@@ -105,6 +113,17 @@ def main(argv: list[str] | None = None) -> None:
     print(
         f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
     )
+
+
+def _check_network(parser: ArgumentParser, parsed: Namespace) -> None:
+    """Options of another network than the chosen one would do nothing."""
+    for name, (_, own) in NETWORKS.items():
+        for option in own:
+            if name != parsed.network and parsed[option] != parser.get_default(option):
+                raise ValueError(
+                    f"--{option.replace('_', '-')} is an option of --network {name}, "
+                    f"but the network is {parsed.network}"
+                )
 
 
 def _check_same(parser: ArgumentParser, parsed: Namespace, config_path: Path) -> None:

@@ -19,10 +19,16 @@ class KernelStackNetwork(GraphNetwork):
     Encoder, pooling, norm, head and the way by colours are those of :class:`GraphKernelNetwork`.
 
     Args:
-        node_dims, num_edge_types, num_tasks, task, hidden_channels: As there.
-        num_layers: Number of layers.
-        walk_length, decay, compose: As of :class:`~wlkernelnn.DeepKernelConv`.
-        jumping, virtual_node: As of :class:`KernelStack`. With a virtual node every node is computed.
+        node_dims, num_edge_types, num_tasks, task: As there.
+        hidden_channels: Width of everything.
+        num_layers: Number of layers: with walks of 2 nodes, a node sees that many edges far.
+        walk_length: Number of nodes of the walks of a layer: 2 is one edge.
+        decay: λ, the factor of every edge of a walk: a number from 0 to 1, ``"learned"``, or ``"gated"``.
+        compose: How a node's own features join a walk, ``"mul"`` or ``"add"``.
+        jumping: What is read of the layers: the ``"last"`` states, the ``"sum"`` of all, or all side by side,
+            ``"cat"``.
+        virtual_node: Between layers, all atoms of a molecule hear from each other. Every node is then
+            computed, not every colour once.
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
         pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.

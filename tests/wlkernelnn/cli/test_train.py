@@ -22,7 +22,8 @@ from tests.molecules import (
 )
 from wlkernelnn.cli.data import DataOptions, SplitOptions
 from wlkernelnn.cli.main import main
-from wlkernelnn.cli.train import NETWORK_OPTIONS, RunOptions
+from wlkernelnn.cli.train import NETWORKS, SHARED_OPTIONS, RunOptions
+from wlkernelnn.models import KernelStackNetwork
 from wlkernelnn.training import FitOptions, load_ensemble
 from wlkernelnn.training.module import NetworkModule
 
@@ -42,7 +43,8 @@ def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert left.value.code == 0
     out = capsys.readouterr().out
     sources = (DataOptions, SplitOptions, RunOptions, FitOptions)
-    for name in [*NETWORK_OPTIONS, *(field.name for source in sources for field in fields(source))]:
+    of_networks = [*SHARED_OPTIONS, *(option for _, own in NETWORKS.values() for option in own)]
+    for name in [*of_networks, *(field.name for source in sources for field in fields(source))]:
         assert re.search(rf"^  --{name.replace('_', '-')}\b", out, re.MULTILINE), name
     assert ":class:" not in out
 
@@ -117,6 +119,18 @@ def test_options_reach_network_and_training(table: Path, tmp_path: Path) -> None
         == json.loads((tmp_path / "run" / "metrics.json").read_text())["metric"]
         == "mae"
     )
+
+
+def test_another_network(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["train", "--data-path", str(table), "--target-columns", "Act", "--epochs", "1"]
+    run += ["--hidden-channels", "8", "--output-dir", str(tmp_path / "run"), "--num-layers", "2"]
+    assert main(run) == 1
+    assert "--num-layers is an option of --network stack, but the network is wl" in capsys.readouterr().err
+    assert main([*run, "--network", "stack", "--virtual-node", "--jumping", "sum"]) == 0
+    (net,) = load_ensemble(tmp_path / "run").networks
+    assert isinstance(net, KernelStackNetwork)
+    assert net.stack.virtual_node
+    assert len(net.stack.convs) == 2
 
 
 def test_classification_with_missing_labels_and_a_column_of_splits(
