@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -46,8 +47,12 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+@cache
 def revision() -> str:
-    """Git's name of the source that runs, with a ``+`` if it was changed since; or ``"not in git"``."""
+    """Git's name of the source that runs, with a ``+`` if it was changed since; or ``"not in git"``.
+
+    Asked once: what is committed later is not what runs.
+    """
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(Path(__file__).parent), *arguments]

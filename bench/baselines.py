@@ -173,6 +173,7 @@ class GINENetwork(GraphNetwork):
         self.conv = _GINELayers(hidden_channels, num_layers, self.num_edge_types)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
+        assert isinstance(graph, Data)
         return self.conv(self.encoder(codes).relu(), graph.edge_index, graph.edge_type)
 
 

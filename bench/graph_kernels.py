@@ -177,8 +177,10 @@ def cross_validate(grams: Sequence[np.ndarray], y: np.ndarray, seed: int, n_jobs
     return record
 
 
-def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
-    """Ridge regression on the WL subtree kernel of a degree; what is best on ``valid`` is scored on ``test``.
+def best_ridge(
+    data: PackedGraphs, split_idx: SplitIndex, degree: int
+) -> tuple[dict[str, np.ndarray], Record]:
+    """Ridge regression on the WL subtree kernel of a degree, with the choices that are best on ``valid``.
 
     Args:
         data: Graphs with one target.
@@ -186,14 +188,14 @@ def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Re
         degree: Iterations.
 
     Returns:
-        RMSE and MAE of ``test``, what was chosen, and the RMSE of ``valid`` of everything that was tried.
+        Predictions of every part, ``[G, 1]``; and what was chosen, the RMSE of ``valid`` of everything that
+        was tried, and the number of colours of the training part, which is that of the weights.
     """
-    start = time.perf_counter()
     y = data.y.numpy().astype(np.float64)
-    train, valid, test = (split_idx[part] for part in ("train", "valid", "test"))
+    train, valid = split_idx["train"], split_idx["valid"]
     mean = y[train].mean()
     tried: list[Record] = []
-    best: tuple[Record, np.ndarray] | None = None
+    best: tuple[Record, dict[str, np.ndarray], int] | None = None
     for edge_labels, normalize in product((False, True), (False, True)):
         kernel = WLSubtreeKernel(degree, edge_labels=edge_labels, normalize=normalize)
         features = kernel.features(data)
@@ -205,15 +207,26 @@ def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Re
             record = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty, "valid": rmse}
             tried.append(record)
             if best is None or rmse < best[0]["valid"]:
-                best = record, ridge.predict(features[test])[:, None] + mean
+                predictions = {
+                    part: ridge.predict(features[index])[:, None] + mean for part, index in split_idx.items()
+                }
+                best = record, predictions, len(np.unique(features[train].indices))
     assert best is not None
-    chosen, prediction = best
+    chosen, predictions, colours = best
+    return predictions, {"chosen": chosen, "tried": tried, "colours": colours}
+
+
+def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
+    """The record of :func:`best_ridge`: RMSE and MAE of ``test``, and what was chosen and tried."""
+    start = time.perf_counter()
+    predictions, found = best_ridge(data, split_idx, degree)
+    y = data.y.numpy().astype(np.float64)
+    test, mean = y[split_idx["test"]], y[split_idx["train"]].mean()
     return {
         "degree": degree,
-        **{metric: score(metric, y[test], prediction) for metric in ("rmse", "mae")},
-        "mean_rmse": score("rmse", y[test], np.full_like(y[test], mean)),
-        "chosen": chosen,
-        "tried": tried,
+        **{metric: score(metric, test, predictions["test"]) for metric in ("rmse", "mae")},
+        "mean_rmse": score("rmse", test, np.full_like(test, mean)),
+        **found,
         "seconds": time.perf_counter() - start,
     }
 

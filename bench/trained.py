@@ -16,6 +16,8 @@ from rich.table import Table
 from wlkernelnn.datasets.download import require_file
 from wlkernelnn.files import write_text
 
+from .about import revision
+
 Record = dict[str, Any]
 
 
@@ -76,21 +78,33 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record]) -> Record:
     """The record of a run, from its file if it was trained for so many epochs (or to its recipe's end).
 
     A record has ``epochs``, those that were trained, and ``stopped``, whether the recipe ended there.
+
+    Raises:
+        ValueError: The folder holds a run, finished or not, of another revision of the source.
     """
-    path = folder / "result.json"
-    if path.is_file():
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
-        if record["epochs"] >= epochs or record["stopped"]:
-            return record
+    path, begun = folder / "result.json", folder / "revision.txt"
+    record: Record | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    here = revision()
+    there = (
+        begun.read_text(encoding="utf-8").strip() if begun.is_file() else (record or {}).get("revision", here)
+    )
+    if there != here:
+        raise ValueError(
+            f"{folder}: holds a run of revision {there}, and this is {here}: delete it, or name another "
+            "--run-dir, since a table is of one revision"
+        )
+    if record is not None and (record["epochs"] >= epochs or record["stopped"]):
+        return record
+    write_text(begun, here + "\n")
     record = train()
     write_text(path, json.dumps(record, indent=1) + "\n")
     return record
 
 
-def spread(values: Sequence[float]) -> str:
-    """Mean and, of several, standard deviation."""
-    mean = f"{np.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.1f}"
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and, of several, standard deviation, with so many digits behind the point."""
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
 
 
 def of_recipe(record: Record) -> str:

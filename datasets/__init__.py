@@ -11,11 +11,13 @@ from .featurize import featurize
 from .glove import WordVectors, load_glove
 from .loader import PackedLoader
 from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
+from .ogb import OGB_SETS, OGBSet, load_ogb
 from .packed import Arrays, Description, PackedGraphs, Reject, sorted_edge_index
 from .published import MOLECULE_SETS, MoleculeSet
 from .random_bptt import RandomBPTTLoader
 from .resample import BucketResampler
 from .signals import Signals, SubjectSplit, load_signals
+from .snippets import draw_snippets
 from .splits import column_split, random_split, scaffold_split, scaffolds, split
 from .sst import Phrase, Tree, load_sst, read_trees
 from .string_loader import StringLoader
@@ -23,11 +25,13 @@ from .strings import LabelledStrings, PackedStrings
 from .table import binary_targets, numeric_targets, read_table
 from .tu import load_tu
 from .vocabulary import Vocabulary
+from .walk_encodings import walk_encodings
 
 __all__ = [
     "DOCUMENT_SETS",
     "EOS",
     "MOLECULE_SETS",
+    "OGB_SETS",
     "Arrays",
     "BPTTLoader",
     "BucketResampler",
@@ -39,6 +43,7 @@ __all__ = [
     "Features",
     "LabelledStrings",
     "MoleculeSet",
+    "OGBSet",
     "PackedGraphs",
     "PackedLoader",
     "PackedStrings",
@@ -57,12 +62,14 @@ __all__ = [
     "content_sha256",
     "document_tokens",
     "download",
+    "draw_snippets",
     "featurize",
     "find_file",
     "get_features",
     "load_documents",
     "load_glove",
     "load_molecules",
+    "load_ogb",
     "load_ptb",
     "load_signals",
     "load_sst",
@@ -79,5 +86,6 @@ __all__ = [
     "smiles_column_of",
     "sorted_edge_index",
     "split",
+    "walk_encodings",
     "write_rejects",
 ]

@@ -1,14 +1,17 @@
-"""What the codes of atoms and bonds mean: the feature sets ``"ogb"`` and ``"duvenaud"``."""
+"""What the codes of atoms and bonds mean: the feature sets ``"ogb"`` and ``"duvenaud"``, and additions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+from .morgan import SIZE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,11 +55,16 @@ class Features:
         name: Name of the set.
         atom: Columns of an atom.
         bond: Columns of a bond.
+        num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
+            :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
+        num_graph_values: Width of the molecule's Morgan fingerprint; 0 without.
     """
 
     name: str
     atom: tuple[Column, ...]
     bond: tuple[Column, ...]
+    num_node_values: int = 0
+    num_graph_values: int = 0
 
     @property
     def node_columns(self) -> tuple[str, ...]:
@@ -208,6 +216,8 @@ _DUVENAUD = Features(
 )
 
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD)}
+MAX_STEPS = 64
+_ADDITIONS = re.compile(r"(?P<codes>[a-z]+)(\+rw(?P<steps>[1-9][0-9]?))?(?P<morgan>\+morgan)?")
 
 
 def get_features(name: str) -> Features:
@@ -215,11 +225,23 @@ def get_features(name: str) -> Features:
 
     Args:
         name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, or ``"duvenaud"``, the 5
-            atom and 3 bond columns of the neural fingerprints.
+            atom and 3 bond columns of the neural fingerprints; then, if they are wanted and in this order,
+            ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1 to 64), and ``"+morgan"``,
+            the molecule's Morgan fingerprint: as in ``"ogb+rw16+morgan"``.
 
     Raises:
         ValueError: There is no such set.
     """
-    if name not in FEATURES:
-        raise ValueError(f"unknown features {name!r}, expected one of {sorted(FEATURES)}")
-    return FEATURES[name]
+    match = _ADDITIONS.fullmatch(name)
+    steps = int(match["steps"] or 0) if match else 0
+    if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
+        raise ValueError(
+            f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by '+rw1' … "
+            f"'+rw{MAX_STEPS}' and by '+morgan', as in 'ogb+rw16+morgan'"
+        )
+    return replace(
+        FEATURES[match["codes"]],
+        name=name,
+        num_node_values=steps,
+        num_graph_values=SIZE if match["morgan"] else 0,
+    )

@@ -23,9 +23,13 @@ from rdkit import Chem, rdBase
 from rich.console import Console
 from rich.progress import Progress
 
+from wlkernelnn.ops.wl_colours import packed_columns
+
 from .features import Features, get_features
-from .packed import Arrays, Description, PackedGraphs, Reject, pack_strings, smallest
+from .morgan import morgan_counts
+from .packed import Arrays, Description, PackedGraphs, Reject, distinct_rows, pack_strings, smallest
 from .rdkit_reader import NO_CONFORMERS, Molecules, read_molecules
+from .walk_encodings import UNITS, walk_encodings
 
 # Molecules per task: enough to share the kinds of atoms, few enough to keep all processes busy to the end.
 CHUNK = 1000
@@ -93,6 +97,8 @@ def featurize(
         features=features,
         node_dims=columns.node_dims,
         num_edge_types=columns.num_edge_types,
+        num_node_values=columns.num_node_values,
+        num_graph_values=columns.num_graph_values,
         is_undirected=True,
     )
     rejects = [Reject(numbers[place], inputs[place], reasons[place]) for place in sorted(reasons)]
@@ -144,6 +150,7 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
     # The molecules themselves are not kept: the fresh memory that this takes costs too much.
     binaries: list[bytes] = []
     texts: list[str] = []
+    fingerprints: list[np.ndarray] = []
     reasons: dict[int, str] = {}
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
     plain = Chem.SmilesParserParams()
@@ -157,7 +164,12 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
                 continue
             binaries.append(molecule.ToBinary(NO_CONFORMERS))
             texts.append(text)
-        return _encode(read_molecules(binaries), texts, features), reasons
+            if features.num_graph_values:
+                fingerprints.append(morgan_counts(molecule))
+        part = _encode(read_molecules(binaries), texts, features)
+    shape = len(fingerprints), features.num_graph_values
+    part["graph_x"] = np.array(fingerprints, dtype=np.uint8).reshape(shape)
+    return part, reasons
 
 
 def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
@@ -193,12 +205,16 @@ def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
 
     kind = read.atoms * (degree.max(initial=0) + 1) + degree
     node_type, first = _numbered(kind * 2 + atom_in_ring)
-    node_table = [features.atom_codes(m.GetAtomWithIdx(i)) for m, i in examples(first, atom_start)]
+    codes = [features.atom_codes(m.GetAtomWithIdx(i)) for m, i in examples(first, atom_start)]
+    node_table = np.array(codes, dtype=np.int64).reshape(-1, len(features.atom))
+    if features.num_node_values:
+        walks = walk_encodings(source, target, num_atoms, features.num_node_values)
+        node_type, node_table = _with_values(node_type, node_table, walks)
     bond_type, first = _numbered(read.bonds * 2 + bond_in_ring)
     bond_table = [features.bond_code(m.GetBondWithIdx(i)) for m, i in examples(first, bond_start)]
     part = {
         "node_type": node_type,
-        "node_table": np.array(node_table, dtype=np.int64).reshape(-1, len(features.atom)),
+        "node_table": node_table,
         "source": source - np.repeat(atom_start, 2 * num_bonds),
         "in_degree": degree,
         "edge_type": np.array(bond_table, dtype=np.int64)[bond_type[bond_of_edge]],
@@ -206,6 +222,15 @@ def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
         "num_edges": 2 * num_bonds,
     }
     return {name: _small(values) for name, values in part.items()}
+
+
+def _with_values(
+    node_type: np.ndarray, node_table: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of codes with numbers behind them, each once: which has a node, and these rows."""
+    sizes = [len(node_table)] + [UNITS + 1] * values.shape[1]
+    row, first = _numbered(packed_columns([node_type, *values.T.astype(np.int64)], sizes))
+    return row, np.concatenate([node_table[node_type[first]], values[first]], axis=1)
 
 
 def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -236,6 +261,13 @@ def _parse(smiles: str, params: Chem.SmilesParserParams) -> tuple[Chem.Mol | Non
     lines = (line.partition("] ")[2] if line.startswith("[") else line for line in log.messages.splitlines())
     said = dict.fromkeys(line.strip(" :")[:200] for line in lines if line.strip(" *~^"))
     return None, "; ".join(list(said)[:2])
+
+
+# The modules of our package that all of this is in.
+_MODULES = [
+    part.__module__
+    for part in (_featurize_chunk, Features, morgan_counts, read_molecules, walk_encodings, packed_columns)
+]
 
 
 # From chunks to the whole.
@@ -277,7 +309,7 @@ def _run(
         return
     # joblib starts its processes afresh (a fork would inherit locks that torch's threads hold), and they do
     # not run the caller's script again as those of multiprocessing do.
-    remote = joblib.delayed(_ByValue(work, [__name__, Molecules.__module__, Features.__module__]))
+    remote = joblib.delayed(_ByValue(work, _MODULES))
     parallel = joblib.Parallel(num_workers, backend="loky", return_as="generator", batch_size=1)
     yield from parallel(remote(chunk) for chunk in chunks)
 
@@ -285,12 +317,12 @@ def _run(
 def _merge(parts: Sequence[Part], rows: Sequence[int], smiles: Sequence[str]) -> Arrays:
     """The arrays of all parts, with one table of node codes, sorted as :meth:`PackedGraphs.pack` does."""
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    table, place = np.unique(whole["node_table"], axis=0, return_inverse=True)
+    table, place = distinct_rows(whole["node_table"])
     shift = np.cumsum([0, *(len(part["node_table"]) for part in parts[:-1])])
     kind = whole["node_type"] + np.repeat(shift, [len(part["node_type"]) for part in parts])
     text, text_ptr = pack_strings(smiles)
     return Arrays(
-        node_type=smallest(place.reshape(-1)[kind]),
+        node_type=smallest(place[kind]),
         node_table=smallest(table),
         source=smallest(whole["source"]),
         in_degree=smallest(whole["in_degree"]),
@@ -301,6 +333,7 @@ def _merge(parts: Sequence[Part], rows: Sequence[int], smiles: Sequence[str]) ->
         row=torch.tensor(rows, dtype=torch.int64),
         smiles=text,
         smiles_ptr=text_ptr,
+        graph_x=torch.from_numpy(whole["graph_x"]),
     )
 
 

@@ -20,7 +20,8 @@ class PackedLoader(EpochLoader):
     """Mini-batches of :class:`PackedGraphs` as plain PyG ``Data``, without workers.
 
     A batch holds ``x [N, F]``, ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target, pointers known),
-    ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]`` and ``ptr [B+1]``; indices and codes are int64.
+    ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]`` and ``ptr [B+1]``; indices and codes are int64. Where
+    graphs have features of their own, these are ``graph_x [B, num_graph_values]``, uint8.
 
     Args:
         data: The graphs, or a view on some of them.
@@ -71,6 +72,7 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
     )
     x = a["node_table"].astype(np.int64).take(node_type, axis=0)
     y = a["y"].take(graphs, axis=0)
+    graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
     batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)
     edges_to = bounds_of(degree)
     edge_index = np.empty((2, len(source)), dtype=np.int64)
@@ -87,6 +89,8 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
         edges -= n0
         indptr = edges_to[n0 : n1 + 1] - e0
         parts: dict[str, Any] = {}
+        if graph_x is not None:
+            parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
         if quotient is not None:
             parts["quotient"] = wl_quotient(
                 [colour[n0:n1] for colour in colours],

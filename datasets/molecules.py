@@ -9,7 +9,6 @@ import io
 import json
 import logging
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +23,14 @@ from rdkit import RDConfig
 
 from wlkernelnn.files import write_text
 
-from .download import cache_folder, content_sha256, data_folders, download, find_file
+from .download import content_sha256, data_folders, download, find_file
 from .features import get_features
 from .featurize import featurize
 from .packed import Description, PackedGraphs, Reject
 from .published import MOLECULE_SETS, MoleculeSet
 from .splits import SplitIndex, SplitKind, column_split
 from .splits import split as split_graphs
+from .store_cache import cached_store
 from .table import binary_targets, numeric_targets, place, read_table
 from .table_chunks import is_table, require_columns
 
@@ -127,7 +127,8 @@ def molecules_from(
         metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.
         unit: Unit of the targets, for people.
         name: Name of the set; default the file's.
-        features: ``"ogb"`` or ``"duvenaud"``, see :func:`~wlkernelnn.datasets.get_features`.
+        features: ``"ogb"`` or ``"duvenaud"``, with additions such as ``"ogb+rw16+morgan"``, see
+            :func:`~wlkernelnn.datasets.get_features`.
         on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
             ``rejects``: ``"skip"`` and ``"nan"`` do the same here and differ in what is predicted for them.
         rejects_path: CSV file for the rejects, see :func:`write_rejects`.
@@ -149,6 +150,7 @@ def molecules_from(
         raise ValueError(f"on_invalid must be 'raise', 'skip' or 'nan', got {on_invalid!r}")
     if split is not None and split_column is not None:
         raise ValueError("give either split or split_column, not both")
+    get_features(features)  # an unknown name is an error before anything is read
     frame, where = _frame(source, y, smiles_column, target_columns, split_column, name)
     targets_of = list(target_columns or (frame.columns[1:] if y is not None else ()))
     smiles_column = smiles_column_of(frame, smiles_column, where)
@@ -294,6 +296,8 @@ def _pack(
             description,
             node_dims=graphs.description.node_dims,
             num_edge_types=graphs.description.num_edge_types,
+            num_node_values=graphs.description.num_node_values,
+            num_graph_values=graphs.description.num_graph_values,
             is_undirected=graphs.description.is_undirected,
         ),
         rejects=sorted([*rejects, *unknown], key=lambda reject: reject.row),
@@ -308,7 +312,7 @@ def _cached(
     split: str | None,
     description: Description,
 ) -> PackedGraphs:
-    """The store from the cache if it is there; else built, saved there, and opened memory-mapped."""
+    """The store from the cache, or built: see :func:`cached_store`."""
     table = get_features(description.features)
     digest = hashlib.sha256()
     # Everything that the store depends on. Lists keep what JSON does not know apart from its text.
@@ -320,19 +324,7 @@ def _cached(
     ]
     digest.update(json.dumps(content).encode())
     digest.update(targets.tobytes())
-    path = cache_folder() / "packed" / f"{digest.hexdigest()}.safetensors"
-    if path.is_file():
-        try:
-            return PackedGraphs.load(path)
-        except ValueError as error:
-            warnings.warn(f"damaged cache, built again: {error}", stacklevel=3)
-    data = build()
-    try:
-        data.save(path)
-    except OSError as error:
-        warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=3)
-        return data
-    return PackedGraphs.load(path)
+    return cached_store(digest.hexdigest(), build)
 
 
 def _report_duplicates(frame: pd.DataFrame, smiles: list[object], where: str) -> None:

@@ -39,29 +39,29 @@ class Description:
 
     Attributes:
         name: Name of the data set.
-        features: Name of the featurizer that made the codes (``"ogb"``, ``"duvenaud"``), or ``""``.
+        features: Name of the featurizer that made the codes (``"ogb"``, ``"duvenaud+rw16"``, …), or ``""``.
         node_dims: Number of values of each column of node codes.
         num_edge_types: Number of values of an edge code; 0 without edge codes.
-        num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
-        num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
         task: ``"regression"``, ``"classification"`` (binary, any number of tasks) or ``None``.
         metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
         target_names: One name per column of ``y``.
         unit: Unit of the targets, for people.
         is_undirected: Every edge is there in both directions.
+        num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
+        num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
     """
 
     name: str = ""
     features: str = ""
     node_dims: tuple[int, ...] = ()
     num_edge_types: int = 0
-    num_node_values: int = 0
-    num_graph_values: int = 0
     task: str | None = None
     metric: str | None = None
     target_names: tuple[str, ...] = ()
     unit: str = ""
     is_undirected: bool = False
+    num_node_values: int = 0
+    num_graph_values: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Arrays:
 
     Attributes:
         node_type: ``[ΣV]`` row of ``node_table`` of every node (the smallest integer type that fits).
-        node_table: uint8 or int16 ``[A, F]`` the distinct rows of node codes.
+        node_table: uint8 or int16 ``[A, F]`` the distinct rows of node codes, numbers behind them.
         source: ``[ΣE]`` source of every edge, counted inside its graph; the edges of a graph are sorted
             by target, then source.
         in_degree: ``[ΣV]`` number of edges that end in a node: with ``source`` this is a CSR matrix.
@@ -79,6 +79,7 @@ class Arrays:
         y: float32 ``[G, tasks]``, NaN where a target is missing.
         row: int64 ``[G]`` row of the input file that a graph came from.
         smiles: uint8, the SMILES of all graphs end to end (UTF-8); smiles_ptr: int64 ``[G+1]``.
+        graph_x: uint8 ``[G, num_graph_values]`` features of whole graphs; ``[0, 0]`` without.
     """
 
     node_type: Tensor
@@ -92,6 +93,7 @@ class Arrays:
     row: Tensor
     smiles: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))
     smiles_ptr: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+    graph_x: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.uint8))
 
 
 @dataclass
@@ -117,6 +119,20 @@ def smallest(values: np.ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
 
 
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows, in ascending order, and which of them each row is.
+
+    As ``np.unique(rows, axis=0, return_inverse=True)``, in a tenth of the time.
+    """
+    order = np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows))
+    ascending = rows[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (ascending[1:] != ascending[:-1]).any(axis=1)
+    number = np.empty(len(rows), dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return ascending[new], number
+
+
 def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Strings end to end as UTF-8 bytes, and where each begins."""
     encoded = [string.encode() for string in strings]
@@ -135,6 +151,20 @@ def _codes(name: str, values: Any) -> np.ndarray:
             f"PackedGraphs: {name} must hold non-negative integers, got {came.min()} … {came.max()}"
         )
     return codes
+
+
+def _graph_values(values: np.ndarray | None) -> Tensor:
+    if values is None:
+        return torch.zeros(0, 0, dtype=torch.uint8)
+    came = np.asarray(values)
+    if came.ndim != 2:
+        raise ValueError(f"PackedGraphs: graph_x must be [G, num_graph_values], got shape {list(came.shape)}")
+    result = came.astype(np.uint8)
+    if (result != came).any():
+        raise ValueError(
+            f"PackedGraphs: graph_x must hold integers from 0 to 255, got {came.min()} … {came.max()}"
+        )
+    return torch.from_numpy(result)
 
 
 def sorted_edge_index(edge_index: Tensor, indptr: Tensor, is_undirected: bool = False) -> EdgeIndex:
@@ -183,6 +213,11 @@ class PackedGraphs(Dataset):
     def _check(self) -> None:
         a = self.arrays
         num_graphs = a.node_ptr.numel() - 1
+        if a.graph_x.size(1) != self.description.num_graph_values:
+            raise ValueError(
+                f"PackedGraphs: graph_x has {a.graph_x.size(1)} columns, expected num_graph_values = "
+                f"{self.description.num_graph_values}"
+            )
         expected = {
             "edge_ptr": (a.edge_ptr.numel(), num_graphs + 1),
             "node_type": (a.node_type.numel(), int(a.node_ptr[-1])),
@@ -191,6 +226,7 @@ class PackedGraphs(Dataset):
             "edge_type": (a.edge_type.numel(), int(a.edge_ptr[-1])),
             "y": (a.y.size(0), num_graphs),
             "row": (a.row.numel(), num_graphs),
+            "graph_x": (a.graph_x.size(0), num_graphs if self.description.num_graph_values else 0),
         }
         for name, (came, wanted) in expected.items():
             if came != wanted:
@@ -208,23 +244,26 @@ class PackedGraphs(Dataset):
         y: np.ndarray | None = None,
         row: np.ndarray | None = None,
         smiles: Sequence[str] | None = None,
+        graph_x: np.ndarray | None = None,
         description: Description | None = None,
         split_idx: dict[str, np.ndarray] | None = None,
     ) -> PackedGraphs:
         """Pack plain arrays.
 
         Args:
-            x: Node codes, non-negative integers ``[ΣV, F]``.
+            x: Node codes, non-negative integers ``[ΣV, F]``, and behind them the numbers of
+                ``description.num_node_values``, if there are any.
             edge_index: ``[2, ΣE]`` source and target, counted inside each graph, in any order.
             node_ptr, edge_ptr: ``[G+1]`` where each graph begins.
             edge_type: Edge codes ``[ΣE]``, default all 0.
             y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
             row: Input row of each graph, default 0 … G−1.
             smiles: One string per graph.
+            graph_x: Features of whole graphs, integers from 0 to 255, ``[G, num_graph_values]``.
 
         Raises:
-            ValueError: A code is no non-negative integer, an edge leaves its graph, or lengths contradict
-                each other.
+            ValueError: A code is no non-negative integer, a feature of a graph does not fit, an edge leaves
+                its graph, or lengths contradict each other.
         """
         node_ptr, edge_ptr = _codes("node_ptr", node_ptr), _codes("edge_ptr", edge_ptr)
         num_graphs = len(node_ptr) - 1
@@ -237,6 +276,7 @@ class PackedGraphs(Dataset):
             "edge_type": (len(edge_type), len(source)),
             "y": (num_graphs if y is None else len(y), num_graphs),
             "smiles": (num_graphs if smiles is None else len(smiles), num_graphs),
+            "graph_x": (num_graphs if graph_x is None else len(graph_x), num_graphs),
         }
         for name, (came, wanted) in lengths.items():
             if came != wanted:
@@ -255,11 +295,11 @@ class PackedGraphs(Dataset):
             and (target[order] + first[order] == source[reverse] + first[reverse]).all()
         )
         in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
-        table, node_type = np.unique(_codes("x", x), axis=0, return_inverse=True)
+        table, node_type = distinct_rows(_codes("x", x))
         no_text = torch.zeros(0, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64)
         text, text_ptr = no_text if smiles is None else pack_strings(smiles)
         arrays = Arrays(
-            node_type=smallest(node_type.reshape(-1)),
+            node_type=smallest(node_type),
             node_table=smallest(table),
             source=smallest(source[order]),
             in_degree=smallest(in_degree),
@@ -274,8 +314,14 @@ class PackedGraphs(Dataset):
             row=torch.arange(num_graphs) if row is None else torch.as_tensor(row, dtype=torch.int64),
             smiles=text,
             smiles_ptr=text_ptr,
+            graph_x=_graph_values(graph_x),
         )
-        return cls(arrays, replace(description or Description(), is_undirected=is_undirected), split_idx)
+        about = replace(
+            description or Description(),
+            is_undirected=is_undirected,
+            num_graph_values=arrays.graph_x.size(1),
+        )
+        return cls(arrays, about, split_idx)
 
     # A view keeps the arrays and an index of graphs; the arrays themselves are never copied.
 
@@ -317,6 +363,8 @@ class PackedGraphs(Dataset):
         )
         if a.smiles_ptr.numel():
             data.smiles = self._smiles_of(idx)
+        if self.description.num_graph_values:
+            data.graph_x = a.graph_x[idx : idx + 1].clone()
         return data
 
     def _smiles_of(self, idx: int) -> str:

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
 import os
 import re
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from wlkernelnn.files import atomic_path
 
 from .download import data_folders, download
+from .number_rows import Place, check_lines, check_range, fail, read_integers, read_numbers
 from .packed import Description, PackedGraphs
 
 logger = logging.getLogger("wlkernelnn")
 
 URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
-
-# A folder, or the folder inside a zip file: what is read of both is the same.
-_Folder = Path | zipfile.Path
 
 
 def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGraphs:
@@ -101,12 +96,12 @@ def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
     return path
 
 
-def _read(name: str, folder: _Folder) -> PackedGraphs:
-    def file(part: str) -> _Folder:
+def _read(name: str, folder: Place) -> PackedGraphs:
+    def file(part: str) -> Place:
         return folder / f"{name}_{part}.txt"
 
-    graph = _integers(file("graph_indicator"), columns=1)[:, 0]
-    _check_range(file("graph_indicator"), graph, 1, None, "the number of a graph, counted from 1")
+    graph = read_integers(file("graph_indicator"), columns=1)[:, 0]
+    check_range(file("graph_indicator"), graph, 1, None, "the number of a graph, counted from 1")
     num_nodes, num_graphs = len(graph), int(graph.max(initial=0))
     graph -= 1
     # Nodes of a graph need not stand together in the file; here they do.
@@ -116,13 +111,13 @@ def _read(name: str, folder: _Folder) -> PackedGraphs:
     place[order] = np.arange(num_nodes)
     place -= node_ptr[graph]
 
-    edges = _integers(file("A"), columns=2)
-    _check_range(file("A"), edges, 1, num_nodes, "the number of a node")
+    edges = read_integers(file("A"), columns=2)
+    check_range(file("A"), edges, 1, num_nodes, "the number of a node")
     source, target = (edges - 1).T
     if (crossing := np.flatnonzero(graph[source] != graph[target])).size:
         e = crossing[0]
         a, b = edges[e]
-        _fail(
+        fail(
             file("A"),
             e,
             f"node {a} of graph {graph[a - 1] + 1} and node {b} of graph {graph[b - 1] + 1} are joined",
@@ -132,15 +127,15 @@ def _read(name: str, folder: _Folder) -> PackedGraphs:
     x = np.zeros((num_nodes, 1), dtype=np.int64)
     node_dims: tuple[int, ...] = (1,)
     if file("node_labels").is_file():
-        labels = _integers(file("node_labels"))
-        _check_lines(file("node_labels"), labels, num_nodes, "nodes")
+        labels = read_integers(file("node_labels"))
+        check_lines(file("node_labels"), labels, num_nodes, "nodes")
         coded = [np.unique(column, return_inverse=True) for column in labels.T]
         x = np.column_stack([codes for _, codes in coded])
         node_dims = tuple(len(values) for values, _ in coded)
     edge_type, num_edge_types = None, 0
     if file("edge_labels").is_file():
-        labels = _integers(file("edge_labels"))
-        _check_lines(file("edge_labels"), labels, len(edges), "edges")
+        labels = read_integers(file("edge_labels"))
+        check_lines(file("edge_labels"), labels, len(edges), "edges")
         rows = labels[:, 0] if labels.shape[1] == 1 else labels
         values, edge_type = np.unique(rows, axis=0, return_inverse=True)
         num_edge_types = len(values)
@@ -163,20 +158,20 @@ def _read(name: str, folder: _Folder) -> PackedGraphs:
     )
 
 
-def _targets(name: str, folder: _Folder, num_graphs: int) -> tuple[np.ndarray, dict[str, Any]]:
+def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dict[str, Any]]:
     """Targets ``[G, tasks]`` and what the description says of them."""
     labels, attributes = (folder / f"{name}_graph_{kind}.txt" for kind in ("labels", "attributes"))
     if attributes.is_file():
         if labels.is_file():
             logger.warning(f"{labels}: left out, because {attributes} has targets for a regression")
-        values = _numbers(attributes)
-        _check_lines(attributes, values, num_graphs, "graphs")
+        values = read_numbers(attributes)
+        check_lines(attributes, values, num_graphs, "graphs")
         names = tuple(f"attribute_{i + 1}" for i in range(values.shape[1]))
         return values, {"task": "regression", "metric": "mae", "target_names": names}
     if not labels.is_file():
         raise FileNotFoundError(f"{labels}: no such file, nor {attributes}: one of them has the targets")
-    values = _integers(labels, columns=1)[:, 0]
-    _check_lines(labels, values, num_graphs, "graphs")
+    values = read_integers(labels, columns=1)[:, 0]
+    check_lines(labels, values, num_graphs, "graphs")
     classes, codes = np.unique(values, return_inverse=True)
     return codes[:, None], {
         "task": "classification" if len(classes) <= 2 else "multiclass",
@@ -188,73 +183,3 @@ def _targets(name: str, folder: _Folder, num_graphs: int) -> tuple[np.ndarray, d
 
 def _pointers(graph: np.ndarray, num_graphs: int) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=num_graphs))]).astype(np.int64)
-
-
-# Reading: numbers, one row per line.
-
-
-def _fail(path: _Folder, line: int, problem: str) -> NoReturn:
-    raise ValueError(f"{path}, line {line + 1}: {problem}")
-
-
-def _numbers(path: _Folder) -> np.ndarray:
-    """float64 ``[lines, columns]``; ``[0, 0]`` of an empty file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    text = path.read_bytes().rstrip()
-    if not text:
-        return np.zeros((0, 0))
-    try:
-        table = pd.read_csv(
-            io.BytesIO(text),
-            header=None,
-            dtype=np.float64,
-            skipinitialspace=True,
-            skip_blank_lines=False,
-            quoting=csv.QUOTE_NONE,
-        ).to_numpy()
-    except ValueError:
-        return _line_by_line(path, text)
-    # A value that is not there is read as NaN, like one that is.
-    return _line_by_line(path, text) if np.isnan(table).any() else table
-
-
-def _line_by_line(path: _Folder, text: bytes) -> np.ndarray:
-    """The same, slowly, to say which line is wrong, if one is."""
-    rows: list[list[float]] = []
-    for line, content in enumerate(text.splitlines()):
-        try:
-            rows.append([float(value) for value in content.split(b",")])
-        except ValueError:
-            shown = content.decode(errors="replace")
-            _fail(path, line, f"expected numbers with commas between them, got {shown[:60]!r}")
-        if len(rows[-1]) != len(rows[0]):
-            _fail(path, line, f"expected {len(rows[0])} values as in line 1, got {len(rows[-1])}")
-    return np.array(rows)
-
-
-def _integers(path: _Folder, columns: int | None = None) -> np.ndarray:
-    """int64 ``[lines, columns]``."""
-    values = _numbers(path)
-    if not len(values):
-        return np.zeros((0, columns or 1), dtype=np.int64)
-    if columns not in (None, values.shape[1]):
-        _fail(path, 0, f"expected {columns} value(s) on a line, got {values.shape[1]}")
-    # Comparisons with NaN are false.
-    if not (right := (values == np.floor(values)) & (np.abs(values) < 2**53)).all():
-        line, column = np.argwhere(~right)[0]
-        _fail(path, line, f"expected an integer, got {values[line, column]:g}")
-    return values.astype(np.int64)
-
-
-def _check_range(path: _Folder, values: np.ndarray, least: int, most: int | None, what: str) -> None:
-    outside = (values < least) | (values > (np.inf if most is None else most))
-    if outside.any():
-        line = np.argwhere(outside)[0][0]
-        limits = f"at least {least}" if most is None else f"from {least} to {most}"
-        _fail(path, line, f"expected {what}, {limits}, got {values[line][outside[line]].flat[0]}")
-
-
-def _check_lines(path: _Folder, values: np.ndarray, expected: int, what: str) -> None:
-    if len(values) != expected:
-        raise ValueError(f"{path}: has {len(values)} lines, expected {expected}, the number of {what}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from wlkernelnn.bench import trained
 from wlkernelnn.bench.trained import (
     TrainedOptions,
     chosen,
@@ -17,11 +18,11 @@ from wlkernelnn.bench.trained import (
 
 
 def test_runs_are_not_repeated(tmp_path: Path) -> None:
-    trained = []
+    done = []
 
     def run(epochs: int, stopped: bool = False) -> dict[str, object]:
         def train() -> dict[str, object]:
-            trained.append(epochs)
+            done.append(epochs)
             return {"epochs": epochs, "stopped": stopped}
 
         return kept(tmp_path / "a" / "seed_0", epochs, train)
@@ -31,7 +32,33 @@ def test_runs_are_not_repeated(tmp_path: Path) -> None:
     assert run(1)["epochs"] == 2
     assert run(4, stopped=True)["epochs"] == 4
     assert run(100)["epochs"] == 4  # the recipe ended there
-    assert trained == [2, 4]
+    assert done == [2, 4]
+
+
+def test_revisions_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(revision: str, folder: str, fails: bool = False) -> dict[str, object]:
+        def train() -> dict[str, object]:
+            if fails:
+                raise KeyboardInterrupt
+            return {"epochs": 1, "stopped": True, "revision": revision}
+
+        monkeypatch.setattr(trained, "revision", lambda: revision)
+        return kept(tmp_path / folder, 1, train)
+
+    assert run("aaa", "finished") == run("aaa", "finished")
+    with pytest.raises(
+        ValueError, match=r"finished: holds a run of revision aaa, and this is bbb: delete it"
+    ):
+        run("bbb", "finished")
+    with pytest.raises(KeyboardInterrupt):
+        run("aaa", "interrupted", fails=True)
+    with pytest.raises(ValueError, match="interrupted: holds a run of revision aaa, and this is bbb"):
+        run("bbb", "interrupted")
+    assert run("aaa", "interrupted")["epochs"] == 1
+    # Runs of before the file said so.
+    (tmp_path / "finished" / "revision.txt").unlink()
+    with pytest.raises(ValueError, match="holds a run of revision aaa"):
+        run("bbb", "finished")
 
 
 def test_epochs_of_a_recipe() -> None:

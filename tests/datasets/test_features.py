@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -78,6 +79,43 @@ def test_codes_out_of_range_are_errors() -> None:
 def test_unknown_features_are_named_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"'morgan'.*'duvenaud', 'ogb'"):
         get_features("morgan")
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "num_node_values", "num_graph_values"),
+    [
+        ("ogb", "ogb", 0, 0),
+        ("ogb+rw1", "ogb", 1, 0),
+        ("duvenaud+rw64", "duvenaud", 64, 0),
+        ("duvenaud+morgan", "duvenaud", 0, 2048),
+        ("ogb+rw16+morgan", "ogb", 16, 2048),
+    ],
+)
+def test_additions_leave_the_codes_as_they_are(
+    name: str, base: str, num_node_values: int, num_graph_values: int
+) -> None:
+    features, codes = get_features(name), get_features(base)
+    assert features.name == name
+    assert (features.num_node_values, features.num_graph_values) == (num_node_values, num_graph_values)
+    assert (features.atom, features.bond, features.node_dims) == (codes.atom, codes.bond, codes.node_dims)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "ogb+", "ogb+foo", "rw16", "zinc+rw16", "OGB+rw16", "ogb+duvenaud"),
+        *("ogb+rw", "ogb+rw0", "ogb+rw65", "ogb+rw016", "ogb+rw-1", "ogb+rw16 "),
+        *("ogb+rw16+rw16", "ogb+morgan+rw16"),
+    ],
+)
+def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
+    expected = (
+        "'duvenaud', 'ogb'], followed or not by '+rw1' … '+rw64' and by '+morgan', as in 'ogb+rw16+morgan'"
+    )
+    with pytest.raises(
+        ValueError, match=re.escape(f"unknown features {name!r}, ") + ".*" + re.escape(expected)
+    ):
+        get_features(name)
 
 
 @pytest.mark.parametrize(

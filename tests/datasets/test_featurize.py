@@ -16,9 +16,9 @@ import pytest
 from ogb.utils import smiles2graph
 from rdkit import Chem, rdBase
 
-from wlkernelnn.datasets import Description, PackedGraphs, featurize
+from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, featurize, walk_encodings
 from wlkernelnn.datasets.features import Features, get_features
-from wlkernelnn.datasets.rdkit_reader import Molecules
+from wlkernelnn.datasets.morgan import morgan_counts
 
 # "wlkernelnn.datasets.featurize" as an attribute is the function.
 module = importlib.import_module("wlkernelnn.datasets.featurize")
@@ -265,13 +265,67 @@ def test_progress_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     assert "Featurizing" in err
 
 
-def test_processes_change_nothing() -> None:
+@pytest.mark.parametrize("codes", ["ogb", "duvenaud"])
+def test_additions_are_those_of_each_molecule(codes: str) -> None:
+    """Next to the codes, which stay as they are, for every atom and molecule, also past bad rows."""
+    smiles = [*DIVERSE, "C(", *RARE, None]
+    plain, rejects = featurize(smiles, features=codes)
+    graphs, rejects_too = featurize(smiles, features=f"{codes}+rw9+morgan")
+    assert rejects == rejects_too
+    assert len(rejects) == 2
+    about = graphs.description
+    assert about.node_dims == plain.description.node_dims
+    assert (about.features, about.num_node_values, about.num_graph_values) == (
+        f"{codes}+rw9+morgan",
+        9,
+        2048,
+    )
+    for graph, before in zip(graphs, plain, strict=True):
+        columns = len(about.node_dims)
+        assert graph.x[:, :columns].equal(before.x)
+        assert graph.edge_index.equal(before.edge_index)
+        assert graph.edge_type.equal(before.edge_type)
+        source, target = before.edge_index.as_tensor().numpy()
+        walks = walk_encodings(source, target, np.array([len(before.x)]), 9)
+        np.testing.assert_array_equal(graph.x[:, columns:].numpy(), walks)
+        with rdBase.BlockLogs():
+            counts = morgan_counts(Chem.MolFromSmiles(graph.smiles))
+        np.testing.assert_array_equal(graph.graph_x.numpy(), counts[None])
+
+
+def test_additions_are_packed_like_anything_else() -> None:
+    """Equal rows of codes and numbers are stored once, as ``PackedGraphs.pack`` does it."""
+    graphs, _ = featurize(DIVERSE + RARE, features="ogb+rw5+morgan")
+    (batch,) = PackedLoader(graphs, len(graphs))
+    expected = PackedGraphs.pack(
+        batch.x.numpy(),
+        np.concatenate([graph.edge_index.as_tensor().numpy() for graph in graphs], axis=1),
+        graphs.arrays.node_ptr.numpy(),
+        graphs.arrays.edge_ptr.numpy(),
+        edge_type=batch.edge_type.numpy(),
+        smiles=graphs.smiles,
+        graph_x=batch.graph_x.numpy(),
+        description=graphs.description,
+    )
+    assert equal(graphs, expected)
+    assert len(graphs.arrays.node_table) < graphs.num_nodes_per_graph.sum() / 2
+
+
+@pytest.mark.parametrize("values", [[], ["x"]], ids=["nothing", "nothing-good"])
+def test_additions_of_no_molecules(values: list[object]) -> None:
+    graphs, _ = featurize(values, features="ogb+rw4+morgan")
+    assert graphs.arrays.node_table.shape == (0, 13)
+    assert graphs.arrays.graph_x.shape == (0, 2048)
+
+
+@pytest.mark.parametrize("features", ["ogb", "ogb+rw16+morgan"])
+def test_processes_change_nothing(features: str) -> None:
     ends = ["C", "O", "N", "F", "Cl", "S", "[N+](=O)[O-]", "C#N", "C(=O)O", "/C=C/C", "x", "[C@H](F)Cl"]
     smiles: list[object] = [f"{a}c1cc({b})cc({c})c1" for a, b, c in product(ends, ends, ends)]
     smiles[500:500] = [None, "C" * 400, "*C"]
     assert len(smiles) > module.CHUNK
-    alone, rejects = featurize(smiles, num_workers=0)
-    helped, rejects_helped = featurize(smiles, num_workers=2)
+    alone, rejects = featurize(smiles, features=features, num_workers=0)
+    helped, rejects_helped = featurize(smiles, features=features, num_workers=2)
     assert len(alone) + len(rejects) == len(smiles)
     assert rejects == rejects_helped
     assert equal(alone, helped)
@@ -296,8 +350,7 @@ def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPat
 
 def test_a_process_works_without_our_package(tmp_path: Path) -> None:
     work = module._ByValue(
-        partial(module._featurize_chunk, features=get_features("ogb")),
-        [module.__name__, Molecules.__module__, Features.__module__],
+        partial(module._featurize_chunk, features=get_features("ogb+rw4+morgan")), module._MODULES
     )
     code = tmp_path / "code"
     code.write_bytes(work.code)
@@ -305,6 +358,8 @@ def test_a_process_works_without_our_package(tmp_path: Path) -> None:
         "import cloudpickle, sys\n"
         f"part, reasons = cloudpickle.loads(open({str(code)!r}, 'rb').read())(['CCO', 'C('])\n"
         "assert part['num_nodes'].tolist() == [3], part\n"
+        "assert part['node_table'].shape[1] == 13, part\n"
+        "assert part['graph_x'].sum() == 6, part\n"
         "assert list(reasons) == [1], reasons\n"
         "assert not {'torch', 'wlkernelnn'} & set(sys.modules)\n"
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -253,6 +254,20 @@ def test_quotients_are_those_of_the_batches(data: PackedGraphs, batch_size: int)
         assert torch.equal(came.colour, expected.colour)
         assert torch.equal(came.multiplicity, expected.multiplicity)
     assert "quotient" not in next(iter(PackedLoader(view, batch_size)))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 50])
+def test_features_of_whole_graphs(data: PackedGraphs, batch_size: int) -> None:
+    graph_x = np.random.default_rng(0).integers(0, 256, (50, 11))
+    arrays = replace(data.arrays, graph_x=torch.from_numpy(graph_x.astype(np.uint8)))
+    data = PackedGraphs(arrays, replace(data.description, num_graph_values=11))
+    order = np.random.default_rng(1).permutation(50)[:40]
+    batches = list(PackedLoader(data[order], batch_size, quotient=1))
+    assert all(batch.graph_x.dtype == torch.uint8 for batch in batches)
+    assert [len(batch.graph_x) for batch in batches] == [batch.y.size(0) for batch in batches]
+    np.testing.assert_array_equal(np.concatenate([batch.graph_x for batch in batches]), graph_x[order])
+    batches[0].graph_x.fill_(1)
+    np.testing.assert_array_equal(data.arrays.graph_x.numpy(), graph_x)
 
 
 def test_quotient_out_of_range(data: PackedGraphs) -> None:

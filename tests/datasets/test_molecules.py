@@ -334,6 +334,27 @@ def test_a_split_that_is_made() -> None:
     assert np.array_equal(data.split_idx["test"], random_split(40)["test"])
 
 
+def test_additions_to_the_features() -> None:
+    smiles = ["C1CC1", "C1CCCCC1", "x"]
+    data = molecules_from(smiles, [1.0, 2.0, 3.0], features="ogb+rw4+morgan", on_invalid="skip", split=None)
+    about = data.description
+    assert (about.features, about.num_node_values, about.num_graph_values) == ("ogb+rw4+morgan", 4, 2048)
+    assert data.y[:, 0].tolist() == [1.0, 2.0]
+    # Of the walks in a ring of three a quarter is back after three steps: two out of eight.
+    assert data[0].x[0].tolist()[9:] == [0, 128, 64, 96]
+    assert data[1].x[0].tolist()[9:] == [0, 128, 0, 96]
+    assert data[0].graph_x.sum() > 0
+    # Once more, from the cache.
+    again = molecules_from(smiles, [1.0, 2.0, 3.0], features="ogb+rw4+morgan", on_invalid="skip", split=None)
+    assert again.description == about
+    assert_same(data, again)
+
+
+def test_unknown_features_are_an_error_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unknown features 'ogb\\+rw0'"):
+        molecules_from(tmp_path / "nowhere.csv", features="ogb+rw0")
+
+
 # The cache
 
 
@@ -372,10 +393,13 @@ def test_the_cache_tells_contents_apart(large: Path, tmp_path: Path) -> None:
     assert count(target_columns=["y"]) == 1
     assert count() == 2
     assert count(target_columns=["y"], features="duvenaud") == 3
-    assert count(target_columns=["y"], split="random") == 4
-    assert count(target_columns=["y"], cache=False) == 4
+    assert count(target_columns=["y"], features="ogb+rw8") == 4
+    assert count(target_columns=["y"], features="ogb+rw9") == 5
+    assert count(target_columns=["y"], features="ogb+morgan") == 6
+    assert count(target_columns=["y"], split="random") == 7
+    assert count(target_columns=["y"], cache=False) == 7
     large.write_text(large.read_text().replace("CN", "CF"))
-    assert count(target_columns=["y"]) == 5
+    assert count(target_columns=["y"]) == 8
 
 
 def test_a_damaged_cache_is_reported_and_mended(path: Path, tmp_path: Path) -> None:

@@ -100,14 +100,41 @@ def test_defaults() -> None:
     assert data.row.tolist() == [0, 1]
     assert data.smiles == []
     assert "smiles" not in data[0]
+    assert "graph_x" not in data[0]
     assert data[0].edge_type.tolist() == [0, 0]
     assert (data.task, data.metric, data.split_idx) == (None, None, None)
+
+
+def test_features_of_whole_graphs() -> None:
+    graph_x = np.array([[0, 255, 3], [1, 0, 0]])
+    data = small(graph_x=graph_x)
+    assert data.description.num_graph_values == 3
+    assert data.arrays.graph_x.dtype == torch.uint8
+    assert data.nbytes == small().nbytes + 6
+    assert [data[i].graph_x.tolist() for i in (0, 1)] == [[row] for row in graph_x.tolist()]
+    assert Batch.from_data_list([Data(graph_x=g.graph_x) for g in data]).graph_x.tolist() == graph_x.tolist()
+    assert [graph.graph_x.tolist() for graph in data[[1, 0, 1]]] == [[graph_x[i].tolist()] for i in (1, 0, 1)]
+    assert data.with_targets(np.zeros(2))[1].graph_x.tolist() == [[1, 0, 0]]
+    data[0].graph_x.fill_(7)
+    assert data[0].graph_x.tolist() == [[0, 255, 3]]
 
 
 def test_equal_rows_of_codes_are_stored_once() -> None:
     data = small()
     assert data.arrays.node_table.tolist() == [[1, 2], [3, 4]]
     assert data.arrays.node_type.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (40, 1), (1, 2), (0, 4), (3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_distinct_rows_are_those_of_numpy(shape: tuple[int, int], dtype: type) -> None:
+    rows = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
+    table, number = packed.distinct_rows(rows)
+    expected, inverse = np.unique(rows, axis=0, return_inverse=True)
+    assert table.dtype == dtype
+    assert table.shape == expected.shape
+    np.testing.assert_array_equal(table, expected)
+    np.testing.assert_array_equal(number, inverse.reshape(-1))
 
 
 def test_missing_targets_stay_missing() -> None:
@@ -323,6 +350,35 @@ def test_saved_store_comes_back(data: PackedGraphs, tmp_path: Path) -> None:
         assert_equal_data(came, expected)
 
 
+def test_features_of_graphs_are_saved(tmp_path: Path) -> None:
+    graph_x = np.array([[0, 255, 3], [1, 0, 0]])
+    data = small(graph_x=graph_x, description=Description(num_node_values=1))
+    data.save(tmp_path / "data.safetensors")
+    loaded = PackedGraphs.load(tmp_path / "data.safetensors")
+    assert loaded.description == data.description
+    assert loaded.description.num_node_values == 1
+    for came in (loaded, pickle.loads(pickle.dumps(loaded)), pickle.loads(pickle.dumps(data))):
+        assert came.arrays.graph_x.tolist() == graph_x.tolist()
+        assert came[::-1][0].graph_x.tolist() == [[1, 0, 0]]
+
+
+def test_files_without_features_of_graphs(data: PackedGraphs, tmp_path: Path) -> None:
+    """As earlier versions wrote them."""
+    path = tmp_path / "data.safetensors"
+    data.save(path)
+    tensors, header = read_tensors(path)
+    del (
+        tensors["graph_x"],
+        header["description"]["num_node_values"],
+        header["description"]["num_graph_values"],
+    )
+    write_tensors(tmp_path / "old.safetensors", tensors, header)
+    loaded = PackedGraphs.load(tmp_path / "old.safetensors")
+    assert loaded.description == data.description
+    for came, expected in zip(loaded, data, strict=True):
+        assert_equal_data(came, expected)
+
+
 @pytest.mark.parametrize("part", [0, 0.3, 0.99], ids=lambda part: f"{part:.0%}")
 def test_truncated_file(data: PackedGraphs, tmp_path: Path, part: float) -> None:
     path = tmp_path / "cut.safetensors"
@@ -378,6 +434,13 @@ def test_arrays_that_contradict_each_other(changes: dict[str, Any], message: str
         small(**changes)
 
 
+@pytest.mark.parametrize("columns", [0, 2])
+def test_features_of_graphs_that_the_description_does_not_know(columns: int) -> None:
+    data = small(graph_x=np.zeros((2, 3), int))
+    with pytest.raises(ValueError, match=f"graph_x has 3 columns, expected num_graph_values = {columns}"):
+        PackedGraphs(data.arrays, Description(num_graph_values=columns))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -391,6 +454,11 @@ def test_arrays_that_contradict_each_other(changes: dict[str, Any], message: str
         {"edge_type": np.array([0])},
         {"edge_ptr": [0, 2]},
         {"smiles": ["C"]},
+        {"graph_x": np.zeros((3, 4), int)},
+        {"graph_x": np.zeros(2, int)},
+        {"graph_x": np.full((2, 4), 256)},
+        {"graph_x": np.full((2, 4), -1)},
+        {"graph_x": np.full((2, 4), 0.5)},
     ],
     ids=[
         "negative_code",
@@ -403,6 +471,11 @@ def test_arrays_that_contradict_each_other(changes: dict[str, Any], message: str
         "too_few_types",
         "too_few_pointers",
         "too_few_smiles",
+        "too_many_features",
+        "features_in_no_columns",
+        "features_beyond_a_byte",
+        "negative_features",
+        "fractional_features",
     ],
 )
 def test_values_that_cannot_be_packed(changes: dict[str, Any]) -> None:

@@ -82,4 +82,5 @@ class CodeEncoder(torch.nn.Module):
                 )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({list(self.dims)}, {self.table.embedding_dim})"
+        more = "" if self.values is None else f", num_values={self.values.in_channels}"
+        return f"{type(self).__name__}({list(self.dims)}, {self.table.embedding_dim}{more})"

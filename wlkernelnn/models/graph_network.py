@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
+from torch_geometric.nn.inits import reset
 
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
-from wlkernelnn.ops.wl_colours import Quotient, wl_colours, wl_quotient
+from wlkernelnn.ops.wl_colours import Quotient, packed_columns, wl_colours, wl_quotient
 
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
@@ -148,8 +147,7 @@ class GraphNetwork(torch.nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         for child in self.children():
-            if not isinstance(child, torch.nn.Identity):
-                child.reset_parameters()
+            reset(child)
 
     @abstractmethod
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
@@ -219,8 +217,6 @@ class GraphNetwork(torch.nn.Module, ABC):
             return ""
         if not batch.x.is_cpu and self.quotient == "auto":
             return "the batch is not on the CPU and has no quotient, which PackedLoader can give"
-        if math.prod(self.encoder.column_dims) >= 2**63:
-            return "node codes have more than 2⁶³ combinations"
         return ""
 
     def _made_quotient(self, batch: Data, depth: int) -> Quotient:
@@ -230,9 +226,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         typed = self.num_edge_types is not None
         edge_type = edges.arrange(batch.edge_type) if typed else torch.zeros_like(edges.source)
         assert edge_type is not None
-        # One integer for a row of codes: its digits in mixed radix.
-        strides = np.cumprod([1, *self.encoder.column_dims[:-1]], dtype=np.int64)
-        label = batch.x.cpu().numpy() @ strides
+        label = packed_columns(list(batch.x.cpu().numpy().T), self.encoder.column_dims)
         source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
         quotient = wl_quotient(
             wl_colours(label, source, target, depth, types),

@@ -39,6 +39,12 @@ def test_options_reach_the_loader(table: Path, tmp_path: Path) -> None:
         DataOptions(str(table), ["structure"], ["Act"], task_type="classification", on_invalid="skip").load()
 
 
+def test_additions_to_the_features(table: Path) -> None:
+    data = DataOptions(str(table), target_columns=["Act"], features="duvenaud+rw7+morgan").load()
+    assert data.description.features == "duvenaud+rw7+morgan"
+    assert (data.description.num_node_values, data.description.num_graph_values) == (7, 2048)
+
+
 def test_every_bad_row_is_accounted_for(tmp_path: Path) -> None:
     lines = [f'"{smiles}",{i}' for i, (smiles, _) in enumerate(ROWS.values())]
     (tmp_path / "set.csv").write_text("\n".join(["smiles,y", *lines, "CC,", ""]))
@@ -61,6 +67,10 @@ def test_a_published_set() -> None:
     [
         ({"data_path": "set.csv"}, "--target-columns: which columns of set.csv"),
         ({"data_path": "set.csv", "target_columns": ["y"]}, "set.csv: no such file"),
+        (
+            {"data_path": "set.csv", "target_columns": ["y"], "features": "ogb+ecfp"},
+            "unknown features 'ogb.ecfp'",
+        ),
         ({"data_path": "esoll"}, "no data set is called 'esoll'; did you mean 'esol'"),
         ({"data_path": "set.xlsx", "target_columns": ["y"]}, "ends in .csv, .tsv or .parquet"),
         (

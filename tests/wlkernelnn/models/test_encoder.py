@@ -28,6 +28,36 @@ def test_gradient_counts_the_codes(codes: torch.Tensor) -> None:
     torch.testing.assert_close(encoder.table.weight.grad, counts.float()[:, None].expand(-1, 2))
 
 
+def test_numbers_are_mapped_linearly(codes: torch.Tensor) -> None:
+    numbers = torch.randint(256, (7, 4))
+    encoder = CodeEncoder(DIMS, 6, num_values=4)
+    alone = CodeEncoder(DIMS, 6)
+    alone.table.load_state_dict(encoder.table.state_dict())
+    assert encoder.values is not None
+    expected = alone(codes) + numbers.float() / 255 @ encoder.values.weight.t()
+    out = encoder(torch.cat([codes, numbers], dim=1))
+    torch.testing.assert_close(out, expected)
+    out.sum().backward()
+    torch.testing.assert_close(
+        encoder.values.weight.grad, (numbers.float() / 255).sum(0).expand(6, -1), rtol=1e-5, atol=1e-5
+    )
+    assert encoder(torch.zeros(0, 7, dtype=torch.int64)).shape == (0, 6)
+    assert encoder.double()(torch.cat([codes, numbers], dim=1)).dtype == torch.float64
+
+
+def test_without_numbers_there_is_nothing_to_map() -> None:
+    """So that weights of networks from before there were any fit."""
+    assert list(CodeEncoder(DIMS, 6).state_dict()) == ["table.weight"]
+
+
+def test_reset_draws_all_weights_anew() -> None:
+    encoder = CodeEncoder(DIMS, 6, num_values=4)
+    before = [weight.clone() for weight in encoder.parameters()]
+    encoder.reset_parameters()
+    assert len(before) == 2
+    assert not any(map(torch.equal, before, encoder.parameters()))
+
+
 def test_variance_is_one_at_the_start() -> None:
     torch.manual_seed(1)
     encoder = CodeEncoder((50,) * 9, 64)
@@ -43,6 +73,19 @@ def test_no_nodes() -> None:
 def test_wrong_shape(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"expected codes of shape \[N, 3\], got \[4"):
         CodeEncoder(DIMS, 6)(torch.zeros(shape, dtype=torch.int64))
+
+
+def test_wrong_number_of_columns() -> None:
+    with pytest.raises(ValueError, match=r"expected codes of shape \[N, 7\], got \[4, 3\]"):
+        CodeEncoder(DIMS, 6, num_values=4)(torch.zeros(4, 3, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("number", [-1, 256])
+def test_number_out_of_range(number: int) -> None:
+    x = torch.zeros(4, 7, dtype=torch.int64)
+    x[1, 5] = number
+    with pytest.raises(IndexError, match=r"codes of column 5 are .*, expected 0 … 255"):
+        CodeEncoder(DIMS, 6, num_values=4)(x)
 
 
 @pytest.mark.parametrize(("code", "shown"), [(-1, "-1 … 0"), (5, "0 … 5")])
@@ -61,3 +104,4 @@ def test_wrong_sizes(dims: tuple[int, ...]) -> None:
 
 def test_repr() -> None:
     assert repr(CodeEncoder(DIMS, 6)) == "CodeEncoder([3, 5, 2], 6)"
+    assert repr(CodeEncoder(DIMS, 6, num_values=4)) == "CodeEncoder([3, 5, 2], 6, num_values=4)"

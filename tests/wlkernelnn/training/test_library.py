@@ -14,8 +14,9 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from tests.molecules import MOLECULES, ROWS, regression_set
-from wlkernelnn.training import library, load_ensemble, predict_tables
+from tests.molecules import MOLECULES, ROWS, regression_set, small_network
+from wlkernelnn.datasets import molecules_from
+from wlkernelnn.training import library, load_ensemble, predict_tables, save_checkpoint
 from wlkernelnn.training.parts import MANIFEST, Counts
 
 GOOD = np.flatnonzero(MOLECULES)
@@ -52,6 +53,23 @@ def test_many_parts_are_like_one(
     rejects = [(tmp_path / f"{name}.rejects.csv").read_text() for name in ("parts", "whole")]
     assert rejects[0] == rejects[1]
     assert not list(tmp_path.glob("*.parts"))
+
+
+def test_features_with_additions(table: Path, tmp_path: Path) -> None:
+    """Of each molecule its own: predictions part by part are those of the molecules all at once."""
+    some = regression_set()
+    features = {"features": "ogb+rw6+morgan", "cache": False}
+    data = molecules_from(some.smiles, some.y.numpy(), target_columns=["Act"], **features)
+    about = {"features": "ogb+rw6+morgan", "target_names": ["Act"], "task": "regression"}
+    save_checkpoint(tmp_path / "run" / "model_0", small_network(data), about)
+    run(table, tmp_path / "run", tmp_path / "preds.csv")
+    came = pd.read_csv(tmp_path / "preds.csv")["Act"]
+    assert came.notna().tolist() == MOLECULES
+    good = molecules_from([smiles for smiles, is_molecule in ROWS.values() if is_molecule], **features)
+    expected, _ = load_ensemble(tmp_path / "run").predict(good)
+    np.testing.assert_allclose(came[GOOD], expected[:, 0], rtol=1e-5)
+    with pytest.raises(ValueError, match=r"on features 'ogb\+rw6\+morgan', the data have 'ogb'"):
+        load_ensemble(tmp_path / "run").predict(some)
 
 
 def test_shards_in_and_out(run_folder: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Weisfeiler-Lehman colours: the definition and the fast version, both exact; batches by their colours."""
 
-from .exact import wl_colours
+from .exact import packed_columns, wl_colours
 from .known import KnownColours
 from .naive import wl_colours_naive
 from .quotient import Level, Quotient, quotient_of, wl_quotient
@@ -9,6 +9,7 @@ __all__ = [
     "KnownColours",
     "Level",
     "Quotient",
+    "packed_columns",
     "quotient_of",
     "wl_colours",
     "wl_colours_naive",

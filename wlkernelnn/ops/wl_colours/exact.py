@@ -123,7 +123,7 @@ class _Neighbours:
         for nodes, edges in self.groups:
             columns = [colour[nodes], *sorted_columns(code[edges])]
             sizes = [num_colours] + [num_codes] * len(edges)
-            number, values = pd.factorize(_packed(columns, sizes))
+            number, values = pd.factorize(packed_columns(columns, sizes))
             finer[nodes] = number + first
             first += len(values)
         numbers: dict[tuple[int, bytes], int] = {}
@@ -148,7 +148,7 @@ def sorted_columns(values: np.ndarray) -> Sequence[np.ndarray]:
     return rows
 
 
-def _packed(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+def packed_columns(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     """One int64 for every row of some columns, the same for two rows if and only if they are equal.
 
     Column i holds numbers from 0 to below sizes[i]: they are the digits of a number in mixed radix, which

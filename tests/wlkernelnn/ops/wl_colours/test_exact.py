@@ -110,7 +110,7 @@ def test_prefixes_are_numbered_before_they_exceed_the_capacity(
     monkeypatch.setattr(exact.pd, "factorize", watched)
     rng = np.random.default_rng(0)
     columns = list(rng.integers(0, 2, (9, 30)))
-    numbers = exact._packed(columns, [2] * 9)
+    numbers = exact.packed_columns(columns, [2] * 9)
     assert max(largest, numbers.max()) < capacity
     assert len(set(numbers.tolist())) == len(np.unique(np.stack(columns), axis=1).T)
 

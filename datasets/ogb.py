@@ -1,0 +1,424 @@
+"""Molecules of the Open Graph Benchmark (Hu et al. 2020, 2021): OGB's files and splits, as packed graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import rdkit
+import torch
+
+from . import pcqm4mv2
+from .download import data_folders, download
+from .features import Features, get_features
+from .featurize import featurize
+from .molecules import load_molecules
+from .number_rows import check_lines, check_range, fail, read_integers, read_numbers
+from .packed import Description, PackedGraphs
+from .splits import PARTS, SplitIndex
+from .store_cache import cached_store
+from .table_chunks import text_pieces
+
+logger = logging.getLogger("wlkernelnn")
+
+# Part of the name of a cached store: raise it when the same files give another store than before.
+CACHE_VERSION = 1
+# Rows of the table of SMILES that are read at once: it has a column for every target, too.
+ROWS = 10_000
+
+_SPLIT = "split/scaffold"
+_LABELS = "raw/graph-label.csv.gz"
+_GRAPHS = tuple(
+    f"raw/{name}.csv.gz" for name in ("node-feat", "edge", "edge-feat", "num-node-list", "num-edge-list")
+)
+_FILES = (
+    *_GRAPHS,
+    _LABELS,
+    *(f"{_SPLIT}/{part}.csv.gz" for part in PARTS),
+    "mapping/mol.csv.gz",
+)
+
+
+@dataclass(frozen=True)
+class OGBSet:
+    """A published data set of OGB.
+
+    Attributes:
+        name: Name for :func:`load_ogb`.
+        folder: Folder of its files.
+        url: Address of the publisher's zip file; no checksum of it is known.
+        inside: The folder in the zip file.
+        size: Number of graphs.
+        metric: Metric of OGB's leaderboard.
+        num_tasks: Number of targets.
+        unit: Unit of the targets.
+        table: The published table of molecules whose rows are the set's graphs, if there is one.
+        files: All that is read of the folder.
+    """
+
+    name: str
+    folder: str
+    url: str
+    inside: str
+    size: int
+    metric: str
+    num_tasks: int = 1
+    unit: str = ""
+    table: str = ""
+    files: tuple[str, ...] = _FILES
+
+    @property
+    def task(self) -> str:
+        """``"regression"`` or ``"classification"``."""
+        return "regression" if self.metric in ("rmse", "mae") else "classification"
+
+
+def _molecules(name: str, inside: str, size: int, metric: str, **more: Any) -> OGBSet:
+    url = f"http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/{inside}.zip"
+    return OGBSet(f"ogbg-{name}", f"ogbg_{name}", url, inside, size, metric, **more)
+
+
+_SETS = (
+    _molecules("molhiv", "hiv", 41_127, "roc_auc", unit="inhibits HIV replication", table="hiv"),
+    _molecules("molpcba", "pcba", 437_929, "average_precision", num_tasks=128),
+    _molecules("molesol", "esol", 1_128, "rmse", unit="log10(mol/L)"),
+    _molecules("molfreesolv", "freesolv", 642, "rmse", unit="kcal/mol"),
+    _molecules("mollipo", "lipophilicity", 4_200, "rmse", unit="log D at pH 7.4"),
+    _molecules("molbbbp", "bbbp", 2_039, "roc_auc", unit="crosses the blood-brain barrier"),
+    _molecules("molbace", "bace", 1_513, "roc_auc", unit="inhibits human beta-secretase 1"),
+    _molecules("molclintox", "clintox", 1_477, "roc_auc", num_tasks=2),
+    _molecules("molsider", "sider", 1_427, "roc_auc", num_tasks=27),
+    _molecules("moltox21", "tox21", 7_831, "roc_auc", num_tasks=12),
+    _molecules("moltoxcast", "toxcast", 8_576, "roc_auc", num_tasks=617),
+    _molecules("molmuv", "muv", 93_087, "average_precision", num_tasks=17),
+    OGBSet(
+        name="pcqm4mv2",
+        folder="pcqm4m-v2",
+        url="https://dgl-data.s3-accelerate.amazonaws.com/dataset/OGB-LSC/pcqm4m-v2.zip",
+        inside="pcqm4m-v2",
+        size=3_746_620,
+        metric="mae",
+        unit="eV",
+        files=pcqm4mv2.FILES,
+    ),
+)
+
+#: The data sets that :func:`~wlkernelnn.datasets.load_ogb` knows, by name.
+OGB_SETS: dict[str, OGBSet] = {spec.name: spec for spec in _SETS}
+
+
+def load_ogb(
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    features: str = "ogb",
+    num_workers: int | None = None,
+    progress: bool = False,
+    cache: bool = True,
+) -> PackedGraphs:
+    """Load a molecule set of the Open Graph Benchmark with its official split.
+
+    The set's folder, such as ``ogbg_molhiv``, in the layout of OGB's own downloads, is looked for in ``root``
+    (default ``$WLKERNELNN_DATA``) and in its folder ``ogb``, then in the user's cache. If it is nowhere, the
+    zip file is fetched from its publisher into the cache, without a question. No checksums of these files are
+    known: a download is only checked to be a whole zip file with the right files in it.
+
+    ogbg-molhiv can also be made from a split beside a table of SMILES: where ``ogbg_molhiv`` holds no graphs
+    but only ``split/scaffold``, they come from MoleculeNet's table (see
+    :func:`~wlkernelnn.datasets.load_molecules`), whose rows are OGB's graphs. RDKit refuses 7 of its 41,127
+    SMILES, all of the training part: they are missing, which is logged, and listed in ``rejects``.
+
+    Args:
+        name: Name of the set: one of :data:`~wlkernelnn.datasets.OGB_SETS`, such as ``"ogbg-molhiv"`` or
+            ``"pcqm4mv2"``.
+        root: Folder with published data sets.
+        features: ``"ogb"``, which are those of the files, or others (see
+            :func:`~wlkernelnn.datasets.get_features`), which are computed from the SMILES.
+        num_workers: Processes that featurize SMILES, where that is to be done.
+        progress: Show progress bars.
+        cache: Keep the packed store in the user's cache, under a name made from the files' content, and take
+            it from there the next time.
+
+    Returns:
+        The graphs in OGB's order. ``split_idx`` holds the official split: positions in the store, in the
+        order of OGB's files. ``row`` is OGB's number of a graph, and ``metric`` the leaderboard's. The codes
+        of the files are those of the features ``"ogb"``: what is trained on them predicts for any SMILES.
+
+        PCQM4Mv2 has the parts ``"train"``, ``"valid"``, ``"test-dev"`` and ``"test-challenge"``; the targets
+        of the last two are NaN.
+
+    Raises:
+        FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where.
+        ValueError: Unknown name, or a file is not as the format says: names file and line.
+    """
+    spec = _named(name)
+    get_features(features)  # an unknown name is an error before anything is read
+    folder = _find(spec, root, spec.files[0])
+    if folder is None and spec.table and (beside := _find(spec, root, f"{_SPLIT}/train.csv.gz")):
+        data = load_molecules(
+            spec.table,
+            root,
+            split=None,
+            name=spec.name,
+            features=features,
+            num_workers=num_workers,
+            progress=progress,
+            cache=cache,
+        )
+        data.split_idx = _split(data, _read_parts(beside), beside / _SPLIT)
+        return _checked(data, spec, beside)
+    found = folder or _fetch(spec, root, progress)
+
+    def build() -> PackedGraphs:
+        read = _read_pcqm4mv2 if spec.name == "pcqm4mv2" else _read_molecules
+        return read(found, spec, features, num_workers, progress)
+
+    key = _key(spec, features, found)
+    return _checked(cached_store(key, build) if cache else build(), spec, found)
+
+
+def _named(name: str) -> OGBSet:
+    key = name.lower().replace("_", "-")
+    if key not in OGB_SETS:
+        raise ValueError(f"name must be one of {', '.join(OGB_SETS)}, got {name!r}")
+    return OGB_SETS[key]
+
+
+def _about(spec: OGBSet, features: str, target_names: tuple[str, ...]) -> Description:
+    return Description(
+        name=spec.name,
+        features=features,
+        node_dims=get_features(features).node_dims,
+        num_edge_types=get_features(features).num_edge_types,
+        task=spec.task,
+        metric=spec.metric,
+        target_names=target_names,
+        unit=spec.unit,
+    )
+
+
+def _key(spec: OGBSet, features: str, folder: Path) -> str:
+    """Digest of all that a store depends on."""
+    content = (CACHE_VERSION, rdkit.__version__, spec, _columns(get_features(features)))
+    digest = hashlib.sha256(repr(content).encode())
+    for name in spec.files:
+        path = folder / name
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such file")
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _columns(features: Features) -> tuple[object, ...]:
+    """What the codes of a set of features mean."""
+    columns = [(column.name, column.values) for column in (*features.atom, *features.bond)]
+    return features.name, columns, features.num_node_values, features.num_graph_values
+
+
+def _checked(data: PackedGraphs, spec: OGBSet, where: Path) -> PackedGraphs:
+    """The store, after a word on what differs from the published set."""
+    size = len(data) + len(data.rejects)
+    if size != spec.size:
+        logger.warning(
+            f"{where}: has {size:,} graphs, but {spec.name} {spec.size:,}: results do not compare with "
+            "published ones"
+        )
+    if data.rejects:
+        there = ", ".join(f"{part} {len(index):,}" for part, index in (data.split_idx or {}).items())
+        logger.warning(
+            f"{spec.name}: {len(data.rejects):,} of {size:,} SMILES give no molecule and are missing (see "
+            f"rejects); there are: {there}"
+        )
+    return data
+
+
+# Places
+
+
+def _find(spec: OGBSet, root: str | os.PathLike[str] | None, file: str) -> Path | None:
+    """The folder of a set that holds a file of that name."""
+    for base in data_folders(root):
+        for folder in (base / "ogb" / spec.folder, base / spec.folder):
+            if (folder / file).is_file():
+                return folder
+    return None
+
+
+def _fetch(spec: OGBSet, root: str | os.PathLike[str] | None, progress: bool) -> Path:
+    """The folder of a set, from the publisher's zip file."""
+    folders, marker = data_folders(root), spec.files[0]
+    target = folders[-1] / "ogb" / spec.folder
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            archive = download(spec.url, Path(scratch, f"{spec.folder}.zip"), None, progress=progress)
+            try:
+                with zipfile.ZipFile(archive) as opened:
+                    opened.extractall(Path(scratch, "content"))
+            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+                raise ValueError(f"{spec.url}: what came is no whole zip file ({error})") from error
+            came = Path(scratch, "content", spec.inside)
+            if not (came / marker).is_file():
+                raise ValueError(f"{spec.url}: there is no {spec.inside}/{marker} in it")
+            came.rename(target)  # in one step: a reader never sees half of it
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"{spec.name}: there is no ogb/{spec.folder}/{marker} in {' nor in '.join(map(str, folders))}, "
+            f"and {error}. Put OGB's files into {folders[0] / 'ogb' / spec.folder}"
+        ) from error
+    logger.warning(f"{target}: fetched from {spec.url}; no checksum is known to compare it with")
+    return target
+
+
+# Reading a folder
+
+
+def _read_pcqm4mv2(
+    folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool
+) -> PackedGraphs:
+    smiles, y = pcqm4mv2.read_molecules(folder)
+    about = _about(spec, features, pcqm4mv2.TARGETS)
+    data = _featurized(smiles, y, about, num_workers, progress)
+    data.split_idx = _split(data, pcqm4mv2.read_split(folder), folder / spec.files[-1])
+    return data
+
+
+def _read_molecules(
+    folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool
+) -> PackedGraphs:
+    y = _labels(folder / _LABELS, spec)
+    smiles, names = _mapping(folder / spec.files[-1], y)
+    about = _about(spec, features, names)
+    if features == "ogb":
+        data = _read_graphs(folder, smiles, y, about)
+    else:
+        data = _featurized(smiles, y, about, num_workers, progress)
+    data.split_idx = _split(data, _read_parts(folder), folder / _SPLIT)
+    return data
+
+
+def _featurized(
+    smiles: Sequence[object], y: np.ndarray, about: Description, num_workers: int | None, progress: bool
+) -> PackedGraphs:
+    """What SMILES give, those without any target too."""
+    graphs, rejects = featurize(smiles, features=about.features, num_workers=num_workers, progress=progress)
+    known = {name: getattr(about, name) for name in ("name", "task", "metric", "target_names", "unit")}
+    return PackedGraphs(
+        replace(graphs.arrays, y=torch.from_numpy(y[graphs.row.numpy()].astype(np.float32))),
+        replace(graphs.description, **known),
+        rejects=rejects,
+    )
+
+
+def _read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Description) -> PackedGraphs:
+    """OGB's own graphs: the numbers of all of them end to end, each bond once."""
+    features = get_features(about.features)
+    atoms_file, ends_file, bonds_file, nodes_file, edges_file = (folder / name for name in _GRAPHS)
+    num_nodes = read_integers(nodes_file, columns=1)[:, 0]
+    check_lines(nodes_file, num_nodes, len(y), "graphs")
+    check_range(nodes_file, num_nodes, 0, None, "a number of nodes")
+    num_bonds = read_integers(edges_file, columns=1)[:, 0]
+    check_lines(edges_file, num_bonds, len(y), "graphs")
+    check_range(edges_file, num_bonds, 0, None, "a number of edges")
+
+    atoms = _codes(atoms_file, features.node_columns, features.node_dims)
+    check_lines(atoms_file, atoms, int(num_nodes.sum()), "nodes")
+    bonds = _codes(bonds_file, features.edge_columns, features.edge_dims)
+    check_lines(bonds_file, bonds, int(num_bonds.sum()), "edges")
+    ends = read_integers(ends_file, columns=2)
+    check_lines(ends_file, ends, int(num_bonds.sum()), "edges")
+    size = np.repeat(num_nodes, num_bonds)[:, None]
+    if (outside := np.argwhere((ends < 0) | (ends >= size))).size:
+        line, column = outside[0]
+        fail(
+            ends_file,
+            line,
+            f"expected a node of its graph, from 0 to {size[line, 0] - 1}, got {ends[line, column]}",
+        )
+
+    # Each bond is an edge there and one back.
+    edges = ends.repeat(2, axis=0)
+    edges[1::2] = ends[:, ::-1]
+    return PackedGraphs.pack(
+        atoms,
+        edges.T,
+        np.concatenate([[0], np.cumsum(num_nodes)]),
+        np.concatenate([[0], np.cumsum(2 * num_bonds)]),
+        edge_type=features.encode_edge(bonds).repeat(2),
+        y=y,
+        smiles=smiles,
+        description=about,
+    )
+
+
+def _codes(path: Path, columns: Sequence[str], dims: Sequence[int]) -> np.ndarray:
+    codes = read_integers(path, columns=len(dims))
+    for column, name, size in zip(codes.T, columns, dims, strict=True):
+        check_range(path, column, 0, size - 1, f"a code of {name}")
+    return codes
+
+
+def _labels(path: Path, spec: OGBSet) -> np.ndarray:
+    y = read_numbers(path, missing=True)
+    if y.shape[1] != spec.num_tasks:
+        fail(path, 0, f"expected {spec.num_tasks} target(s) on a line, got {y.shape[1]}")
+    if spec.task == "classification":
+        wrong, expected = ~np.isnan(y) & ~np.isin(y, (0, 1)), "0 or 1, or nothing for a missing label"
+    else:
+        wrong, expected = np.isinf(y), "a finite number, or nothing for a missing value"
+    if wrong.any():
+        line, column = np.argwhere(wrong)[0]
+        fail(path, line, f"expected {expected}, got {y[line, column]:g}")
+    return y
+
+
+def _mapping(path: Path, y: np.ndarray) -> tuple[list[str], tuple[str, ...]]:
+    """SMILES of the graphs, and names of the targets: all columns but those of SMILES and ids."""
+    header, *_ = next(text_pieces(path, rows=1))
+    smiles: list[str] = []
+    for _, cells, _ in text_pieces(path, ["smiles"], rows=ROWS):
+        smiles += [text.strip() for (text,) in cells]
+    if len(smiles) != len(y):
+        raise ValueError(f"{path}: has {len(smiles)} rows, expected {len(y)}, the number of graphs")
+    names = tuple(name for name in header if name not in ("smiles", "mol_id"))
+    if len(names) != y.shape[1]:
+        raise ValueError(
+            f"{path}: expected a column for each of {y.shape[1]} target(s), smiles and mol_id, got "
+            f"{', '.join(map(repr, header))}"
+        )
+    return smiles, names
+
+
+# Splits
+
+
+def _read_parts(folder: Path) -> dict[str, np.ndarray]:
+    """OGB's numbers of the graphs of each part."""
+    return {part: read_integers(folder / _SPLIT / f"{part}.csv.gz", columns=1)[:, 0] for part in PARTS}
+
+
+def _split(data: PackedGraphs, parts: Mapping[str, np.ndarray], where: Path) -> SplitIndex:
+    """Positions in ``data`` of OGB's numbers, in their order; those of rejects are left out."""
+    size = len(data) + len(data.rejects)
+    numbers = np.concatenate(list(parts.values()))
+    if (outside := numbers[(numbers < 0) | (numbers >= size)]).size:
+        raise ValueError(f"{where}: expected the number of a graph, from 0 to {size - 1}, got {outside[0]}")
+    times = np.bincount(numbers, minlength=size)
+    if (wrong := np.flatnonzero(times != 1)).size:
+        raise ValueError(
+            f"{where}: expected every graph in one part, got graph {wrong[0]} {times[wrong[0]]} times"
+        )
+    position = np.full(size, -1)
+    position[data.row.numpy()] = np.arange(len(data))
+    placed = {part: position[of_part] for part, of_part in parts.items()}
+    return {part: index[index >= 0] for part, index in placed.items()}

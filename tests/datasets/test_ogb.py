@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import logging
+import shutil
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from ogb.graphproppred import Evaluator
+
+from tests.ogb_files import PARTS, SMILES, write_rows, write_set, write_split
+from wlkernelnn.datasets import (
+    OGB_SETS,
+    PackedGraphs,
+    PackedLoader,
+    load_molecules,
+    load_ogb,
+    ogb,
+    scaffold_split,
+)
+from wlkernelnn.training import score
+
+
+@pytest.fixture
+def esol(tmp_path: Path) -> Path:
+    """A set like ogbg-molesol in ``tmp_path``."""
+    return write_set(tmp_path, "ogbg-molesol", SMILES, np.linspace(-2, 3, 8)[:, None], ["y"])
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("WLKERNELNN_DATA", raising=False)
+    monkeypatch.setenv("WLKERNELNN_CACHE", str(tmp_path / "cache"))
+
+
+def assert_same_graphs(one: PackedGraphs, other: PackedGraphs) -> None:
+    for field in ("source", "in_degree", "edge_type", "node_ptr", "edge_ptr", "row", "smiles", "smiles_ptr"):
+        assert torch.equal(getattr(one.arrays, field), getattr(other.arrays, field)), field
+    codes = [data.arrays.node_table[data.arrays.node_type.long()] for data in (one, other)]
+    assert torch.equal(*codes)
+
+
+# What is read
+
+
+@pytest.mark.parametrize("name", ["ogbg-molesol", "ogbg-molfreesolv", "ogbg-molbbbp"])
+def test_published_sets_are_what_our_featurizer_makes_of_their_smiles(name: str, data_root: Path) -> None:
+    data = load_ogb(name, data_root)
+    spec = OGB_SETS[name]
+    assert len(data) == spec.size
+    (target,) = data.description.target_names
+    table = data_root / "ogb" / spec.folder / "mapping" / "mol.csv.gz"
+    ours = load_molecules(table, smiles_column="smiles", target_columns=[target], cache=False)
+    assert_same_graphs(data, ours)
+    assert torch.equal(data.y, ours.y)
+    assert data.description == replace(ours.description, name=name, unit=spec.unit)
+    assert data.split_idx is not None
+    for part, rows in scaffold_split(data.smiles).items():
+        assert np.array_equal(data.split_idx[part], rows)
+
+
+def test_labels_may_be_missing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.choice([0.0, 1.0, np.nan], (len(SMILES), 128))
+    y[2] = np.nan
+    write_set(tmp_path, "ogbg-molpcba", SMILES, y, [f"PCBA-{task}" for task in range(128)])
+    data = load_ogb("ogbg-molpcba", tmp_path)
+    assert np.array_equal(data.y.numpy(), y, equal_nan=True)
+    assert data.description.target_names[127] == "PCBA-127"
+    assert (data.task, data.metric) == ("classification", "average_precision")
+    assert data.smiles == SMILES
+    assert {part: index.tolist() for part, index in (data.split_idx or {}).items()} == PARTS
+    assert_same_graphs(data, load_molecules(SMILES, cache=False))
+    batch = next(iter(PackedLoader(data, len(data))))
+    assert np.array_equal(batch.y.numpy(), y, equal_nan=True)
+
+
+def test_a_split_beside_a_table_of_smiles(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "moleculenet").mkdir()
+    smiles = [*SMILES[:3], "C(C)(C)(C)(C)C", *SMILES[4:]]
+    table = pd.DataFrame({"smiles": smiles, "activity": "CI", "HIV_active": [0, 1, 0, 0, 1, 0, 0, 1]})
+    table.to_csv(tmp_path / "moleculenet" / "HIV.csv", index=False)
+    write_split(tmp_path / "ogbg_molhiv", PARTS)
+    with caplog.at_level(logging.WARNING, "wlkernelnn"):
+        data = load_ogb("ogbg-molhiv", tmp_path)
+    assert "1 of 8 SMILES give no molecule" in caplog.text
+    assert "train 3, valid 2, test 2" in caplog.text
+    assert [reject.row for reject in data.rejects] == [3]
+    assert data.split_idx is not None
+    for part, rows in PARTS.items():
+        view = data[data.split_idx[part]]
+        assert view.row.tolist() == [row for row in rows if row != 3]
+        assert view.y[:, 0].tolist() == table["HIV_active"][view.row.numpy()].tolist()
+    assert data.description.name == "ogbg-molhiv"
+
+
+def test_another_size_is_said(esol: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_ogb("OGBG_molesol", esol.parents[1])
+    assert "has 8 graphs, but ogbg-molesol 1,128: results do not compare" in caplog.text
+
+
+def test_other_features_come_from_the_smiles(esol: Path) -> None:
+    data = load_ogb("ogbg-molesol", esol.parents[1], features="ogb+rw4+morgan")
+    plain = load_ogb("ogbg-molesol", esol.parents[1])
+    assert torch.equal(data.y, plain.y)
+    assert data.split_idx is not None
+    assert data.split_idx["train"].tolist() == PARTS["train"]
+    ours = load_molecules(SMILES, features="ogb+rw4+morgan", cache=False)
+    assert_same_graphs(data, ours)
+    assert torch.equal(data.arrays.graph_x, ours.arrays.graph_x)
+    same = ("name", "task", "metric", "target_names", "node_dims", "num_edge_types")
+    assert all(getattr(data.description, name) == getattr(plain.description, name) for name in same)
+    with pytest.raises(ValueError, match="unknown features 'mine'"):
+        load_ogb("ogbg-molesol", esol.parents[1], features="mine")
+
+
+def test_what_was_packed_is_read_once(esol: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_ogb("ogbg-molesol", esol.parents[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(ogb, "_read_graphs", None)
+        again = load_ogb("ogbg-molesol", esol.parents[1])
+        assert_same_graphs(first, again)
+        assert again.split_idx is not None
+        assert again.split_idx["train"].tolist() == PARTS["train"]
+    write_rows(esol / "raw" / "graph-label.csv.gz", np.zeros(8))
+    assert load_ogb("ogbg-molesol", esol.parents[1]).y.abs().sum() == 0
+
+
+# What is refused
+
+
+def edited(change: Callable[[list[str]], object]) -> Callable[[bytes], bytes]:
+    def edit(content: bytes) -> bytes:
+        lines = gzip.decompress(content).decode().splitlines()
+        change(lines)
+        return gzip.compress("\n".join(lines).encode())
+
+    return edit
+
+
+def put(line: int, text: str) -> Callable[[bytes], bytes]:
+    return edited(lambda lines: lines.__setitem__(line - 1, text))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        (
+            "raw/node-feat",
+            put(3, "5,0,4,5,x,0,2,0,0"),
+            "node-feat.csv.gz, line 3: expected numbers .* got '5,0",
+        ),
+        ("raw/node-feat", put(3, "5,0,4,5"), "line 3: expected 9 values as in line 1, got 4"),
+        (
+            "raw/node-feat",
+            put(3, "5,0,12,5,1,0,2,0,0"),
+            "line 3: expected a code of degree, from 0 to 11, got 12",
+        ),
+        ("raw/node-feat", put(3, "5,0,4.5,5,1,0,2,0,0"), "line 3: expected an integer, got 4.5"),
+        (
+            "raw/node-feat",
+            edited(list.pop),
+            r"node-feat.csv.gz: has 28 lines, expected 29, the number of nodes",
+        ),
+        ("raw/edge", put(2, "1,9"), "edge.csv.gz, line 2: expected a node of its graph, from 0 to 2, got 9"),
+        ("raw/edge", put(2, "-1,2"), "edge.csv.gz, line 2: expected a node .* got -1"),
+        ("raw/edge-feat", put(4, "0,0,2"), "line 4: expected a code of is_conjugated, from 0 to 1, got 2"),
+        ("raw/edge-feat", edited(list.pop), "edge-feat.csv.gz: has .* the number of edges"),
+        ("raw/num-node-list", put(1, "-3"), "line 1: expected a number of nodes, at least 0, got -3"),
+        ("raw/num-edge-list", edited(list.pop), "has 7 lines, expected 8, the number of graphs"),
+        ("raw/graph-label", put(5, "inf"), "line 5: expected a finite number, or nothing .* got inf"),
+        (
+            "raw/graph-label",
+            put(5, "1.0,2.0"),
+            "graph-label.csv.gz, line 5: expected 1 values as in line 1, got 2",
+        ),
+        ("raw/graph-label", lambda content: content[:-9], "graph-label.csv.gz: not a whole gzip file"),
+        ("mapping/mol", edited(list.pop), "mol.csv.gz: has 7 rows, expected 8, the number of graphs"),
+        ("mapping/mol", put(1, "y,text,mol_id"), "mol.csv.gz: no column 'smiles'"),
+        ("mapping/mol", put(1, "mol,smiles,y"), "mol.csv.gz: expected a column for each of 1 target"),
+        ("split/scaffold/valid", put(1, "8"), "expected the number of a graph, from 0 to 7, got 8"),
+        ("split/scaffold/valid", put(1, "2"), "expected every graph in one part, got graph 1 0 times"),
+        ("split/scaffold/valid", put(2, "first"), "valid.csv.gz, line 2: expected numbers .* got 'first'"),
+    ],
+)
+def test_malformed_files(esol: Path, file: str, change: Callable[[bytes], bytes], message: str) -> None:
+    path = esol / f"{file}.csv.gz"
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(ValueError, match=message):
+        load_ogb("ogbg-molesol", esol.parents[1])
+
+
+def test_a_class_is_0_or_1(tmp_path: Path) -> None:
+    y = np.array([0, 1, 0, 2, 1, 0, 1, 0])[:, None]
+    write_set(tmp_path, "ogbg-molbbbp", SMILES, y, ["p_np"])
+    with pytest.raises(ValueError, match=r"graph-label\.csv\.gz, line 4: expected 0 or 1, .* got 2"):
+        load_ogb("ogbg-molbbbp", tmp_path)
+
+
+def test_a_file_that_is_missing(esol: Path) -> None:
+    (esol / "split" / "scaffold" / "test.csv.gz").unlink()
+    with pytest.raises(FileNotFoundError, match=r"test\.csv\.gz: no such file"):
+        load_ogb("ogbg-molesol", esol.parents[1])
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match=r"name must be one of ogbg-molhiv, .*, pcqm4mv2, got 'ogbg-ppa'"):
+        load_ogb("ogbg-ppa")
+
+
+# Where it comes from
+
+
+@pytest.mark.parametrize("place", ["ogb/ogbg_molesol", "ogbg_molesol", "cache/data/ogb/ogbg_molesol"])
+def test_places(esol: Path, tmp_path: Path, place: str) -> None:
+    moved = tmp_path / "moved" / place
+    moved.parent.mkdir(parents=True)
+    esol.rename(moved)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WLKERNELNN_DATA", str(tmp_path / "moved"))
+        patch.setenv("WLKERNELNN_CACHE", str(tmp_path / "moved" / "cache"))
+        assert len(load_ogb("ogbg-molesol")) == 8
+
+
+@pytest.fixture
+def publisher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of the zip file that ogbg-molesol is fetched from."""
+    path = tmp_path / "publisher" / "esol.zip"
+    path.parent.mkdir()
+    spec = replace(OGB_SETS["ogbg-molesol"], url=path.as_uri())
+    monkeypatch.setitem(OGB_SETS, "ogbg-molesol", spec)
+    return path
+
+
+def test_download(esol: Path, publisher: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    esol.rename(tmp_path / "esol")
+    shutil.make_archive(str(publisher.with_suffix("")), "zip", tmp_path, "esol")
+    data = load_ogb("ogbg-molesol", progress=True)
+    assert "no checksum is known" in caplog.text
+    publisher.unlink()
+    assert_same_graphs(data, load_ogb("ogbg-molesol"))
+    assert [path.name for path in (tmp_path / "cache" / "data" / "ogb").iterdir()] == ["ogbg_molesol"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "could not be downloaded"),
+        (b"<html>", "what came is no whole zip file"),
+        ("other/raw/node-feat.csv.gz", r"there is no esol/raw/node-feat\.csv\.gz in it"),
+    ],
+)
+def test_download_fails(publisher: Path, tmp_path: Path, content: bytes | str | None, reason: str) -> None:
+    if isinstance(content, bytes):
+        publisher.write_bytes(content)
+    elif content:
+        with zipfile.ZipFile(publisher, "w") as archive:
+            archive.writestr(content, b"")
+    folder = r"cache/data/ogb/ogbg_molesol"
+    with pytest.raises(
+        FileNotFoundError, match=f"ogbg-molesol: there is no .*{reason}.* Put OGB's .*{folder}"
+    ):
+        load_ogb("ogbg-molesol")
+    assert not list((tmp_path / "cache" / "data" / "ogb").iterdir())
+
+
+# OGB's own tables and evaluator
+
+
+def test_sets_are_those_of_ogb() -> None:
+    package = importlib.util.find_spec("ogb.graphproppred")
+    assert package is not None
+    assert package.origin is not None
+    master = pd.read_csv(Path(package.origin).with_name("master.csv"), index_col=0, keep_default_na=False)
+    metrics = {"rocauc": "roc_auc", "ap": "average_precision", "rmse": "rmse"}
+    for name, spec in OGB_SETS.items():
+        if name == "pcqm4mv2":
+            continue
+        published = master[name]
+        assert spec.url == published["url"]
+        assert spec.inside == published["download_name"]
+        assert spec.num_tasks == int(published["num tasks"])
+        assert spec.metric == metrics[published["eval metric"]]
+        assert spec.task in published["task type"]
+        assert published["split"] == "scaffold"
+
+
+@pytest.mark.parametrize("name", ["ogbg-molpcba", "ogbg-moltox21", "ogbg-molhiv", "ogbg-molesol"])
+def test_our_metric_is_the_evaluators(name: str) -> None:
+    spec = OGB_SETS[name]
+    rng = np.random.default_rng(0)
+    shape = (60, spec.num_tasks)
+    target = (
+        rng.integers(0, 2, shape).astype(float) if spec.task == "classification" else rng.normal(size=shape)
+    )
+    target[rng.random(shape) < 0.3] = np.nan
+    if spec.num_tasks > 1:
+        target[:, 3] = 0.0  # a task with one class counts for nothing
+    prediction = rng.random(shape)
+    (theirs,) = Evaluator(name).eval({"y_true": target, "y_pred": prediction}).values()
+    assert score(spec.metric, target, prediction) == pytest.approx(theirs, abs=1e-12)
