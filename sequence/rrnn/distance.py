@@ -41,15 +41,17 @@ def tree_distances(
         raise ValueError(f"isomorphisms must be one of {', '.join(ISOMORPHISMS)}, got {isomorphisms!r}")
     end, relaxed = record.ends[state], isomorphisms == "relaxed"
     # Children as places among the nodes, behind one place for all leaves.
+    num_leaves = record.leaves.size(1)
     children = torch.stack(record.space.parts(record.numbers[:, :end])[3:])
-    children = (children - record.leaves.size(1) + 1).clamp(min=0)
+    children = (children - num_leaves + 1).clamp(min=0)
     members, orders = _of_target(cell, cell.ends[state], relaxed)
     orders = orders.to(target.device)
     nodes, vectors = record.nodes[:, :end], target[:, members]
     apart = (nodes.unsqueeze(2) - vectors.unsqueeze(1)).square().sum(-1)
     sizes = _sizes(nodes.square().sum(-1), children)
     of_leaf = _target_sizes(vectors.square().sum(-1), *orders[:, 0, :, 0].tolist())
-    totals = partial(_totals, apart, sizes, of_leaf, children, relaxed=relaxed)
+    occurrences = record.occurrences(state)[:, num_leaves:]
+    totals = partial(_totals, apart, sizes, of_leaf, children, occurrences, relaxed=relaxed)
     if isomorphisms == "exact":
         with torch.no_grad():
             best = totals(orders).argmin(1)
@@ -58,7 +60,13 @@ def tree_distances(
 
 
 def _totals(
-    apart: Tensor, sizes: Tensor, of_leaf: Tensor, children: Tensor, orders: Tensor, relaxed: bool
+    apart: Tensor,
+    sizes: Tensor,
+    of_leaf: Tensor,
+    children: Tensor,
+    occurrences: Tensor,
+    orders: Tensor,
+    relaxed: bool,
 ) -> Tensor:
     """TD to each isomorphic target, ``[N, trees]``.
 
@@ -66,10 +74,11 @@ def _totals(
         apart: Squared distances of nodes and members of the target, ``[N, K, members]``.
         sizes, of_leaf: VD's of all places to a leaf: ``[N, 1 + K]`` and ``[N, members + 1]``.
         children: ``[2, N, K]``.
+        occurrences: How often each node occurs in its tree, ``[N, K]``.
         orders: Children of the members, ``[2, N or 1, members, trees]``.
         relaxed: Whether children may be exchanged for each pair of nodes.
     """
-    num_trees, occurrences = orders.size(3), _occurrences(children)
+    num_trees = orders.size(3)
     tokens = torch.arange(len(apart), device=apart.device)
     ours = orders.expand(-1, len(apart), -1, -1)
     # VD of every place of the predicted tree to every place of the target, whose leaves come last.
@@ -82,7 +91,7 @@ def _totals(
         if relaxed:
             below = torch.minimum(below, left.gather(1, ours[1]) + right.gather(1, ours[0]))
         difference = apart[:, k].unsqueeze(2) + below
-        total = total + occurrences[:, k + 1].unsqueeze(1) * difference.amin(1)
+        total = total + occurrences[:, k].unsqueeze(1) * difference.amin(1)
         size = sizes[:, k + 1].view(-1, 1, 1).expand(-1, 1, num_trees)
         table.append(torch.cat([difference, size], 1))
     return total
@@ -135,14 +144,3 @@ def _target_sizes(norms: Tensor, left: list[int], right: list[int]) -> Tensor:
         below = [sizes[child] if child < len(left) else leaf for child in pair]
         sizes.append(norms[:, i] + below[0] + below[1])
     return torch.stack([*sizes, leaf], 1)
-
-
-def _occurrences(children: Tensor) -> Tensor:
-    """How often each place occurs in the tree, ``[N, 1 + K]``, the leaves first."""
-    _, num_tokens, num_nodes = children.shape
-    counts = torch.zeros(num_tokens, num_nodes + 1, device=children.device)
-    counts[:, num_nodes] = 1
-    for k in range(num_nodes - 1, -1, -1):
-        for child in children:
-            counts.scatter_add_(1, child[:, k : k + 1], counts[:, k + 1 : k + 2].clone())
-    return counts

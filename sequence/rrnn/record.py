@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from .space import Space
@@ -47,6 +48,22 @@ class Record:
         made = [self.space.construction(number) for number in self.numbers[token].tolist()]
         vectors = self.nodes[token].detach().unbind(0)
         return tuple(tree_of(leaves, made[:end], vectors[:end]) for end in self.ends)
+
+    def occurrences(self, state: int = 0) -> Tensor:
+        """How often each place occurs in the trees of a state, ``[N, n + K]``, leaves first; 0: not at all.
+
+        Args:
+            state: Which of the states, counted from 0; K are the nodes up to it.
+        """
+        end, num_leaves = self.ends[state], self.leaves.size(1)
+        children = self.space.parts(self.numbers[:, :end])[3:]
+        counts = torch.zeros(len(self), num_leaves + end, device=self.numbers.device)
+        counts[:, -1] = 1
+        for k in range(end - 1, -1, -1):
+            parents = counts[:, num_leaves + k].unsqueeze(1).clone()
+            for child in children:
+                counts.scatter_add_(1, child[:, k : k + 1], parents)
+        return counts
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} tokens, {len(self.ends)} trees each)"

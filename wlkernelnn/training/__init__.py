@@ -11,6 +11,7 @@ from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
 from .run import Ensemble, check_free, load_ensemble, train_run, write_report
+from .trees import TreeFit, TreeOptions, fit_trees, score_strings
 
 __all__ = [
     "METRICS",
@@ -21,12 +22,15 @@ __all__ = [
     "FitResult",
     "LanguageOptions",
     "LoopOptions",
+    "TreeFit",
+    "TreeOptions",
     "accuracy",
     "check_free",
     "fit",
     "fit_awd",
     "fit_classifier",
     "fit_language_model",
+    "fit_trees",
     "get_metric",
     "load_checkpoint",
     "load_ensemble",
@@ -35,6 +39,7 @@ __all__ = [
     "predict_tables",
     "save_checkpoint",
     "score",
+    "score_strings",
     "score_tasks",
     "train_run",
     "write_report",

@@ -1,0 +1,297 @@
+"""Recursive-recurrent networks beside the GRU: Table 1 of Qian et al. with our figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.datasets import PackedStrings
+from wlkernelnn.sequence.rrnn import gradient_constants, state_gradients
+from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
+from wlkernelnn.training.trees import tree_model_of
+
+from .about import about
+from .rrnn_pictures import draw
+from .rrnn_tasks import CHANNELS, LENGTH, ROUNDS, TASKS, TEMPERATURE, TUPLES, Network, Strings, build
+from .trained import Record, TrainedOptions, chosen, glove_file, kept, print_table, spread, write_results
+
+# Not published: how long, and the bound of gradients where the paper has none.
+RECIPE: dict[str, Any] = {"epochs": 100, "patience": 15, "gradient_clip": 5.0}
+# Learning rates that are tried, beside the published one.
+FACTORS = (1.0, 1 / 3, 3.0)
+NUM_DIAGNOSED = 64
+
+TITLE = "Recursive-recurrent networks"
+LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with hard choices. The
+  weights are those of the epoch with the best validation score. Three learning rates are tried for every
+  model: the published one, a third of it and three times it; the row is that with the best validation
+  score, and "epochs" and "s / epoch" are of this run. The test part is scored with the kept weights.
+* Wiki: letters a to z and blanks; 5,000 or 10,000 snippets of {LENGTH} for training, 1,000 for validation
+  and 2,000 for the test, drawn from a text of Wikipedia that is not the Hutter prize's: **figures do not
+  compare with the paper's, only models with each other.** Embeddings of letters are learned; the paper took
+  GloVe's.
+* SST: sentences, all of the validation and test parts (the paper drew 1,000 and 2,000), labels at the last
+  token, without the paper's zeros before the first. PTB: snippets of {LENGTH} words, 10,000, 1,000 and
+  2,000, each drawn from its own part of the treebank; 10,000 different words. GloVe's vectors are fixed;
+  words without one are 0. A snippet has {LENGTH - 1} labels.
+* Width {CHANNELS}, one layer, Adam. Batch size, learning rate, λ1 … λ4, margin, width of the scorer, bound
+  of the gradient and alternation are those of appendix E.2. Not published, and chosen here: N̄ = {ROUNDS};
+  {TUPLES} tuples and the identity; + and ×; σ, tanh, 1 − v and v; the GRU as target, with the minimum over
+  isomorphic ones; the best candidate in training too, with gradients of a softmax at temperature
+  {TEMPERATURE}; nodes of RRNN normalised over their channels; h_t alone goes into the output layer; the
+  batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where the paper has
+  no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a better
+  validation score.
+* "epochs": training so far, and the best one; "stopped": how many runs, over learning rates and seeds,
+  reached the end of this recipe. **A row that was not stopped by the recipe is not a result yet.**
+"""
+
+
+@dataclass
+class RRNNOptions(TrainedOptions):
+    """What is trained, and where results go.
+
+    Args:
+        models: Which rows: rrnn, rrnn-gru and gru, of those that a task has; by default all.
+        tasks: Which tasks: wiki-5k, wiki-10k, sst, ptb; by default all.
+        rates: How many learning rates are tried: the published one, a third of it, and three times it.
+        glove: File of word vectors in GloVe's format, of any width.
+    """
+
+    run_dir: Path = Path("runs/rrnn")
+    tasks: list[str] | None = None
+    rates: int = len(FACTORS)
+    glove: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rates <= len(FACTORS):
+            raise ValueError(f"--rates: expected from 1 to {len(FACTORS)}, got {self.rates}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, score, print the table, and write ``rrnn.md``, ``rrnn.json`` and a picture for each task.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = verb_parser("benchmark rrnn", __doc__)
+    add_options(parser, "Options", RRNNOptions)
+    options = RRNNOptions(**pick(parser.parse_args(argv), RRNNOptions))
+    tasks = chosen("tasks", options.tasks, TASKS)
+    names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
+    known = about("rrnn", argv, options.quick, ("pytorch-lightning",))
+    glove = options.glove or glove_file(options.root)
+    stem = options.output_dir / "rrnn"
+    records: list[Record] = []
+    for task in tasks:
+        strings = TASKS[task].load(options.root, glove)
+        if options.quick:
+            strings = strings.shortened()
+        for name in (name for name in names if name in TASKS[task].models):
+            for seed in range(1 if options.quick else options.seeds):
+                for factor in FACTORS[: 1 if options.quick else options.rates]:
+                    records.append(evaluate(task, name, seed, factor, strings, options, known))
+                    # Rows appear as they are there: the rest may take hours.
+                    write_results(stem, TITLE, rows(records), LEGEND + diagnosed(records), known, records)
+            draw(task, best_runs(records), stem.with_name(f"rrnn_{task}.png"))
+    print_table(TITLE, rows(records), known)
+
+
+def evaluate(
+    task_name: str,
+    name: str,
+    seed: int,
+    factor: float,
+    strings: Strings,
+    options: RRNNOptions,
+    known: dict[str, str | int],
+) -> Record:
+    """Train a model with a learning rate, or go on with it, and score it."""
+    task = TASKS[task_name]
+    model = task.models[name]
+    recipe = TreeOptions(
+        **RECIPE | model.training,
+        seed=seed,
+        accelerator=options.accelerator,
+        matmul_precision=options.matmul_precision,
+    )
+    recipe = replace(recipe, lr=factor * recipe.lr)
+    epochs = options.limit(recipe.epochs)
+    directory = options.folder(task_name, name, f"lr_{recipe.lr:.3g}", f"seed_{seed}")
+
+    def train() -> Record:
+        torch.manual_seed(seed)
+        network = build(name, task, strings)
+        fitted = fit_trees(
+            network,
+            strings.train,
+            strings.valid,
+            task.metric,
+            replace(recipe, epochs=epochs),
+            directory=directory,
+            resume=True,
+        )
+        trained = len(fitted.history)
+        return {
+            "task": task_name,
+            "model": name,
+            "seed": seed,
+            "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
+            "recipe": asdict(recipe),
+            "hidden_channels": model.hidden_channels,
+            "epochs": trained,
+            "stopped": trained < epochs or trained == recipe.epochs,
+            "best_epoch": fitted.epoch,
+            "metric": task.metric,
+            "valid": fitted.score,
+            "test": score_strings(network, strings.test, task.metric),
+            "published": model.published,
+            "seconds": sum(fitted.epoch_seconds),
+            "history": fitted.history,
+            "common_trees": _common(fitted),
+            **diagnose(network, strings.valid),
+            **known,
+        }
+
+    return kept(directory, epochs, train)
+
+
+def _common(fitted: TreeFit) -> dict[str, Any]:
+    """The most common trees of the first and of the best epoch, which have numbers from 0 on."""
+    return {str(epoch): fitted.common[epoch] for epoch in (0, fitted.epoch) if fitted.common}
+
+
+def diagnose(network: Network, strings: PackedStrings) -> Record:
+    """Norms of ∂E_T/∂h_t for strings of one length, and the constants of theorems 7 and 8 for them.
+
+    E_t is the loss of the output layer alone.
+    """
+    same = np.flatnonzero((strings.lengths == strings.lengths.median()).numpy())[:NUM_DIAGNOSED]
+    some = strings.select(same)
+    device = network.head.weight.device
+    labels = some.y.view(len(some), -1).to(device)
+    encoder = network.encoder
+    x = network.embedding(some.tokens.long().to(device)).view(len(some), -1, encoder.in_channels).detach()
+
+    def nll(h: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(network.head(h), y, reduction="sum")
+
+    norms = state_gradients(encoder, x, lambda h: nll(h, labels[:, -1])).mean(1)
+    found: Record = {"gradient_norms": norms.tolist()}
+    trees = tree_model_of(network)
+    if trees is not None:
+        with torch.no_grad():
+            h, _ = trees(x)
+        h.requires_grad_()
+        loss = nll(h[:, -labels.size(1) :].flatten(0, 1), labels.flatten())
+        (gradients,) = torch.autograd.grad(loss, h)
+        constants = gradient_constants(trees, gradients.flatten(0, 1))
+        found["constants"] = asdict(constants) | {
+            "vanishing": constants.vanishing,
+            "may_explode": constants.may_explode,
+        }
+    return found
+
+
+def best_runs(records: Sequence[Record]) -> list[Record]:
+    """Of every task, model and seed the run whose learning rate has the best validation score."""
+    best: dict[tuple[Any, ...], Record] = {}
+    for record in records:
+        key = tuple(record[part] for part in ("task", "model", "seed"))
+        sign = 1 if record["metric"] == "accuracy" else -1
+        if key not in best or sign * record["valid"] > sign * best[key]["valid"]:
+            best[key] = record
+    return list(best.values())
+
+
+COLUMNS = (
+    "task",
+    "model",
+    "size",
+    "learning rate",
+    "epochs",
+    "stopped",
+    "valid",
+    "paper",
+    "test",
+    "paper",
+    "s / epoch",
+)
+
+
+def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The table, its header first: a row per task and model, over its seeds."""
+    out: list[tuple[str, ...]] = [COLUMNS]
+    best = best_runs(records)
+    for pair in dict.fromkeys((record["task"], record["model"]) for record in best):
+        of_row = [record for record in best if (record["task"], record["model"]) == pair]
+        tried = [record for record in records if (record["task"], record["model"]) == pair]
+        task = TASKS[pair[0]]
+        scale = 100 if task.metric == "accuracy" else 1
+        valid, test = (
+            spread([scale * record[part] for record in of_row], task.digits) for part in ("valid", "test")
+        )
+        valid_paper, test_paper = of_row[0]["published"]
+        rates = ", ".join(dict.fromkeys(f"{record['recipe']['lr']:.2g}" for record in of_row))
+        num_rates = len({record["recipe"]["lr"] for record in tried})
+        out.append(
+            (
+                f"{task.title} ({task.metric})",
+                task.models[pair[1]].title,
+                f"{of_row[0]['parameters'] / 1e3:.0f}k",
+                f"{rates} of {num_rates}",
+                f"{_span(record['epochs'] for record in of_row)}, "
+                f"best {_span(record['best_epoch'] + 1 for record in of_row)}",
+                f"{sum(record['stopped'] for record in tried)} of {len(tried)}",
+                valid,
+                valid_paper,
+                test,
+                test_paper,
+                f"{np.mean([record['seconds'] / record['epochs'] for record in of_row]):.0f}",
+            )
+        )
+    return out
+
+
+def _span(values: Iterable[int]) -> str:
+    first, *_, last = sorted(values) * 2
+    return f"{first}–{last}" if first < last else str(first)
+
+
+def diagnosed(records: Sequence[Record]) -> str:
+    """What is known of gradients and trees, as a second table, for the first seed of every row."""
+    lines = []
+    for record in best_runs(records):
+        if record["seed"] or "constants" not in record:
+            continue
+        constants, norms = record["constants"], record["gradient_norms"]
+        changes = [epoch["changed_tuples"] for epoch in record["history"] if "changed_tuples" in epoch]
+        cells = (
+            TASKS[record["task"]].title,
+            TASKS[record["task"]].models[record["model"]].title,
+            *(f"{constants[f'c{i}']:.3g}" for i in range(1, 6)),
+            "yes" if constants["vanishing"] else "no",
+            "yes" if constants["may_explode"] else "no",
+            f"{norms[0] / norms[-1]:.2g}",
+            f"{changes[0]:,.0f} → {changes[-1]:,.0f}" if changes else "–",
+        )
+        lines.append(f"| {' | '.join(cells)} |\n")
+    return DIAGNOSED + "".join(lines) + "\n" if lines else ""
+
+
+DIAGNOSED = """* Gradients and trees of the kept weights, below: for validation strings of one length,
+  C_1 … C_5 of theorem 7 with the output layer's loss as E_t (the identity counts in C_1, norms of nodes do
+  not); whether C_1 C_2 C_3 < 1/2, so that gradients vanish by theorem 7; whether a condition of theorem 8
+  holds, without which they cannot explode (with tanh or + one always does); the norm of ∂E_T/∂h_1 by that
+  of ∂E_T/∂h_T; and N_e, the nodes of all validation strings whose tuple is another than an epoch before, at
+  the second and at the last epoch.
+
+| task | model | C_1 | C_2 | C_3 | C_4 | C_5 | theorem 7 | theorem 8 | first / last gradient | N_e |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+"""

@@ -1,0 +1,290 @@
+"""The tasks of Qian et al.'s Table 1: their data, their networks, and the recipes of appendix E.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from wlkernelnn.datasets import PackedStrings, Vocabulary, draw_snippets, load_glove, load_ptb, load_sst
+from wlkernelnn.datasets.download import require_file
+from wlkernelnn.datasets.text import read_text
+from wlkernelnn.ops.scan import Steps
+from wlkernelnn.sequence import RRNN, RRNNGRU, StringModel
+from wlkernelnn.sequence.string_model import State, check_state
+
+CHANNELS = 100
+# Not published: rounds, tuples beside the identity (those of the paper's GRU), operations and activations.
+ROUNDS, TUPLES = 8, 3
+# At 1 the softmax over a thousand candidates is flat, and hardly says which of them is better.
+TEMPERATURE = 0.1
+# Section 5.1: snippets of 20 tokens, and how many.
+LENGTH, NUM_VALID, NUM_TEST = 20, 1_000, 2_000
+NUM_TRAIN = {"wiki-5k": 5_000, "wiki-10k": 10_000, "ptb": 10_000}
+CHARACTERS = "charlm/wiki_az.txt"
+CHARACTERS_SOURCE = "text of the letters a to z and blanks, such as Wikipedia's without markup"
+QUICK_SIZES = {"train": 48, "valid": 32, "test": 32}
+
+
+@dataclass(frozen=True, eq=False)
+class Strings:
+    """What a network is trained on.
+
+    Attributes:
+        train, valid, test: The strings.
+        num_tokens, num_classes: How many tokens and labels there are.
+        vectors: Those of the tokens, which stay as they are, or ``None``: they are learned.
+    """
+
+    train: PackedStrings
+    valid: PackedStrings
+    test: PackedStrings
+    num_tokens: int
+    num_classes: int
+    vectors: Tensor | None = None
+
+    def shortened(self) -> Strings:
+        """A few of them."""
+        parts = {
+            part: getattr(self, part).select(np.arange(min(size, len(getattr(self, part)))))
+            for part, size in QUICK_SIZES.items()
+        }
+        return Strings(
+            **parts, num_tokens=self.num_tokens, num_classes=self.num_classes, vectors=self.vectors
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of the table.
+
+    Attributes:
+        title: What it is.
+        published: Scores on the validation and the test part in the paper.
+        training: Options of the training that the paper has (appendix E.2).
+        hidden_channels: Width of the scorer; ``None``: a GRU, which has none.
+    """
+
+    title: str
+    published: tuple[str, str]
+    training: dict[str, Any]
+    hidden_channels: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of the table.
+
+    Attributes:
+        title: Its name.
+        metric: What is scored.
+        digits: How many of them behind the point.
+        load: The strings, of the folder of data sets and a file of word vectors.
+        models: The rows.
+        last: Whether the label is of the whole string.
+    """
+
+    title: str
+    metric: str
+    digits: int
+    load: Callable[[str | None, Path], Strings]
+    models: dict[str, Model] = field(default_factory=dict)
+    last: bool = False
+
+
+def _characters(task: str) -> Callable[[str | None, Path], Strings]:
+    def load(root: str | None, glove: Path) -> Strings:
+        text = read_text(require_file(CHARACTERS, root, CHARACTERS_SOURCE))
+        vocabulary = Vocabulary.build(text)
+        # The training part comes last: the others are the same whatever its size.
+        valid, test, train = draw_snippets(
+            vocabulary.encode(text), LENGTH, (NUM_VALID, NUM_TEST, NUM_TRAIN[task])
+        )
+        return Strings(train, valid, test, len(vocabulary), len(vocabulary))
+
+    return load
+
+
+def _words(root: str | None, glove: Path) -> Strings:
+    corpus, sizes = load_ptb(root), {"train": NUM_TRAIN["ptb"], "valid": NUM_VALID, "test": NUM_TEST}
+    parts = {part: draw_snippets(getattr(corpus, part), LENGTH, [n])[0] for part, n in sizes.items()}
+    num_tokens = len(corpus.vocabulary)
+    vectors = load_glove(glove, corpus.vocabulary).weight
+    return Strings(**parts, num_tokens=num_tokens, num_classes=num_tokens, vectors=vectors)
+
+
+def _reviews(root: str | None, glove: Path) -> Strings:
+    data = load_sst(root, labels="ternary", phrases=False)
+    vectors = load_glove(glove, data.vocabulary).weight
+    return Strings(data.train, data.valid, data.test, len(data.vocabulary), len(data.classes), vectors)
+
+
+def _baseline(published: tuple[str, str], batch_size: int, lr: float, l2: float) -> Model:
+    training = {"batch_size": batch_size, "lr": lr, "weights": (1.0, 0.0, 0.0, l2)}
+    return Model("GRU", published, training)
+
+
+TASKS = {
+    "wiki-5k": Task(
+        "Wiki-5k",
+        "bpc",
+        2,
+        _characters("wiki-5k"),
+        {
+            "rrnn": Model(
+                "RRNN",
+                ("2.58", "2.63"),
+                {"batch_size": 16, "lr": 1e-3, "weights": (1.0, 1e-3, 1e-3, 1e-5)},
+                hidden_channels=256,
+            ),
+            "gru": _baseline(("2.73", "2.68"), 18, 1.71e-3, 3.6e-7),
+        },
+    ),
+    "wiki-10k": Task(
+        "Wiki-10k",
+        "bpc",
+        2,
+        _characters("wiki-10k"),
+        {
+            "rrnn-gru": Model(
+                "RRNN-GRU",
+                ("2.43", "2.42"),
+                {
+                    "batch_size": 128,
+                    "lr": 1e-3,
+                    "weights": (1.0, 0.1, 1e-8, 0.003),
+                    "gradient_clip": 1.0,
+                    "alternate": 5,
+                },
+                hidden_channels=64,
+            ),
+            "gru": _baseline(("2.58", "2.57"), 41, 1.4231e-3, 1.2124e-11),
+        },
+    ),
+    "sst": Task(
+        "SST, three classes",
+        "accuracy",
+        1,
+        _reviews,
+        {
+            "rrnn-gru": Model(
+                "RRNN-GRU",
+                ("65.1", "68.7"),
+                # The batch size is not published.
+                {
+                    "batch_size": 32,
+                    "lr": 1.06e-5,
+                    "weights": (1.0, 1.76e-6, 2.67e-12, 5.47e-5),
+                    "max_margin": 5.47e-5,
+                    "gradient_clip": 46.3,
+                    "alternate": 1,
+                },
+                hidden_channels=10,
+            ),
+            "gru": _baseline(("64.6", "65.3"), 3, 4.85e-4, 2.11e-12),
+        },
+        last=True,
+    ),
+    "ptb": Task(
+        "PTB, 10,000 snippets",
+        "perplexity",
+        0,
+        _words,
+        {
+            "rrnn-gru": Model(
+                "RRNN-GRU",
+                ("281", "239"),
+                {
+                    "batch_size": 116,
+                    "lr": 3.03e-4,
+                    "weights": (1.0, 4.16e-3, 1.22e-13, 1.36e-3),
+                    "max_margin": 1.74,
+                    "gradient_clip": 1.64,
+                    "alternate": 1,
+                },
+                hidden_channels=137,
+            ),
+            "gru": _baseline(("247", "239"), 6, 5.29e-4, 2.71e-15),
+        },
+    ),
+}
+
+
+class GRU(StringModel):
+    """One layer of ``torch.nn.GRU``; its state is h, ``[1, B, d]``."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.gru = torch.nn.GRU(in_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        self.gru.reset_parameters()
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
+        shape = (1, steps.num_strings, self.out_channels)
+        before = x.new_zeros(shape) if state is None else check_state("GRU", state, shape)
+        if not steps.num_tokens:
+            return x.new_zeros(0, self.out_channels), before
+        # Step order is torch's own for packed strings; empty ones, the last, are none of them.
+        num_read = steps.counts[0]
+        (out, *_), h = self.gru(PackedSequence(x, torch.tensor(steps.counts)), before[:, :num_read])
+        return out, torch.cat([h, before[:, num_read:]], 1)
+
+
+class Network(torch.nn.Module):
+    r"""Embeddings, a cell, and a linear layer on what it wrote, at every token or at the last one.
+
+    Args:
+        embedding: Vectors of the tokens.
+        encoder: The cell.
+        num_classes: How many logits.
+        last: Logits of whole strings, none of which may be empty.
+
+    Shapes:
+        - input: tokens ``[N]`` with ``ptr [B+1]``
+        - output: ``[N, num_classes]``, or ``[B, num_classes]`` if ``last``
+    """
+
+    def __init__(
+        self, embedding: torch.nn.Embedding, encoder: StringModel, num_classes: int, last: bool
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.encoder = encoder
+        self.last = last
+        self.head = torch.nn.Linear(encoder.out_channels, num_classes)
+
+    def forward(self, tokens: Tensor, ptr: Tensor) -> Tensor:
+        h, _ = self.encoder(self.embedding(tokens), ptr)
+        return self.head(h[ptr[1:] - 1] if self.last else h)
+
+
+def build(name: str, task: Task, strings: Strings) -> Network:
+    """The network of a row."""
+    if strings.vectors is None:
+        embedding = torch.nn.Embedding(strings.num_tokens, CHANNELS)
+    else:
+        embedding = torch.nn.Embedding.from_pretrained(strings.vectors, freeze=True)
+    return Network(embedding, _encoder(name, task, embedding.embedding_dim), strings.num_classes, task.last)
+
+
+def _encoder(name: str, task: Task, width: int) -> StringModel:
+    hidden = task.models[name].hidden_channels
+    if hidden is None:
+        return GRU(width, CHANNELS)
+    # With "softmax" nodes are mixtures in training only, and hard validation falls behind.
+    options: dict[str, Any] = {
+        "hidden_channels": hidden,
+        "choice": "straight_through",
+        "temperature": TEMPERATURE,
+    }
+    if name == "rrnn":
+        return RRNN(width, CHANNELS, ROUNDS, TUPLES, **options)
+    return RRNNGRU(width, CHANNELS, TUPLES, **options)

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from wlkernelnn.datasets import PackedStrings, StringLoader, draw_snippets
+from wlkernelnn.sequence import RRNN, RRNNGRU, StringKernelConv, StringModel
+from wlkernelnn.sequence.rrnn import TreeLoss, tree_counts, tuple_choices
+from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
+
+NUM_TOKENS, WIDTH = 4, 6
+
+
+class Net(torch.nn.Module):
+    """Embeddings, a cell, and logits at all tokens or at the last one."""
+
+    def __init__(self, encoder: StringModel, last: bool = False) -> None:
+        super().__init__()
+        self.embedding = torch.nn.Embedding(NUM_TOKENS, WIDTH)
+        self.embedding.weight.requires_grad_(False)
+        self.encoder = encoder
+        self.head = torch.nn.Linear(WIDTH, NUM_TOKENS)
+        self.last = last
+
+    def forward(self, tokens: Tensor, ptr: Tensor) -> Tensor:
+        h, _ = self.encoder(self.embedding(tokens), ptr)
+        return self.head(h[ptr[1:] - 1] if self.last else h)
+
+
+def net(kind: str = "rrnn", **options: Any) -> Net:
+    torch.manual_seed(0)
+    if kind == "rrnn":
+        return Net(RRNN(WIDTH, WIDTH, 2, choice="straight_through", hidden_channels=8), **options)
+    if kind == "rrnn_gru":
+        return Net(RRNNGRU(WIDTH, WIDTH, choice="straight_through", hidden_channels=8), **options)
+    return Net(StringKernelConv(WIDTH, WIDTH, 1), **options)
+
+
+def cycles(*sizes: int) -> list[PackedStrings]:
+    """0 1 2 3 0 1 2 3 …, with a jump now and then."""
+    jumps = np.random.default_rng(0).random(2_000) < 0.05
+    return draw_snippets(torch.from_numpy((np.arange(2_000) + np.cumsum(jumps)) % NUM_TOKENS), 6, sizes)
+
+
+OPTIONS = TreeOptions(epochs=3, batch_size=8, lr=1e-2, weights=(1.0, 1e-3, 1e-3, 1e-5))
+
+
+def fitted(kind: str, network: Net, directory: Path | None = None, **options: Any) -> TreeFit:
+    return fit_trees(
+        network,
+        *cycles(40, 20),
+        "bpc",
+        replace(OPTIONS, **options),
+        directory=directory,
+        resume=directory is not None,
+        progress=False,
+    )
+
+
+@pytest.mark.parametrize("kind", ["rrnn", "rrnn_gru", "no_trees"])
+def test_training_learns_what_follows(kind: str) -> None:
+    network = net(kind)
+    before = network.embedding.weight.clone()
+    result = fitted(kind, network, epochs=6, alternate=1, lr=0.05)
+    (test,) = cycles(60)
+    assert score_strings(network, test, "accuracy") > 0.5  # one of four by chance
+    assert result.score == min(epoch["valid_bpc"] for epoch in result.history)
+    assert not network.training
+    torch.testing.assert_close(network.embedding.weight, before, rtol=0, atol=0)
+    assert all(p.requires_grad for n, p in network.named_parameters() if not n.startswith("embedding"))
+
+
+@pytest.mark.parametrize("kind", ["rrnn", "no_trees"])
+def test_one_step_by_hand(kind: str) -> None:
+    """Loss (6), or what is left of it, summed over the tokens and mean over the strings."""
+    train, valid = cycles(8, 4)
+    options = replace(OPTIONS, epochs=1, weights=(0.7, 0.01, 0.1, 0.3), gradient_clip=0.0)
+    network, by_hand = net(kind), net(kind)
+    fit_trees(network, train, valid, "bpc", options, progress=False)
+    learned = [p for p in by_hand.parameters() if p.requires_grad]
+    (batch,) = StringLoader(train, 8)
+    if kind == "rrnn":
+        by_hand.encoder.keep_trees = True  # type: ignore[assignment]
+    nll = torch.nn.functional.cross_entropy(
+        by_hand(batch.x, batch.ptr).view(8, 5, NUM_TOKENS).transpose(1, 2), batch.y, reduction="none"
+    )
+    loss = nll.sum(1).mean()
+    squares = sum((p**2).sum() for p in learned)
+    total = 0.7 * loss + 0.3 * squares
+    if kind == "rrnn":
+        total = TreeLoss("gru", options.weights)(loss, by_hand.encoder, learned).total  # type: ignore[arg-type]
+    total.backward()
+    torch.optim.Adam(learned, lr=options.lr).step()
+    for name, parameter in by_hand.named_parameters():
+        torch.testing.assert_close(network.get_parameter(name), parameter, rtol=1e-4, atol=1e-5)
+
+
+def test_tuples_and_scorer_take_turns(tmp_path: Path) -> None:
+    weights = []
+    for epochs in (1, 2, 3):
+        network = net("rrnn_gru")
+        fit_trees(
+            network,
+            *cycles(24, 8),
+            "bpc",
+            replace(OPTIONS, epochs=epochs, alternate=1),
+            directory=tmp_path,
+            resume=True,
+            progress=False,
+        )
+        last = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+        weights.append(
+            [
+                last[f"network.{name}"]
+                for name in ("encoder.tuples.weight", "encoder.scorer.lin.weight", "head.weight")
+            ]
+        )
+    first = net("rrnn_gru")
+    before = [first.encoder.tuples.weight, first.encoder.scorer.lin.weight, first.head.weight]
+    moved = []
+    for after in weights:
+        moved.append([not torch.equal(one, other) for one, other in zip(before, after, strict=True)])
+        before = after
+    assert moved == [[True, False, True], [False, True, True], [True, False, True]]
+
+
+def test_trees_of_every_epoch(tmp_path: Path) -> None:
+    """N_e and the most common trees, by reading the validation strings with the weights of each epoch."""
+    _, valid = cycles(40, 20)
+    result = fitted("rrnn_gru", net("rrnn_gru"), alternate=1)
+    choices = []
+    for epochs in (1, 2, 3):
+        network = net("rrnn_gru")
+        fitted("rrnn_gru", network, tmp_path, epochs=epochs, alternate=1)
+        last = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
+        network.load_state_dict({name.removeprefix("network."): value for name, value in last.items()})
+        (batch,) = StringLoader(valid, 20)
+        network(batch.x, batch.ptr)
+        record = network.encoder.last_trees
+        choices.append(tuple_choices(record))
+        most = tree_counts(record).most_common(3)
+        expected = [share for _, share in result.common[epochs - 1]]
+        assert [count / 100 for _, count in most] == pytest.approx(expected)
+        assert result.common[epochs - 1][0][0] in dict(most)
+    changed = [epoch.get("changed_tuples") for epoch in result.history]
+    assert changed == [None, *(float((b != a).sum()) for a, b in itertools.pairwise(choices))]
+    assert changed[1]
+
+
+def test_resumed_as_if_never_interrupted(tmp_path: Path) -> None:
+    whole, parts = net("rrnn_gru"), net("rrnn_gru")
+    expected = fitted("rrnn_gru", whole, tmp_path / "whole", alternate=2)
+    fitted("rrnn_gru", parts, tmp_path / "parts", epochs=1, alternate=2)
+    result = fitted("rrnn_gru", parts, tmp_path / "parts", alternate=2)
+    assert result.history == expected.history
+    assert result.common == expected.common
+    assert len(result.common) == 3
+    for name, parameter in whole.named_parameters():
+        torch.testing.assert_close(parts.get_parameter(name), parameter, rtol=0, atol=0)
+
+
+def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    (strings,) = cycles(20)
+    network = net("rrnn")
+    network.train()
+    found = {metric: score_strings(network, strings, metric) for metric in ("accuracy", "bpc", "perplexity")}
+    assert network.training
+    monkeypatch.setattr("wlkernelnn.training.trees.EVALUATION_BATCH", 7)
+    assert score_strings(network, strings, "bpc") == pytest.approx(found["bpc"])
+    network.eval()
+    right, nll = 0, 0.0
+    for i in range(20):
+        logits = network(strings[i], torch.tensor([0, 5])).log_softmax(1).detach()
+        nll -= float(logits[torch.arange(5), strings.y[i]].sum())
+        right += int((logits.argmax(1) == strings.y[i]).sum())
+    assert found["accuracy"] == right / 100
+    assert found["bpc"] == pytest.approx(nll / 100 / math.log(2), rel=1e-5)
+    assert found["perplexity"] == pytest.approx(math.exp(nll / 100), rel=1e-5)
+
+
+def test_labels_of_whole_strings() -> None:
+    strings = PackedStrings(torch.tensor([1, 2, 3, 0, 1]), torch.tensor([0, 2, 5]), torch.tensor([2, 1]))
+    network = net("rrnn", last=True)
+    result = fit_trees(network, strings, strings, "accuracy", replace(OPTIONS, epochs=10), progress=False)
+    assert result.score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"lr": 0.0}, "lr must be above 0"), ({"alternate": -1}, "alternate must be at least 0")],
+)
+def test_bad_options(options: Any, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        TreeOptions(**options)
+
+
+def test_unknown_metric() -> None:
+    for call in (
+        lambda: score_strings(net(), cycles(4)[0], "f1"),
+        lambda: fit_trees(net(), *cycles(4, 4), "f1"),
+    ):
+        with pytest.raises(ValueError, match="metric must be one of accuracy, bpc, perplexity, got 'f1'"):
+            call()

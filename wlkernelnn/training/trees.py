@@ -1,0 +1,255 @@
+"""Train and score networks around cells that are grown as trees."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from wlkernelnn.datasets import PackedStrings, StringLoader
+from wlkernelnn.sequence.rrnn import Construction, TreeLoss, alternate, tree_counts, tuple_choices
+from wlkernelnn.sequence.rrnn.tree_model import TreeModel
+
+from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
+
+EVALUATION_BATCH = 256
+# Most common trees that are kept of every epoch.
+NUM_COMMON = 3
+
+CommonTree = tuple[tuple[Construction, ...], float]
+
+
+@dataclass
+class TreeOptions(LoopOptions):
+    """Options of :func:`fit_trees`.
+
+    Args:
+        batch_size: Strings in a batch.
+        lr: Learning rate of Adam.
+        weights: λ1, …, λ4 of the loss (6), see :class:`~wlkernelnn.sequence.rrnn.TreeLoss`.
+        max_margin: M, up to which a margin of scores is rewarded.
+        cell: The target of the trees: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
+        alternate: After how many epochs the training of tuples and of the scorer take turns; 0: both are
+            trained all the time.
+        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
+            :class:`LoopOptions`.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    batch_size: int = 32
+    lr: float = 1e-3
+    weights: tuple[float, float, float, float] = (1.0, 1e-3, 1e-3, 1e-5)
+    max_margin: float = 1.0
+    cell: str = "gru"
+    alternate: int = 0
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
+            "lr": (self.lr > 0, "above 0"),
+            "alternate": (self.alternate >= 0, "at least 0"),
+        }
+
+
+@dataclass
+class TreeFit(FitResult):
+    """What :func:`fit_trees` did.
+
+    Attributes:
+        common: The most common trees of every epoch among those of the validation strings, each as the
+            constructions of its nodes (see :func:`~wlkernelnn.sequence.rrnn.tree_counts`) with the fraction
+            of tokens that have it. Of a network without trees there are none.
+    """
+
+    common: list[list[CommonTree]]
+
+
+def fit_trees(
+    network: torch.nn.Module,
+    train: PackedStrings,
+    valid: PackedStrings,
+    metric: str,
+    options: TreeOptions | None = None,
+    *,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> TreeFit:
+    r"""Train ``network`` in place by the loss (6) of "Dynamic Cell Structure via Recursive-Recurrent Neural
+    Networks"; afterwards it holds the weights of the best validation score.
+
+    Its first :class:`~wlkernelnn.sequence.rrnn.tree_model.TreeModel` grows the trees. A network without one
+    is trained by what is left of the loss, :math:`\lambda_1 \ell + \lambda_4 \sum_\phi \|\phi\|^2`: the
+    baseline under the same conditions. Validation is with hard choices. ``history`` has, beside losses and
+    scores, ``changed_tuples``: :math:`N_e`, the number of nodes of the validation strings whose tuple is
+    another than in the epoch before. The same arguments on the same machine give the same weights, also if
+    training was interrupted and resumed.
+
+    Args:
+        network: Called with tokens ``[N]`` and ``ptr [B+1]``; its logits ``[L, classes]`` are in the order of
+            the L labels of the strings, ``y`` flattened.
+        train, valid: Strings with int64 classes ``y``.
+        metric: What validation looks at: ``"accuracy"``, ``"bpc"`` (bits per label) or ``"perplexity"``.
+        options: How to train.
+        directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
+
+    Raises:
+        ValueError: An unknown metric, ``resume`` without ``directory`` or from a damaged file, an accelerator
+            that this machine lacks, or training diverged.
+    """
+    options = options or TreeOptions()
+    _check_metric(metric)
+    module = _TreeModule(network, metric, options)
+    result = train_module(
+        module,
+        StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
+        StringLoader(valid, EVALUATION_BATCH),
+        Watched(metric, maximize=metric == "accuracy"),
+        options,
+        directory=directory,
+        resume=resume,
+        progress=progress,
+    )
+    for parameter in module.learned:  # some may wait for their turn
+        parameter.requires_grad_()
+    return TreeFit(**vars(result), common=module.common)
+
+
+@torch.no_grad()
+def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str) -> float:
+    """Score a network on strings, in evaluation mode on the device where it is.
+
+    Args:
+        network, metric: As of :func:`fit_trees`.
+        strings: Strings with int64 classes ``y``.
+
+    Raises:
+        ValueError: An unknown metric.
+    """
+    _check_metric(metric)
+    training = network.training
+    network.eval()
+    device = next(network.parameters()).device
+    totals = torch.zeros(3, dtype=torch.float64)
+    for batch in StringLoader(strings, EVALUATION_BATCH):
+        totals += _totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
+    network.train(training)
+    return _score(totals, metric)
+
+
+def tree_model_of(network: torch.nn.Module) -> TreeModel | None:
+    """The part of a network that grows trees, if there is one."""
+    return next((part for part in network.modules() if isinstance(part, TreeModel)), None)
+
+
+_SCORES = ("accuracy", "bpc", "perplexity")
+
+
+def _check_metric(metric: str) -> None:
+    if metric not in _SCORES:
+        raise ValueError(f"metric must be one of {', '.join(_SCORES)}, got {metric!r}")
+
+
+def _totals(logits: Tensor, y: Tensor) -> Tensor:
+    """Negative log-likelihood, labels that are most probable, and labels: ``[3]``."""
+    labels = y.flatten()
+    nll = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+    right = (logits.argmax(1) == labels).sum()
+    return torch.tensor([float(nll), float(right), len(labels)], dtype=torch.float64)
+
+
+def _score(totals: Tensor, metric: str) -> float:
+    nll, right, count = totals.tolist()
+    if metric == "accuracy":
+        return right / count
+    return nll / count / math.log(2) if metric == "bpc" else math.exp(min(nll / count, 700.0))
+
+
+class _TreeModule(pl.LightningModule):
+    """Trains a network, and keeps account of its trees."""
+
+    def __init__(self, network: torch.nn.Module, metric: str, options: TreeOptions) -> None:
+        super().__init__()
+        self.network = network
+        self.metric = metric
+        self.options = options
+        self.criterion = TreeLoss(options.cell, options.weights, options.max_margin)
+        # Before some of them take turns.
+        self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self.common: list[list[CommonTree]] = []
+        if self._trees is not None:
+            self._trees.keep_trees = True
+        self._before: Tensor | None = None
+
+    @property
+    def _trees(self) -> TreeModel | None:
+        return tree_model_of(self.network)
+
+    def on_train_epoch_start(self) -> None:
+        seed_epoch(self.options.seed, self.current_epoch)
+        if (trees := self._trees) is not None and self.options.alternate:
+            alternate(trees, self.current_epoch, self.options.alternate)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        logits = self.network(batch.x, batch.ptr)
+        nll = torch.nn.functional.cross_entropy(logits, batch.y.flatten(), reduction="sum")
+        size = len(batch.y)
+        per_label = nll.detach() / batch.y.numel()
+        self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
+        loss = nll / size
+        if (trees := self._trees) is not None:
+            parts = self.criterion(loss, trees, self.learned)
+            self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
+            return parts.total
+        of_output, _, _, of_squares = self.options.weights
+        squares = torch.stack([parameter.square().sum() for parameter in self.learned])
+        return of_output * loss + of_squares * squares.sum()
+
+    def on_train_epoch_end(self) -> None:
+        check_loss(self, self.options.lr, self.options.gradient_clip)
+
+    def on_validation_epoch_start(self) -> None:
+        self._sums = torch.zeros(3, dtype=torch.float64)
+        self._choices: list[Tensor] = []
+        self._counts: Counter[tuple[Construction, ...]] = Counter()
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        self._sums += _totals(self.network(batch.x, batch.ptr), batch.y)
+        trees = self._trees
+        if trees is not None and (record := trees.last_trees) is not None:
+            self._choices.append(tuple_choices(record).to("cpu", torch.int16))
+            self._counts.update(tree_counts(record, trees.num_states - 1))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log(f"valid_{self.metric}", _score(self._sums, self.metric), prog_bar=True)
+        if not self._choices:
+            return
+        choices = torch.cat(self._choices)
+        if self._before is not None:
+            self.log("changed_tuples", float((choices != self._before).sum()))
+        self._before = choices
+        most = self._counts.most_common(NUM_COMMON)
+        self.common.append([(made, count / self._counts.total()) for made, count in most])
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        # Only plain tuples may be in a file that is read with weights_only.
+        common = [[(tuple(map(tuple, made)), share) for made, share in epoch] for epoch in self.common]
+        checkpoint["trees"] = (self._before, common)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._before, common = checkpoint["trees"]
+        self.common = [
+            [(tuple(Construction(*node) for node in made), share) for made, share in epoch]
+            for epoch in common
+        ]
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.learned, lr=self.options.lr)
