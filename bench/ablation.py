@@ -7,30 +7,29 @@ from typing import Any
 from wlkernelnn.training import FitOptions
 
 from .molecule_table import Model, MoleculeTask, run_table
+from .moleculenet import STACK
 from .zinc import load_zinc
 
 LEGEND = """* Every row is the first one with a single change. "parameters" says what a change costs.
 """
 
-STACK: dict[str, Any] = {"hidden_channels": 64, "num_layers": 4, "dropout": 0.1, "layer_dropout": 0.1}
 
-
-def _with(title: str, features: str = "ogb", members: int = 1, **changed: Any) -> Model:
+def _with(title: str, features: str = "ogb+rw16", members: int = 1, **changed: Any) -> Model:
     return Model(title, STACK | changed, features=features, members=members)
 
 
 MODELS = {
-    "stack": _with("four deep kernel layers, gated, all read"),
+    "stack": _with("four deep kernel layers, gated, sums, walk encodings, all layers read"),
+    "no-walks": _with("no walk encodings", features="ogb"),
+    "morgan": _with("Morgan counts too", features="ogb+rw16+morgan"),
     "constant": _with("λ = 0.8", decay=0.8),
-    "add": _with("sums instead of products", compose="add"),
+    "mul": _with("products instead of sums", compose="mul"),
     "last": _with("only the last layer read", jumping="last"),
     "sum": _with("the sum of all layers read", jumping="sum"),
     "shallow": _with("two layers", num_layers=2),
     "mean": _with("mean over the atoms", pooling="mean"),
-    "no-dropout": _with("no dropout", dropout=0.0, layer_dropout=0.0),
+    "layer-dropout": _with("dropout in the layers", layer_dropout=0.1),
     "virtual-node": _with("virtual nodes", virtual_node=True),
-    "walks": _with("walk encodings, 16 steps", features="ogb+rw16"),
-    "morgan": _with("Morgan counts", features="ogb+morgan"),
     "ensemble": _with("ensemble of five", members=5),
 }
 _SMALL = FitOptions(epochs=60, lr=2e-3, ema_decay=0.99)

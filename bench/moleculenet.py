@@ -8,14 +8,12 @@ from wlkernelnn.training import FitOptions
 from .baselines import GINENetwork
 from .molecule_table import Model, MoleculeTask, run_table
 
-_WL = {"dropout": 0.1}
+STACK = {"hidden_channels": 64, "num_layers": 4, "compose": "add", "dropout": 0.1}
 MODELS = {
     "gine": Model("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
-    "wl": Model("WL kernel network", _WL, GraphKernelNetwork),
-    "stack": Model(
-        "deep kernel stack", {"hidden_channels": 64, "num_layers": 4, "dropout": 0.1, "layer_dropout": 0.1}
-    ),
-    "ensemble": Model("five WL kernel networks", _WL, GraphKernelNetwork, members=5),
+    "wl": Model("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
+    "stack": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
+    "ensemble": Model("five of these", STACK, features="ogb+rw16", members=5),
 }
 _SMALL = FitOptions(epochs=60, lr=2e-3, ema_decay=0.99)
 _CLASSES = FitOptions(epochs=30, lr=1e-3, ema_decay=0.99)

@@ -35,7 +35,7 @@ def load_zinc(root: str | None = None, **options: Any) -> PackedGraphs:
     return load_molecules(path, **columns, metric="mae", name="zinc", **options)
 
 
-STACK = {"hidden_channels": 96, "num_layers": 6, "jumping": "sum"}
+STACK = {"hidden_channels": 96, "num_layers": 6, "compose": "add", "jumping": "sum"}
 TASKS = {
     "zinc": MoleculeTask(
         FitOptions(epochs=200, batch_size=64, lr=2e-3, ema_decay=0.999),
