@@ -16,8 +16,7 @@ from rich.console import Console
 from torch import Tensor
 
 from wlkernelnn.ops.scan import Steps, decayed_scan, decayed_scan_naive
-from wlkernelnn.sequence import RKM, StringKernelConv
-from wlkernelnn.sequence.rkm import VARIANTS
+from wlkernelnn.sequence import StringKernelConv
 
 from .about import about
 from .ratios import Row, Timer, compared, report
@@ -34,8 +33,6 @@ LAYERS: dict[str, dict[str, Any]] = {
     "n = 1, feedback": {"ngram": 1, "feedback": True},
     "n = 2, feedback": {"ngram": 2, "feedback": True},
 }
-# Of torch.nn.LSTM's rate.
-RKM_GOALS = {True: 0.8, False: 1.5}
 
 LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
 {CHANNELS} channels. Ratios are medians over rounds in which both sides take turns, with their least and
@@ -48,16 +45,13 @@ greatest in brackets.
   torch.nn.GRU of the same width, batch first. "highest" and "medium" are precisions of float32 matrix
   products as torch calls them; on some processors "medium" is another library at the same precision, which
   torch's LSTM uses at both.
-* RKM: its variants with n = 1 and no layer norm, as nn.LSTM has none, and "rkm_lstm, layer norm" as it is by
-  default; "at once": without feedback. What is elementwise is compiled where numba is installed (the extra
-  "fast").
 * ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
   as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
   real tokens only.
 """
 
 
-def _gradients(model: torch.nn.Module, x: Tensor, *arguments: Tensor) -> Callable[[], None]:
+def gradients(model: torch.nn.Module, x: Tensor, *arguments: Tensor) -> Callable[[], None]:
     """Forwards and backwards."""
     x = x.clone().requires_grad_()
 
@@ -108,24 +102,8 @@ def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Row]:
         for other, goal in ((torch.nn.LSTM, 1.2), (torch.nn.GRU, 1.7)):
             theirs = other(CHANNELS, CHANNELS, batch_first=True)
             with torch_settings(torch.get_num_threads(), precision):
-                result = timer(_gradients(layer, x), _gradients(theirs, x), work=strings * length)
+                result = timer(gradients(layer, x), gradients(theirs, x), work=strings * length)
             yield compared(what, other.__name__, result, None if layer.feedback else goal)
-
-
-def measure_rkm(length: int, strings: int, timer: Timer) -> Iterator[Row]:
-    """Recurrent kernel machines beside torch's LSTM."""
-    x = torch.randn(strings, length, CHANNELS)
-    machines = [(name, name, False) for name in VARIANTS] + [("rkm_lstm, layer norm", "rkm_lstm", True)]
-    for precision, feedback, (name, variant, norm) in product(PRECISIONS, RKM_GOALS, machines):
-        model = RKM(CHANNELS, CHANNELS, variant, layer_norm=norm, feedback=feedback)
-        if model.feedback != feedback:  # the CNNs never have it
-            continue
-        theirs = torch.nn.LSTM(CHANNELS, CHANNELS, batch_first=True)
-        with torch_settings(torch.get_num_threads(), precision):
-            result = timer(_gradients(model, x), _gradients(theirs, x), work=strings * length)
-        title = f"RKM {name}" if feedback else f"RKM {name}, at once"
-        what = f'{title}, T = {length}, B = {strings}, "{precision}"'
-        yield compared(what, "LSTM", result, RKM_GOALS[feedback])
 
 
 def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:
@@ -140,10 +118,10 @@ def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:
     padded = torch.randn(2 * strings, length, CHANNELS)
     lstm = torch.nn.LSTM(CHANNELS, CHANNELS, batch_first=True)
     for against, theirs, goal in (
-        ("equal lengths", _gradients(layer, equal), 0.8),
-        ("padded LSTM", _gradients(lstm, padded), None),
+        ("equal lengths", gradients(layer, equal), 0.8),
+        ("padded LSTM", gradients(lstm, padded), None),
     ):
-        result = timer(_gradients(layer, x, ptr), theirs, work=num_tokens)
+        result = timer(gradients(layer, x, ptr), theirs, work=num_tokens)
         yield compared(what, against, result, goal)
 
 
@@ -166,7 +144,7 @@ def main(argv: list[str] | None = None) -> None:
     known |= {"threads": options.threads}
     rows = chain.from_iterable(
         measure(length, strings, timer)
-        for measure in (measure_scan, measure_layer, measure_rkm, measure_ragged)
+        for measure in (measure_scan, measure_layer, measure_ragged)
         for length, strings in shapes
     )
     stem = Path(options.output_dir) / "string_speed"

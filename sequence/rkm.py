@@ -22,6 +22,9 @@ from wlkernelnn.ops.scan.gated import in_one_pass
 from .string_model import State, StringModel, check_state, check_widths
 from .sync_filters import SyncFilters
 
+# What windows show, and the weight and bias of all parts.
+Tokens = tuple[Tensor, Tensor, Tensor | None]
+
 # Liang et al. 2019, Table 1; and recurrent additive networks, of which Lee et al. 2017 have two.
 VARIANTS: dict[str, Cell] = {
     "lstm": Cell("gate", "gate", output=True, squash=True, squash_output=True, bias=True),
@@ -196,29 +199,29 @@ class RKM(StringModel):
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         before = self._named(state, steps, x)
         seen, window = windows(x, steps, self.size, self.dilation, before.get("x"))
-        # Under autocast only products are of lower precision: states add up over many steps.
-        parts = linear(seen, self._weight(x), self._bias()).to(x.dtype)
+        tokens = seen, self._weight(x), self._bias()
         scales = [0.0 if scale is None else scale() for scale in (self.scale_i, self.scale_f)]
-        stepwise = self.feedback or self.norm_state or (self.cell.forget is not None and in_one_pass(parts))
+        stepwise = self.feedback or self.norm_state or (self.cell.forget is not None and in_one_pass(x))
         read = self._step_by_step if stepwise else self._at_once
-        extended, h = read(parts, steps, before, scales)
+        extended, h = read(tokens, steps, before, scales)
         after = {"x": window} | {name: steps.last(value) for name, value in extended.items()}
         return h, tuple(after[name] for name in self._shapes(steps, x))
 
     def _step_by_step(
-        self, parts: Tensor, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
+        self, tokens: Tokens, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
     ) -> tuple[dict[str, Tensor], Tensor]:
         """c and h behind their states, and h."""
         weight = None if self.lin_h is None else cast(Tensor, self.lin_h.weight)
         states = before.get("c"), before.get("h")
-        c, h = gated_scan(self.cell, parts, weight, steps, states, scales, self.norm, self.norm_state)
+        c, h = gated_scan(self.cell, *tokens, weight, steps, states, scales, self.norm, self.norm_state)
         return {"c": c, "h": h}, h[steps.num_strings :]
 
     def _at_once(
-        self, parts: Tensor, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
+        self, tokens: Tokens, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
     ) -> tuple[dict[str, Tensor], Tensor]:
         """c behind its state, and h: all tokens side by side, but for the memory."""
-        cell, part = self.cell, self.cell.named(parts)
+        # Under autocast only products are of lower precision: states add up over many steps.
+        cell, part = self.cell, self.cell.named(linear(*tokens).to(tokens[0].dtype))
         gate = {name: torch.sigmoid(part[name]) for name in cell.gates}
         f = gate.get("forget", scales[1])
         i = 1 - f if cell.input == "rest" else gate.get("input", scales[0])
@@ -245,7 +248,7 @@ class RKM(StringModel):
                 weight * reached.repeat(parts).unsqueeze(1)
                 for weight, reached in zip(weights, self.reaches, strict=True)
             ]
-        return torch.cat(weights, dim=1)
+        return weights[0] if self.size == 1 else torch.cat(weights, dim=1)
 
     def _bias(self) -> Tensor | None:
         """Of all parts, ``[parts · out_channels]``."""

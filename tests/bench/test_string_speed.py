@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from wlkernelnn.bench import string_speed
-from wlkernelnn.sequence.rkm import VARIANTS
 
 
 def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,11 +15,7 @@ def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = json.loads((tmp_path / "string_speed.json").read_text())
     assert result["mode"] == "quick"
     against = [row["against"] for row in result["rows"]]
-    machines = ["LSTM"] * 2 * (8 + 10)  # in two precisions, with feedback and without
     layers = ["LSTM", "GRU"] * 8
     ragged = ["equal lengths", "padded LSTM"]
-    assert against == ["every token", "addcmul loop", *layers, *machines, *ragged]
-    named = {row["what"].split(",")[0]: row["goal"].split(":")[0] for row in result["rows"]}
-    assert {f"RKM {variant}" for variant in VARIANTS} <= named.keys()
-    assert named["RKM cnn"] == "≥ 1.5"
+    assert against == ["every token", "addcmul loop", *layers, *ragged]
     assert all(row["ours"] > 0 and row["theirs"] > 0 for row in result["rows"])

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from wlkernelnn.ops.differentiable import differentiable_gradients
 from wlkernelnn.ops.optional import optional_module
+from wlkernelnn.ops.products import linear, weight_gradient
 
 from . import gated_sweeps
 from .cell import Cell
@@ -20,8 +21,10 @@ from .steps import Steps
 
 def gated_scan(
     cell: Cell,
-    parts: Tensor,
-    weight: Tensor | None,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    feedback: Tensor | None,
     steps: Steps,
     state: Sequence[Tensor | None] = (None, None),
     scales: Sequence[float | Tensor] = (1.0, 0.0),
@@ -31,14 +34,15 @@ def gated_scan(
     r"""A gated memory (Liang et al. 2019, equations 9, 10 and 18) of every string.
 
     .. math::
-        [\tilde c_t, i_t, f_t, o_t] = p_t + U h_{t-1} \quad \text{(gates through the sigmoid)} \qquad
+        [\tilde c_t, i_t, f_t, o_t] = W x_t + b + U h_{t-1} \quad \text{(gates through the sigmoid)} \qquad
         c_t = i_t \odot \varphi(\tilde c_t) + f_t \odot c_{t-1} \qquad
         h_t = o_t \odot \psi(\mathrm{norm}(c_t))
 
     Args:
         cell: Which of these there are, and what is in place of the others.
-        parts: p, ``[N, parts · d]`` in step order.
-        weight: U of the last parts, those that see h, ``[seeing · d, d]``; ``None`` if none does.
+        x: ``[N, m]`` in step order.
+        weight, bias: W ``[parts · d, m]``, and b ``[parts · d]`` or ``None``.
+        feedback: U of the last parts, those that see h, ``[seeing · d, d]``; ``None`` if none does.
         steps: The strings.
         state: :math:`c_0` and :math:`h_0`, each ``[B, d]`` in the order of a step, or ``None`` for 0.
         scales: i and f where they are constant: a number, ``[1]``, or ``[d]``.
@@ -48,11 +52,11 @@ def gated_scan(
     Returns:
         c and h, each behind its state, ``[B + N, d]`` in step order.
     """
-    i, f = (scale if isinstance(scale, Tensor) else parts.new_full((1,), scale) for scale in scales)
-    c_0, h_0 = state
+    i, f = (scale if isinstance(scale, Tensor) else x.new_full((1,), scale) for scale in scales)
+    tokens, states = (x, weight, bias), (feedback, *state)
     gamma, beta, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
     norm_state = norm_state and norm is not None
-    return _GatedScan.apply(cell, steps, norm_state, eps, parts, weight, c_0, h_0, i, f, gamma, beta)
+    return _GatedScan.apply(cell, steps, norm_state, eps, *tokens, *states, i, f, gamma, beta)
 
 
 @cache
@@ -75,33 +79,52 @@ def gated_for(*values: Tensor | None) -> Any:
     return scan if scan is not None and dtype in scan.DTYPES else gated_sweeps
 
 
-def in_one_pass(parts: Tensor) -> bool:
-    """Whether :func:`gated_scan` reads and writes such parts but once, whoever sees h."""
-    return gated_for(parts) is not gated_sweeps
+def in_one_pass(x: Tensor) -> bool:
+    """Whether :func:`gated_scan` reads and writes what it makes of such tokens but once, whoever sees h."""
+    return gated_for(x) is not gated_sweeps
 
 
 class _GatedScan(torch.autograd.Function):
+    """With the product of all tokens, so that what comes of it can be overwritten, and is not kept beside."""
+
     @staticmethod
     def forward(
-        ctx: Any, cell: Cell, steps: Steps, norm_state: bool, eps: float, *given: Tensor | None
+        ctx: Any,
+        cell: Cell,
+        steps: Steps,
+        norm_state: bool,
+        eps: float,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        *given: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
-        values, c, h = gated_for(*given).gated(cell, steps, norm_state, eps, given)
+        # Under autocast only products are of lower precision: states add up over many steps.
+        parts = linear(x, weight, bias).to(x.dtype)
+        c, h = gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given)
         ctx.cell, ctx.steps, ctx.norm_state, ctx.eps = cell, steps, norm_state, eps
-        ctx.save_for_backward(*given, values, c, h)
+        ctx.save_for_backward(x, weight, bias, *given, parts, c, h)
         ctx.set_materialize_grads(False)
         return c, h
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         arguments = ctx.cell, ctx.steps, ctx.norm_state, ctx.eps
-        *given, values, c, h = ctx.saved_tensors
+        x, weight, bias, *given, parts, c, h = ctx.saved_tensors
         needed = ctx.needs_input_grad
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             arrived = [torch.zeros_like(c) if grad is None else grad for grad in grads]
-            return differentiable_gradients(_composed_scan, (*arguments, *given), needed, arrived)
-        found = gated_for(*given).gated_gradients(*arguments, needed[4:], given, (values, c, h), grads)
-        wanted = (grad if need else None for grad, need in zip(found, needed[4:], strict=True))
-        return None, None, None, None, *wanted
+            values = (*arguments, x, weight, bias, *given)
+            return differentiable_gradients(_composed_scan, values, needed, arrived)
+        scan = gated_for(x, *given)
+        slopes, *found = scan.gated_gradients(*arguments, needed[7:], parts, given, (c, h), grads)
+        return (
+            *(None, None, None, None),
+            linear(slopes, weight.t()) if needed[4] else None,
+            weight_gradient(x, slopes) if needed[5] else None,
+            slopes.sum(0) if needed[6] else None,
+            *(grad if need else None for grad, need in zip(found, needed[7:], strict=True)),
+        )
 
 
 def _composed_scan(
@@ -109,8 +132,10 @@ def _composed_scan(
     steps: Steps,
     norm_state: bool,
     eps: float,
-    parts: Tensor,
-    weight: Tensor | None,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    feedback: Tensor | None,
     c_0: Tensor | None,
     h_0: Tensor | None,
     scale_i: Tensor,
@@ -123,10 +148,9 @@ def _composed_scan(
     def norm(c: Tensor) -> Tensor:
         return c if gamma is None else torch.layer_norm(c, gamma.shape, gamma, beta, eps)
 
+    parts = steps.leave(torch.nn.functional.linear(x, weight, bias))
     states = [before if before is None else steps.unsort(before) for before in (c_0, h_0)]
-    rows, _ = gated_scan_naive(
-        cell, steps.leave(parts), weight, steps.ptr, states, (scale_i, scale_f), norm, norm_state
-    )
+    rows, _ = gated_scan_naive(cell, parts, feedback, steps.ptr, states, (scale_i, scale_f), norm, norm_state)
     return tuple(
         steps.with_state(steps.enter(row), before) for row, before in zip(rows, (c_0, h_0), strict=True)
     )

@@ -1,4 +1,4 @@
-"""The elementwise work of the gated memory, compiled by numba; to be imported only where numba is.
+"""The gated memory but for large products, compiled by numba; to be imported only where numba is.
 
 Both ways a token is read and written once, whatever its cell, which is a ``Layout``. Parts are
 ``[N, parts, d]``, c̃ first; what is no gate is read from a row of constants. Rows are those of the step order,
@@ -14,7 +14,7 @@ from numba import prange
 from wlkernelnn.ops.compiled import compiled, sigmoid, tanh
 
 # Which parts i, f and o are, or, counted from the end, which of the constants. Whether i is 1 − f, φ and ψ
-# are tanh, c is normed, and so carried; whether values are kept, of all tokens, or each chunk has one row.
+# are tanh, c is normed, and so carried; whether values are kept, as parts, or each chunk has one row.
 Layout = tuple[int, int, int, bool, bool, bool, bool, bool, bool]
 
 # Sums may be taken in any order.
@@ -62,6 +62,53 @@ def squash(is_tanh: bool, values: np.ndarray, v: int) -> None:
 
 
 @compiled()
+def add_products(
+    out: np.ndarray, r: int, s: int, x: np.ndarray, u: int, v: int, k: int, weight: np.ndarray, row: int
+) -> None:
+    """Eight terms of ``out[r] += x[u] @ weight`` and of ``out[s] += x[v] @ weight``.
+
+    Those are columns k … of x and the rows from ``row`` of the weight. So many stay in registers.
+    """
+    a0, a1, a2, a3 = x[u, k], x[u, k + 1], x[u, k + 2], x[u, k + 3]
+    a4, a5, a6, a7 = x[u, k + 4], x[u, k + 5], x[u, k + 6], x[u, k + 7]
+    b0, b1, b2, b3 = x[v, k], x[v, k + 1], x[v, k + 2], x[v, k + 3]
+    b4, b5, b6, b7 = x[v, k + 4], x[v, k + 5], x[v, k + 6], x[v, k + 7]
+    for j in range(out.shape[1]):
+        w0, w1, w2, w3 = weight[row, j], weight[row + 1, j], weight[row + 2, j], weight[row + 3, j]
+        w4, w5, w6, w7 = weight[row + 4, j], weight[row + 5, j], weight[row + 6, j], weight[row + 7, j]
+        out[r, j] += a0 * w0 + a1 * w1 + a2 * w2 + a3 * w3 + a4 * w4 + a5 * w5 + a6 * w6 + a7 * w7
+        out[s, j] += b0 * w0 + b1 * w1 + b2 * w2 + b3 * w3 + b4 * w4 + b5 * w5 + b6 * w6 + b7 * w7
+
+
+@compiled()
+def multiply(
+    chunk: int, chunks: int, out: np.ndarray, x: np.ndarray, first: int, count: int, weight: np.ndarray
+) -> None:
+    """``out[s] = x[first + s] @ weight`` for this chunk's strings of ``count``.
+
+    The last columns of x are those that the weight meets. ``out`` has a row to spare for every chunk.
+    """
+    num_rows, blind = weight.shape[0], x.shape[1] - weight.shape[0]
+    for s in range(chunk, count, chunks):
+        for j in range(out.shape[1]):
+            out[s, j] = 0
+    whole = num_rows - num_rows % 8
+    for row in range(0, whole, 8):
+        for s in range(chunk, count, 2 * chunks):
+            other = s + chunks
+            if other < count:
+                add_products(out, s, other, x, first + s, first + other, blind + row, weight, row)
+            else:
+                spare = out.shape[0] - 1 - chunk
+                add_products(out, s, spare, x, first + s, first + s, blind + row, weight, row)
+    for s in range(chunk, count, chunks):
+        for row in range(whole, num_rows):
+            factor = x[first + s, blind + row]
+            for j in range(out.shape[1]):
+                out[s, j] += factor * weight[row, j]
+
+
+@compiled()
 def forward_chunk(
     chunk: int,
     chunks: int,
@@ -70,6 +117,7 @@ def forward_chunk(
     layout: Layout,
     eps: float,
     starts: np.ndarray,
+    weight: np.ndarray,
     seen: np.ndarray,
     parts: np.ndarray,
     constants: np.ndarray,
@@ -80,7 +128,7 @@ def forward_chunk(
 ) -> None:
     """Steps ``first`` up to ``last``.
 
-    ``seen`` is U h, ``[…, seeing, d]``, for one step, or of no parts.
+    ``seen […, seeing, d]`` is U h for one step, or, with the weight U transposed, where to put it.
     """
     part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried, is_kept = layout
     d, num_parts = parts.shape[2], parts.shape[1]
@@ -93,6 +141,8 @@ def forward_chunk(
     of_o = values if part_o >= 0 else constants
     for t in range(first, last):
         before, now = starts[t], starts[t + 1]
+        if weight.size:
+            multiply(chunk, chunks, seen.reshape(len(seen), -1), h, before, starts[t + 2] - now, weight)
         for s in range(chunk, starts[t + 2] - now, chunks):
             token, c_before, c_now = now - starts[1] + s, before + s, now + s
             v = token if is_kept else chunk
@@ -134,6 +184,7 @@ def forward(
     layout: Layout,
     eps: float,
     starts: np.ndarray,
+    weight: np.ndarray,
     seen: np.ndarray,
     parts: np.ndarray,
     constants: np.ndarray,
@@ -144,7 +195,7 @@ def forward(
 ) -> None:
     for chunk in prange(chunks):
         forward_chunk(
-            *(np.int64(chunk), chunks, first, last, layout, eps, starts, seen),
+            *(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, seen),
             *(parts, constants, norm, values, c, h),
         )
 
@@ -158,6 +209,7 @@ def backward_chunk(
     layout: Layout,
     eps: float,
     starts: np.ndarray,
+    weight: np.ndarray,
     came: np.ndarray,
     parts: np.ndarray,
     constants: np.ndarray,
@@ -172,9 +224,9 @@ def backward_chunk(
 ) -> None:
     """Steps from ``last`` back to ``first``, to the gradients of all parts, ``slopes``.
 
-    ``came`` is what the step after sent to h. ``carried`` is what it sent to c, and then what is sent to the
-    c before. ``sums [chunks, 4, d]`` take the gradients of constants and norm. Values that were not kept are
-    computed again. Of ``grad_c`` and ``grad_h`` there is one row, of 0, or all.
+    ``came`` is what the step after sent to h, and then, with the weight U, what is sent to the h before;
+    ``carried`` is the same of c. ``sums [chunks, 4, d]`` take the gradients of constants and norm. Values
+    that were not kept are computed again. Of ``grad_c`` and ``grad_h`` there is one row, of 0, or all.
     """
     part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried, is_kept = layout
     d, num_parts = parts.shape[2], parts.shape[1]
@@ -265,6 +317,9 @@ def backward_chunk(
                     sums[chunk, 1, k] += dy[k] * c[c_before, k]
             for k in range(d):
                 carried[s, k] = dy[k] * of_f[f, part_f, k]
+        if weight.size:
+            flat = slopes.reshape(len(slopes), -1)
+            multiply(chunk, chunks, came, flat, now - starts[1], starts[t + 2] - now, weight)
 
 
 @compiled(parallel=True)
@@ -275,6 +330,7 @@ def backward(
     layout: Layout,
     eps: float,
     starts: np.ndarray,
+    weight: np.ndarray,
     came: np.ndarray,
     parts: np.ndarray,
     constants: np.ndarray,
@@ -289,6 +345,6 @@ def backward(
 ) -> None:
     for chunk in prange(chunks):
         backward_chunk(
-            *(np.int64(chunk), chunks, first, last, layout, eps, starts, came),
+            *(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, came),
             *(parts, constants, norm, values, c, grad_c, grad_h, slopes, carried, sums),
         )

@@ -19,19 +19,18 @@ _norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 
 def gated(
-    cell: Cell, steps: Steps, norm_state: bool, eps: float, given: Sequence[Any]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Squashed parts, and what :func:`wlkernelnn.ops.scan.gated_scan` returns, without gradients."""
-    parts, weight, c_0, h_0, scale_i, scale_f, gamma, beta = given
+    cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
+) -> tuple[Tensor, Tensor]:
+    """What :func:`wlkernelnn.ops.scan.gated_scan` returns, without gradients; squashes the parts."""
+    weight, c_0, h_0, scale_i, scale_f, gamma, beta = given
     width = parts.size(1) // len(cell.parts)
-    values = torch.empty_like(parts)
-    part, gates = cell.named(values), values[:, width:]
+    part, gates = cell.named(parts), parts[:, width:]
     c, h = (steps.room(parts[:, :width], before) for before in (c_0, h_0))
     blind = parts.size(1) - (0 if weight is None else weight.size(0))
     if blind:
-        _squash(cell, parts[:, :width], part["cell"])
+        _squash(cell, part["cell"], part["cell"])
     if weight is None:
-        torch.sigmoid(parts[:, width:], out=gates)
+        gates.sigmoid_()
     else:
         times_weight = multiplier(weight, steps.num_strings)
     inputs = steps.each(parts[:, blind:], gates, *map(part.get, ("cell", "input", "forget", "output")))
@@ -59,7 +58,7 @@ def gated(
             torch.mul(y, o, out=h_t)
         elif y is not h_t:
             h_t.copy_(y)
-    return values, c, h
+    return c, h
 
 
 def gated_gradients(
@@ -68,13 +67,14 @@ def gated_gradients(
     norm_state: bool,
     eps: float,
     needed: Sequence[bool],
+    values: Tensor,
     given: Sequence[Any],
     found: Sequence[Tensor],
     grads: Sequence[Tensor | None],
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of all that was given; those that are not needed may be anything."""
-    _, weight, _, _, scale_i, scale_f, gamma, beta = given
-    values, c, h = found
+    """Gradients of parts, now squashed, and of all that was given; any that is not needed may be anything."""
+    weight, _, _, scale_i, scale_f, gamma, beta = given
+    c, h = found
     num_strings, width = steps.num_strings, c.size(1)
     c_before, h_before = steps.previous(c), steps.previous(h)
     part = cell.named(values)
@@ -137,14 +137,14 @@ def gated_gradients(
     of_norm = [None, None]
     if grad_y is not None:
         *_, of_norm[0], of_norm[1] = _norm_backward(
-            grad_y, raw, (width,), *moments, gamma, beta, (False, *needed[6:])
+            grad_y, raw, (width,), *moments, gamma, beta, (False, *needed[5:])
         )
     return (
         slopes,
-        weight_gradient(h_before, slopes[:, blind:]) if needed[1] else None,
+        weight_gradient(h_before, slopes[:, blind:]) if needed[0] else None,
         *(grad_c[:num_strings], grad_h[:num_strings]),
-        (grad_raw * new).sum_to_size(scale_i.shape) if needed[4] else None,
-        (grad_raw * c_before).sum_to_size(scale_f.shape) if needed[5] else None,
+        (grad_raw * new).sum_to_size(scale_i.shape) if needed[3] else None,
+        (grad_raw * c_before).sum_to_size(scale_f.shape) if needed[4] else None,
         *of_norm,
     )
 

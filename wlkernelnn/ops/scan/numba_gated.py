@@ -22,24 +22,28 @@ DTYPES = (torch.float32, torch.float64)
 # Values (parts of tokens) that are worth waking a thread for.
 GRAIN = 2**17
 
+# Multiplications of a step from which they are left to a library: it is faster, once it has been called.
+LARGE = 2**22
+
 
 def gated(
-    cell: Cell, steps: Steps, norm_state: bool, eps: float, given: Sequence[Any]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Values for gradients, and what :func:`wlkernelnn.ops.scan.gated_scan` returns, without gradients."""
-    parts, weight, c_0, h_0, *_ = given
-    scan = _Scan(cell, steps, norm_state, eps, given)
-    values = parts.new_empty(parts.shape if scan.is_kept else 0)
+    cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
+) -> tuple[Tensor, Tensor]:
+    """What :func:`wlkernelnn.ops.scan.gated_scan` returns, without gradients; parts may be overwritten."""
+    weight, c_0, h_0, *_ = given
+    scan = _Scan(cell, steps, norm_state, eps, parts, given)
     c, h = (steps.room(parts[:, : scan.width], before) for before in (c_0, h_0))
-    arrays = (*scan.tables, scan.rows(values), _array(c), _array(h))
-    if weight is None:
-        scan.run("forward", 0, len(steps.counts), parts.new_empty(0, 0, scan.width), *arrays)
-    else:
+    arrays = (*scan.tables, _array(c), _array(h))
+    transposed = _array(scan.weight.t())
+    if scan.is_by_step:
         times_weight = multiplier(weight, steps.num_strings)
         for t, (h_before, _) in enumerate(steps.pairs(h)):
             seen = times_weight(h_before).view(len(h_before), -1, scan.width)
-            scan.run("forward", t, t + 1, seen, *arrays)
-    return values, c, h
+            scan.run("forward", t, t + 1, transposed, seen, *arrays)
+    else:
+        seen = parts.new_empty(scan.num_rows, len(scan.weight) // scan.width, scan.width)
+        scan.run("forward", 0, len(steps.counts), transposed, seen, *arrays)
+    return c, h
 
 
 def gated_gradients(
@@ -48,32 +52,33 @@ def gated_gradients(
     norm_state: bool,
     eps: float,
     needed: Sequence[bool],
+    parts: Tensor,
     given: Sequence[Any],
     found: Sequence[Tensor],
     grads: Sequence[Tensor | None],
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of all that was given; those that are not needed may be anything."""
-    parts, weight, _, _, scale_i, scale_f, *_ = given
-    values, c, h = found
+    """Gradients of parts and of all that was given; those that are not needed may be anything."""
+    weight, _, _, scale_i, scale_f, *_ = given
+    c, h = found
     num_strings = steps.num_strings
-    scan = _Scan(cell, steps, norm_state, eps, given)
+    scan = _Scan(cell, steps, norm_state, eps, parts, given)
     grad_c, grad_h = (c.new_zeros(1, scan.width) if grad is None else grad for grad in grads)
     slopes, carried = parts.new_empty(parts.shape), c.new_zeros(num_strings, scan.width)
     sums = c.new_zeros(scan.chunks, 4, scan.width)
-    arrays = (*scan.tables, scan.rows(values), *map(_array, (c, grad_c, grad_h)))
-    arrays = (*arrays, scan.rows(slopes), _array(carried), _array(sums))
-    came, of_weight = c[:0], None
-    if weight is None:
-        scan.run("backward", 0, len(steps.counts), came, *arrays)
-    else:
-        times_transposed = multiplier(weight.t(), num_strings)
-        seeing = slopes[:, parts.size(1) - weight.size(0) :]
+    arrays = (*map(_array, (c, grad_c, grad_h)), scan.rows(slopes), *map(_array, (carried, sums)))
+    own = _array(scan.weight)
+    seeing = slopes[:, parts.size(1) - (0 if weight is None else weight.size(0)) :]
+    if scan.is_by_step:
+        times_transposed, came = multiplier(weight.t(), num_strings), c[:0]
         for t, slopes_t in reversed(list(enumerate(steps.split(seeing)))):
-            scan.run("backward", t, t + 1, came, *arrays)
+            scan.run("backward", t, t + 1, own, came, *scan.tables, *arrays)
             came = times_transposed(slopes_t)
-        of_weight = weight_gradient(steps.previous(h), seeing) if needed[1] else None
+    else:
+        came = c.new_zeros(scan.num_rows, scan.width)
+        scan.run("backward", 0, len(steps.counts), own, came, *scan.tables, *arrays)
+    of_weight = weight_gradient(steps.previous(h), seeing) if weight is not None and needed[0] else None
     grad_c_0, grad_h_0 = carried + grad_c[:num_strings], grad_h[:num_strings].expand(carried.shape).clone()
-    grad_h_0[: len(came)] += came
+    grad_h_0[: len(came)] += came[:num_strings]
     of_i, of_f, of_gamma, of_beta = sums.sum(0)
     of_scales = of_i.sum_to_size(scale_i.shape), of_f.sum_to_size(scale_f.shape)
     return slopes, of_weight, grad_c_0, grad_h_0, *of_scales, of_gamma, of_beta
@@ -82,13 +87,18 @@ def gated_gradients(
 class _Scan:
     """What all calls of kernels for a scan have in common."""
 
-    def __init__(self, cell: Cell, steps: Steps, norm_state: bool, eps: float, given: Sequence[Any]) -> None:
-        parts, weight, _, _, scale_i, scale_f, gamma, beta = given
+    def __init__(
+        self, cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
+    ) -> None:
+        weight, _, _, scale_i, scale_f, gamma, beta = given
         self.num_parts, self.width = len(cell.parts), parts.size(1) // len(cell.parts)
         # Without products there are no steps in between, and what takes one step to compute is not kept.
         self.is_kept = weight is not None
-        rows = steps.num_strings if self.is_kept else steps.num_tokens
+        self.is_by_step = weight is not None and steps.num_strings * weight.numel() > LARGE
+        self.weight = parts.new_empty(0, self.width) if weight is None or self.is_by_step else weight
+        rows = steps.num_strings if self.is_by_step else steps.num_tokens
         self.chunks = compiled.chunks_for(rows * parts.size(1), GRAIN)
+        self.num_rows = steps.num_strings + self.chunks if self.is_kept else 0
         places = {"input": -1 if cell.input == "rest" else -3, "forget": -2, "output": -1}
         places |= {name: number for number, name in enumerate(cell.parts) if name in places}
         self.layout = (
@@ -101,18 +111,18 @@ class _Scan:
         one, zero = parts.new_ones(self.width), parts.new_zeros(self.width)
         constants = torch.stack([scale_i.expand(self.width), scale_f.expand(self.width), one])
         norm = torch.stack([one if gamma is None else gamma, zero if beta is None else beta])
-        self.tables = self.rows(parts), _array(constants.unsqueeze(0)), _array(norm)
+        values = parts if self.is_kept else parts.new_empty(self.chunks, parts.size(1))
+        self.tables = self.rows(parts), _array(constants.unsqueeze(0)), _array(norm), self.rows(values)
 
     def rows(self, parts: Tensor) -> np.ndarray:
-        """Rows of parts; room for those that are not kept."""
-        if not parts.numel():
-            parts = parts.new_empty(self.chunks, self.num_parts * self.width)
-        return _array(parts.reshape(len(parts), self.num_parts, self.width))
+        return _array(parts.view(len(parts), self.num_parts, self.width))
 
-    def run(self, kernel: str, first: int, last: int, product: Tensor, *arrays: np.ndarray) -> None:
+    def run(
+        self, kernel: str, first: int, last: int, weight: np.ndarray, product: Tensor, *arrays: np.ndarray
+    ) -> None:
         """For some steps, with the product between them."""
         fixed = first, last, self.layout, self.eps, self.starts
-        compiled.run(kernels, kernel, self.chunks, *fixed, product.numpy(), *arrays)
+        compiled.run(kernels, kernel, self.chunks, *fixed, weight, product.numpy(), *arrays)
 
 
 def _array(tensor: Tensor) -> Any:

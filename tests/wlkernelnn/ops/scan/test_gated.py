@@ -16,21 +16,24 @@ from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, s
 from wlkernelnn.ops.scan import Cell, Steps, gated, gated_scan, gated_scan_naive, gated_sweeps
 from wlkernelnn.sequence.rkm import VARIANTS
 
-D = 3
+# Of tokens, and of states: more than eight, which numba's products take at once.
+M, D = 2, 9
 
 CELLS = {name: cell for name, cell in VARIANTS.items() if cell.forget is not None}
 CELLS |= {f"{name}-blind": replace(cell, feedback="none") for name, cell in CELLS.items()}
 NORMS = ("none", "output", "state")
 
 
-@pytest.fixture(params=["sweeps", "numba"], autouse=True, scope="module")
+@pytest.fixture(params=["sweeps", "numba", "numba_by_step"], autouse=True, scope="module")
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The memory is computed by stock operations, or by numba's loops."""
+    """The memory is computed by stock operations, or by numba's loops, with their own products or others."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         if request.param == "sweeps":
             monkeypatch.delitem(gated.SCANS, "cpu")
         else:
             pytest.importorskip("numba")
+        if request.param == "numba_by_step":
+            monkeypatch.setattr(gated.numba_gated(), "LARGE", 0)
         yield request.param
 
 
@@ -49,9 +52,12 @@ def inputs_of(
     cell: Cell, lengths: list[int], norm: str, carried: bool, dtype: torch.dtype = torch.float64
 ) -> dict[str, Tensor]:
     """What a scan reads, in string order."""
-    shapes: dict[str, tuple[int, ...]] = {"parts": (sum(lengths), len(cell.parts) * D)}
+    width = len(cell.parts) * D
+    shapes: dict[str, tuple[int, ...]] = {"x": (sum(lengths), M), "weight": (width, M)}
+    if cell.bias:
+        shapes["bias"] = (width,)
     if cell.num_seeing:
-        shapes["weight"] = (cell.num_seeing * D, D)
+        shapes["feedback"] = (cell.num_seeing * D, D)
     if carried:
         shapes |= {"c": (len(lengths), D), "h": (len(lengths), D)}
     if norm != "none":
@@ -79,13 +85,15 @@ def scanned(
     scales = inputs.get("scale_i", 0.4), inputs.get("scale_f", 0.7)
     states = [inputs.get("c"), inputs.get("h")]
     options: tuple[Any, ...] = (scales, norm, norm_kind == "state")
+    weights = inputs["weight"], inputs.get("bias")
+    feedback = inputs.get("feedback")
     if not fast:
-        ptr = ptr_of(lengths)
-        rows, last = gated_scan_naive(cell, inputs["parts"], inputs.get("weight"), ptr, states, *options)
+        parts = torch.nn.functional.linear(inputs["x"], *weights)
+        rows, last = gated_scan_naive(cell, parts, feedback, ptr_of(lengths), states, *options)
         return [*rows, *last]
     steps = Steps(ptr_of(lengths))
     states = [before if before is None else steps.sort(before) for before in states]
-    found = gated_scan(cell, steps.enter(inputs["parts"]), inputs.get("weight"), steps, states, *options)
+    found = gated_scan(cell, steps.enter(inputs["x"]), *weights, feedback, steps, states, *options)
     last = tuple(steps.unsort(steps.last(part)) for part in found)
     return [*(steps.leave(part[len(lengths) :]) for part in found), *last]
 

@@ -1,0 +1,79 @@
+"""Speed of recurrent kernel machines beside torch.nn.LSTM: all variants, n-grams, feedback or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
+from rich.console import Console
+
+from wlkernelnn.sequence import RKM
+from wlkernelnn.sequence.rkm import VARIANTS
+
+from .about import about
+from .ratios import Row, Timer, compared, report
+from .string_speed import CHANNELS, SHAPES, gradients
+from .timing import compare, torch_settings
+
+NGRAM = 3
+MACHINES: dict[str, dict[str, Any]] = {variant: {"variant": variant} for variant in VARIANTS}
+MACHINES["rkm_lstm, layer norm"] = {"variant": "rkm_lstm", "layer_norm": True}
+MACHINES |= {
+    f"{variant}, n = {NGRAM}": {"variant": variant, "ngram": NGRAM}
+    for variant in ("lstm", "rkm_lstm", "gated_cnn")
+}
+# Of the LSTM's rate, with feedback and without.
+GOALS = {True: 0.8, False: 1.5}
+
+LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
+{CHANNELS} channels, beside one layer of torch.nn.LSTM of the same width, batch first. Ratios are medians over
+rounds in which both sides take turns, with their least and greatest in brackets.
+
+* n = 1 and no layer norm, as nn.LSTM has none, where nothing else is said; "at once": without feedback.
+* n = {NGRAM}: the LSTM reads {NGRAM} tokens side by side, and has as many weights as the variant "lstm".
+* What is elementwise, and small products, are compiled where numba is installed (the extra "fast").
+"""
+
+
+def measure(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """All machines on strings of a length."""
+    for feedback, goal in GOALS.items():
+        for name, options in MACHINES.items():
+            model = RKM(CHANNELS, CHANNELS, **{"layer_norm": False, "feedback": feedback} | options)
+            if model.feedback != feedback:  # the CNNs never have it
+                continue
+            x = torch.randn(strings, length, CHANNELS)
+            side_by_side = x.repeat(1, 1, model.size)
+            theirs = torch.nn.LSTM(side_by_side.size(-1), CHANNELS, batch_first=True)
+            result = timer(gradients(model, x), gradients(theirs, side_by_side), work=strings * length)
+            what = f"{name if feedback else f'{name}, at once'}, T = {length}, B = {strings}"
+            yield compared(what, "LSTM", result, goal)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write it as ``rkm_speed.md`` and ``rkm_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = ArgumentParser(prog="wlkernelnn benchmark rkm-speed", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="Short strings and few rounds: ten seconds.")
+    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
+    parser.add_argument("--rounds", type=PositiveInt, default=5, help="Turns of each contestant.")
+    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
+    options = parser.parse_args(argv)
+    quick = options.quick
+    timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.3)
+    known = about("rkm-speed", argv, quick)
+    known |= {"threads": options.threads}
+    rows = chain.from_iterable(measure(*shape, timer) for shape in (SHAPES[:1] if quick else SHAPES))
+    stem = Path(options.output_dir) / "rkm_speed"
+    with torch_settings(options.threads):
+        torch.manual_seed(0)
+        report("Speed of recurrent kernel machines", rows, LEGEND, known, stem, Console())

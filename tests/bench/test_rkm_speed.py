@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wlkernelnn.bench import rkm_speed
+from wlkernelnn.sequence.rkm import VARIANTS
+
+
+def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rkm_speed, "SHAPES", ((5, 3),))
+    monkeypatch.setattr(rkm_speed, "CHANNELS", 4)
+    rkm_speed.main(["--quick", "--threads", "1", "--output-dir", str(tmp_path)])
+    result = json.loads((tmp_path / "rkm_speed.json").read_text())
+    assert result["mode"] == "quick"
+    goals = {row["what"].removesuffix(", T = 5, B = 3"): row["goal"].split(":")[0] for row in result["rows"]}
+    extra = ("rkm_lstm, layer norm", "lstm, n = 3", "rkm_lstm, n = 3")
+    with_feedback = {*VARIANTS, *extra} - {"cnn", "gated_cnn"}
+    at_once = {f"{name}, at once" for name in (*VARIANTS, *extra, "gated_cnn, n = 3")}
+    assert goals == dict.fromkeys(with_feedback, "≥ 0.8") | dict.fromkeys(at_once, "≥ 1.5")
+    assert all(row["against"] == "LSTM" and row["ours"] > 0 < row["theirs"] for row in result["rows"])
