@@ -32,7 +32,7 @@ class Split:
     Attributes:
         data: All graphs, with targets.
         kind: How it was split, for people: ``"random"``, ``"scaffold"``, …
-        index: Positions in ``data`` of ``"train"``, ``"valid"`` and ``"test"``.
+        index: Positions in ``data`` of ``"train"``, ``"valid"`` and ``"test"``; the last may be left out.
     """
 
     data: PackedGraphs
@@ -43,6 +43,11 @@ class Split:
         return self.data[self.index[part]]
 
     @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that there are."""
+        return tuple(part for part in PARTS if part in self.index)
+
+    @property
     def metric(self) -> str:
         """The data set's own metric."""
         return self.data.metric or DEFAULT_METRIC[self.data.task or "regression"]
@@ -50,7 +55,7 @@ class Split:
     @cached_property
     def rows(self) -> str:
         """The input rows of every part, counted from 0, as JSON: the content of the file of :meth:`write`."""
-        return json.dumps({part: self[part].row.tolist() for part in PARTS}) + "\n"
+        return json.dumps({part: self[part].row.tolist() for part in self.parts}) + "\n"
 
     @property
     def sha256(self) -> str:
@@ -135,14 +140,14 @@ def run_method(
             }
             for part, prediction in fitted.predictions.items()
         }
-        for part in ("valid", "test"):
+        for part in split.parts[1:]:
             with atomic_path(place / f"{part}_predictions.csv") as temporary:
                 _table(split[part], fitted.predictions[part]).to_csv(temporary, index=False)
         return {
             "model": model,
             "split": split.kind,
             "split_file": str(split.write(folder.parent / "splits")),
-            "counts": {part: len(split.index[part]) for part in PARTS},
+            "counts": {part: len(split.index[part]) for part in split.parts},
             "metric": split.metric,
             **decided,
             "parameters": fitted.parameters,
@@ -191,7 +196,7 @@ def run_network(
         net = network.from_data(train, **arguments)
         done = fit(net, train, split["valid"], limited, directory=place, resume=True)
         return Fitted(
-            {part: predict(net, split[part]) for part in PARTS},
+            {part: predict(net, split[part]) for part in split.parts},
             count_parameters(net),
             sum(done.epoch_seconds),
             len(done.history),
@@ -222,9 +227,9 @@ def ensemble(model: str, records: Sequence[Record]) -> Record:
     if len({record["split_sha256"] for record in records}) > 1:
         raise ValueError(f"{model}: the members of an ensemble must have one split, got several")
     scores = {}
-    for part in ("valid", "test"):
+    for part in (part for part in first["scores"] if part != "train"):
         tables = [pd.read_csv(Path(record["folder"]) / f"{part}_predictions.csv") for record in records]
-        predicted = [name for name in tables[0] if name.endswith("_pred")]
+        predicted = [name for name in map(str, tables[0].columns) if name.endswith("_pred")]
         target = tables[0][[name.removesuffix("_pred") for name in predicted]].to_numpy()
         mean = np.mean([table[predicted].to_numpy() for table in tables], axis=0)
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}

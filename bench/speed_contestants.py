@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphKernelNetwork, GraphNetwork
 from wlkernelnn.ops.edge_sum import fused
 from wlkernelnn.training import predict
 
@@ -164,11 +164,11 @@ def contestants(data: PackedGraphs, readout: str) -> Iterator[Contestant]:
         yield contestant(name, data if name in BY_COLOURS else data[:BY_NODES], readout)
 
 
-def _of_data(net: GraphKernelNetwork, batch: Data) -> tuple[Tensor, Tensor]:
+def _of_data(net: GraphNetwork, batch: Data) -> tuple[Tensor, Tensor]:
     return net(batch), batch.y
 
 
-def _plain(name: str, net: GraphKernelNetwork, data: PackedGraphs) -> Contestant:
+def _plain(name: str, net: GraphNetwork, data: PackedGraphs) -> Contestant:
     graphs = plain_data(data)
 
     def loader(molecules: int, size: int, shuffle: bool) -> DataLoader:

@@ -31,8 +31,15 @@ def load_zinc(root: str | None = None, **options: Any) -> PackedGraphs:
         FileNotFoundError: There is no such file.
     """
     path = require_file(FILE, root, "the table with columns split, smiles and y")
-    columns = {"smiles_column": "smiles", "target_columns": ["y"], "split_column": "split"}
-    return load_molecules(path, **columns, metric="mae", name="zinc", **options)
+    return load_molecules(
+        path,
+        smiles_column="smiles",
+        target_columns=["y"],
+        split_column="split",
+        metric="mae",
+        name="zinc",
+        **options,
+    )
 
 
 STACK = {"hidden_channels": 96, "num_layers": 6, "compose": "add", "jumping": "sum"}

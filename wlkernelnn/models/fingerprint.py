@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wlkernelnn.linear import Linear
 
-class FingerprintEncoder(torch.nn.Sequential):
+
+class FingerprintEncoder(torch.nn.Module):
     r"""relu of a linear map of :math:`\log(1 + x)`, x the counts of a graph's fingerprint.
 
     Args:
@@ -20,10 +22,12 @@ class FingerprintEncoder(torch.nn.Sequential):
     """
 
     def __init__(self, num_values: int, channels: int, dropout: float = 0.0) -> None:
-        super().__init__(torch.nn.Linear(num_values, channels), torch.nn.ReLU(), torch.nn.Dropout(dropout))
+        super().__init__()
+        self.lin = Linear(num_values, channels)
+        self.dropout = torch.nn.Dropout(dropout)
 
     def reset_parameters(self) -> None:
-        self[0].reset_parameters()
+        self.lin.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.to(self[0].weight.dtype).log1p())
+        return self.dropout(self.lin(x.to(self.lin.weight.dtype).log1p()).relu())

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.molecules import regression_set
+from wlkernelnn.bench import cep, speed_chemprop
+from wlkernelnn.bench.baselines import count_parameters
+from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.training import score
+from wlkernelnn.training.module import learning_rate_factor
+
+NETWORKS = [name for name, model in cep.MODELS.items() if model.network is not None]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Molecules with columns in other cases and orders, small networks, and no chemprop."""
+    monkeypatch.setattr(cep, "PARAMETERS", 3_000)
+    monkeypatch.setattr(speed_chemprop, "installed", lambda: False)
+    data = regression_set()
+    labels = np.repeat(["train", "valid", "test"], [40, 10, 10])
+    path = tmp_path / "molecules.csv"
+    frame = pd.DataFrame({"PCE": data.y[:, 0], "SMILES": data.smiles, "part": labels})
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(table: Path, *more: str) -> dict[str, Any]:
+    arguments = f"--data {table} --run-dir {table.parent / 'runs'} --output-dir {table.parent / 'out'}"
+    assert main(["benchmark", "cep", *arguments.split(), *more]) == 0
+    return json.loads((table.parent / "out" / "cep.json").read_text())
+
+
+def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(table, "--epochs", "1", "--seeds", "1")
+    runs = {record["model"]: record for record in result["runs"]}
+    assert list(runs) == [name for name in cep.MODELS if name != "chemprop"]
+    for name in NETWORKS:
+        record = runs[name]
+        assert abs(record["parameters"] / 3_000 - 1) < 0.25, name  # widths are whole numbers
+        assert record["epochs"] == 1
+        assert record["network"] == cep.MODELS[name].network.__name__
+        assert record["scores"]["test"]["rmse"] > 0
+    assert {record["split_sha256"] for record in runs.values()} == {runs["mean"]["split_sha256"]}
+    text = (table.parent / "out" / "cep.md").read_text()
+    assert "| WL kernel network, gated λ | " in text
+    assert "2.3 million" in text
+    assert "chemprop is not installed" in text
+    assert "full" in capsys.readouterr().out
+
+
+def test_seeds_and_ensembles(table: Path) -> None:
+    result = run(table, "--epochs", "1", "--seeds", "3", "--models", "mean", "wl-constant", "gine")
+    seeds = [(record["model"], record["seed"]) for record in result["runs"] if "members" not in record]
+    assert seeds == [("mean", 0), *((name, seed) for seed in range(3) for name in ("wl-constant", "gine"))]
+    together = [record for record in result["runs"] if "members" in record]
+    assert [record["model"] for record in together] == ["wl-constant", "gine"]
+    assert together[0]["parameters"] == 3 * result["runs"][1]["parameters"]
+    row = next(line for line in (table.parent / "out" / "cep.md").read_text().splitlines() if "GINE" in line)
+    assert f"| {together[1]['scores']['test']['rmse']:.3f} |" in row
+    assert f"| 1 of {math.ceil(5_100_000 / 48):,} |" in row
+
+
+def test_split_column(table: Path) -> None:
+    arguments = ("--models", "mean", "wl-3")
+    result = run(table, *arguments, "--split-column", "part")
+    frame = pd.read_csv(table)
+    train, test = frame[frame["part"] == "train"]["PCE"], frame[frame["part"] == "test"][["PCE"]].to_numpy()
+    mean, kernel = result["runs"]
+    assert mean["counts"] == {"train": 40, "valid": 10, "test": 10}
+    assert mean["split"] == "published"
+    expected = score("rmse", test, np.full_like(test, train.mean()))
+    assert mean["scores"]["test"]["rmse"] == pytest.approx(expected, rel=1e-5)
+    assert kernel["scores"]["train"]["rmse"] < 0.5 * mean["scores"]["train"]["rmse"]
+    assert 0 < kernel["parameters"] == kernel["colours"]
+    assert run(table, *arguments)["runs"][0]["split"] == "random"
+
+
+def test_quick(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cep, "QUICK_MOLECULES", 30)
+    result = run(table, "--quick", "--models", "mean", "wl-gated")
+    assert result["mode"] == "quick"
+    assert result["runs"][0]["counts"] == {"train": 24, "valid": 3, "test": 3}
+    assert result["runs"][1]["epochs"] == 1
+
+
+def test_recipe_is_the_published_one() -> None:
+    """The release: 1e-3, times 0.9 every 100,000 molecules, while above 5e-6; that takes 5.1 million."""
+    rate, samples = 1e-3, 0
+    while rate > 5e-6:
+        rate, samples = rate * 0.9, samples + 100_000
+    assert samples == cep.SAMPLES
+    recipe, whole = cep.recipe_of("wl-gated", 23_982, 1, cep.CEPOptions())
+    assert (whole, recipe.epochs, recipe.seed) == (213, 213, 1)
+    assert recipe.lr_decay_samples == 100_000
+    steps = math.ceil(23_982 / recipe.batch_size)
+    assert learning_rate_factor(recipe, 100_000 // 20, steps) == pytest.approx(0.9)
+    squeezed, whole = cep.recipe_of("wl-gated", 23_982, 1, cep.CEPOptions(epochs=20))
+    assert (whole, squeezed.epochs) == (213, 20)
+    for part in (0.25, 0.5, 0.99):
+        rates = [
+            options.lr * learning_rate_factor(options, int(part * options.epochs * steps), steps)
+            for options in (recipe, squeezed)
+        ]
+        assert rates[0] == pytest.approx(rates[1], rel=0.12)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_have_the_papers_size(name: str, cep_like: PackedGraphs) -> None:
+    arguments = cep.network_of(name, cep_like)
+    net = cep.MODELS[name].network.from_data(cep_like, **arguments)
+    assert abs(count_parameters(net) / 260_000 - 1) < 0.01
+
+
+@pytest.fixture(scope="module")
+def cep_like() -> PackedGraphs:
+    from wlkernelnn.datasets import molecules_from
+
+    return molecules_from(
+        ["CC", "c1ccccc1"], y=[1.0, 2.0], features="duvenaud", task="regression", cache=False
+    )
+
+
+def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["benchmark", "cep", "--models", "unknown"]) != 0
+    assert "--models: expected any of mean, wl-3" in capsys.readouterr().err
+    assert main(["benchmark", "cep", "--models", "chemprop"]) != 0
+    assert "chemprop is not installed" in capsys.readouterr().err
+    assert main(["benchmark", "cep", "--split-column", "part"]) != 0
+    assert "--split-column goes with --data" in capsys.readouterr().err
+    frame = pd.read_csv(table)
+    frame[frame["part"] != "valid"].to_csv(table, index=False)
+    assert main(["benchmark", "cep", "--data", str(table), "--split-column", "part"]) != 0
+    assert "column 'part' has no valid" in capsys.readouterr().err
