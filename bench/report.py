@@ -97,7 +97,7 @@ def plot(result: Found, path: Path) -> Path | None:
     rows = [row for row in result.get("rows", ()) if "ratio" in row]
     runs = [run for run in result.get("runs", ()) if "scores" in run]
     if rows:
-        figure, axes = plt.subplots(figsize=(7, 0.6 + 0.28 * len(rows)), layout="constrained")
+        figure, axes = plt.subplots(figsize=(7, 0.8 + 0.14 * len(rows)), layout="constrained")
         draw_ratios(rows, axes)
     elif runs:
         groups = list(dict.fromkeys((run["data"], run["split"]) for run in runs))
@@ -126,8 +126,9 @@ def draw_ratios(rows: Sequence[Found], axes: Axes) -> None:
         axes.plot([row["low"], row["high"]], [height, height], color="tab:blue", linewidth=1)
         axes.plot(row["ratio"], height, "o", markersize=4, color="tab:blue")
     axes.set_yticks(
-        range(len(rows)), [f"{row['what']} / {row['against']}" for row in reversed(rows)], fontsize=6
+        range(len(rows)), [f"{row['what']} / {row['against']}" for row in reversed(rows)], fontsize=5
     )
+    axes.set_ylim(-1, len(rows))
     axes.axvline(1.0, color="grey", linewidth=0.8)
     axes.set_xscale("log")
     axes.set_xlabel("ratio", fontsize=8)
