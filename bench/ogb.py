@@ -1,0 +1,343 @@
+"""Molecules of the Open Graph Benchmark, with the figures that its leaderboard asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from ogb.graphproppred import Evaluator
+from ogb.lsc import PCQM4Mv2Evaluator
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.datasets import OGB_SETS, PackedGraphs, load_ogb
+from wlkernelnn.files import atomic_path
+from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+from wlkernelnn.training import FitOptions
+
+from .about import about
+from .molecule_runs import Split, run_network
+from .trained import Record, TrainedOptions, chosen, print_table, spread, write_results
+
+TUNED_SEEDS = 2
+QUICK_GRAPHS = 3_000
+# The part whose predictions PCQM4Mv2's leaderboard takes: nobody else has the targets.
+SUBMITTED = "test-dev"
+_OF_TRAINING = {entry.name for entry in fields(FitOptions)}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A row of the table: a network, and how it is trained.
+
+    Attributes:
+        title: What it is.
+        options: Training.
+        arguments: Of the network, beside what the data say.
+        network: Its class.
+        features: What it sees, see :func:`~wlkernelnn.datasets.get_features`.
+        grid: Values of options and arguments that are tried, the recipe's own among them, each with
+            everything else as in the recipe.
+    """
+
+    title: str
+    options: FitOptions
+    arguments: dict[str, Any]
+    network: type[GraphNetwork] = GraphKernelNetwork
+    features: str = "ogb"
+    grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def value(self, name: str) -> Any:
+        """The value of an option or argument."""
+        return getattr(self.options, name) if name in _OF_TRAINING else self.arguments[name]
+
+    def changed(self, name: str, value: Any) -> Recipe:
+        """The recipe with another value of an option or argument."""
+        if name in _OF_TRAINING:
+            return replace(self, options=replace(self.options, **{name: value}))
+        return replace(self, arguments=self.arguments | {name: value})
+
+    def variations(self) -> list[tuple[str, Any, Recipe]]:
+        """What is tried, by name and value: the recipe itself, then each other value of the grid."""
+        others = [
+            (name, value, self.changed(name, value))
+            for name, values in self.grid.items()
+            for value in values
+            if value != self.value(name)
+        ]
+        return [("", None, self), *others]
+
+
+# Both have less than 150,000 parameters.
+_WL = {"hidden_channels": 112, "pooling": "sum", "dropout": 0.2}
+_STACK = {
+    "hidden_channels": 64,
+    "num_layers": 3,
+    "virtual_node": True,
+    "pooling": "sum",
+    "dropout": 0.3,
+    "layer_dropout": 0.1,
+}
+_TRIED = {"lr": (1e-3, 3e-3), "pooling": ("sum", "mean")}
+
+
+def _models(**options: Any) -> dict[str, Recipe]:
+    """The rows of a data set whose networks are trained so."""
+    training = FitOptions(**{"lr": 3e-3, "ema_decay": 0.99, **options})
+    more: dict[str, tuple[Any, ...]] = {"num_layers": (3, 4), "virtual_node": (True, False)}
+    return {
+        "wl-gated": Recipe(
+            "WL kernel network, λ gated", training, _WL, grid=_TRIED | {"dropout": (0.2, 0.5)}
+        ),
+        "stack": Recipe(
+            "deep kernel stack, virtual node",
+            training,
+            _STACK,
+            KernelStackNetwork,
+            grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
+        ),
+    }
+
+
+_LARGE = {
+    "ogbg-molhiv": _models(epochs=12, batch_size=256),
+    "ogbg-molpcba": _models(epochs=50, batch_size=256, ema_decay=0.999),
+    "pcqm4mv2": _models(epochs=50, batch_size=512, ema_decay=0.999),
+}
+_FEW = _models(epochs=100)
+RECIPES = {name: _LARGE.get(name, _FEW) for name in OGB_SETS}
+
+LABELS = {"roc_auc": "ROC-AUC", "average_precision": "AP", "rmse": "RMSE", "mae": "MAE"}
+LEGEND = """* OGB's official split and evaluator: mean and unbiased standard deviation over the seeds 0, 1, …
+  Every network has the weights of its best validation epoch (counted from 0); the test part is scored once,
+  with these. No external data, no pre-training.
+"""
+SUBMISSION = f"""* The targets of the test parts are not public: beside each run lies the file of predictions
+  of {SUBMITTED} that is to be submitted.
+"""
+TUNED = """* OGB's evaluator on the validation part, at the best validation epoch (counted from 0): mean and
+  unbiased standard deviation over the seeds. Nothing here looked at the test part. A first row is the recipe
+  itself, each other row of the same model changes one value of it.
+"""
+
+
+@dataclass
+class OGBOptions(TrainedOptions):
+    """What is trained, and where results go.
+
+    Args:
+        models: Which rows: wl-gated, stack; by default both.
+        epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
+        name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
+        tune: Instead try the values of the recipe's grid, each with seeds 0 and 1, on the validation part
+            alone.
+    """
+
+    name: str = "ogbg-molhiv"
+    seeds: int = 10
+    tune: bool = False
+    run_dir: Path = Path("runs/ogb")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Train, score, print the table, and write ``ogb_<set>.md`` and ``.json``.
+
+    With ``--tune`` the files are ``ogb_<set>_tuned.md`` and ``.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    parser = verb_parser("benchmark ogb", __doc__)
+    add_options(parser, "Options", OGBOptions)
+    options = OGBOptions(**pick(parser.parse_args(argv), OGBOptions))
+    (name,) = chosen("name", [options.name], RECIPES)
+    recipes = {model: RECIPES[name][model] for model in chosen("models", options.models, RECIPES[name])}
+    known = about("ogb", argv, options.quick, ("pytorch-lightning", "scikit-learn")) | {
+        "device": _device(options.accelerator),
+        "threads": torch.get_num_threads(),
+    }
+    stem = f"ogb_{name.removeprefix('ogbg-')}"
+    runs: list[tuple[str, Recipe, Record]]
+    if options.tune:
+        stem, title, table, notes, seeds = f"{stem}_tuned", f"{name}: tuning", tuned_rows, TUNED, TUNED_SEEDS
+        runs = [
+            (model, tried, {"changed": changed, "value": value})
+            for model, recipe in recipes.items()
+            for changed, value, tried in recipe.variations()
+        ]
+    else:
+        title, table, notes, seeds = name, rows, LEGEND, options.seeds
+        notes += SUBMISSION if name == "pcqm4mv2" else ""
+        notes += "".join(f"* {recipe.title}: {_grid(recipe)}\n" for recipe in recipes.values())
+        runs = [(model, recipe, {"grid": recipe.grid}) for model, recipe in recipes.items()]
+    records: list[Record] = []
+    for model, recipe, more in runs:
+        data = load_ogb(name, options.root, features=recipe.features, progress=True)
+        for seed in range(1 if options.quick else seeds):
+            records.append(evaluate(data, model, recipe, seed, options, known) | more)
+            # Rows appear as they are there: the rest may take hours.
+            said = notes + _of_data(records[-1])
+            write_results(options.output_dir / stem, title, table(records), said, known, records)
+    print_table(title, table(records), known)
+
+
+def evaluate(
+    data: PackedGraphs, model: str, recipe: Recipe, seed: int, options: OGBOptions, known: Record
+) -> Record:
+    """Train a network, or take the one that was trained, and score it by OGB's evaluator.
+
+    Args:
+        data: The whole data set, with its split.
+        model: Name of the row.
+        recipe: How the network is made.
+        seed: Of everything that is drawn.
+        options: What is to be done: with ``tune`` nothing looks at the test part.
+        known: What is known of this run of the benchmark.
+
+    Raises:
+        ValueError: Predictions are to be submitted of molecules that cannot be read.
+    """
+    name, index = data.description.name, dict(data.split_idx or {})
+    submitted = SUBMITTED in index and not options.tune
+    if submitted and data.rejects:
+        raise ValueError(
+            f"{name}: what is submitted has a prediction for every molecule, but {len(data.rejects)} SMILES "
+            f"give none, such as {data.rejects[0].smiles!r} ({data.rejects[0].reason})"
+        )
+    parts = {"train": index["train"], "valid": index["valid"]}
+    if options.quick:
+        parts["train"] = parts["train"][:QUICK_GRAPHS]
+    if not options.tune:
+        parts["test"] = index[SUBMITTED if submitted else "test"]
+    record = run_network(
+        model,
+        recipe.network,
+        recipe.arguments,
+        Split(data, "ogb", parts),
+        replace(
+            recipe.options,
+            seed=seed,
+            accelerator=options.accelerator,
+            matmul_precision=options.matmul_precision,
+        ),
+        options.folder(name, model),
+        epochs=options.limit(recipe.options.epochs),
+        known=known,
+    )
+    folder, figures = Path(record["folder"]), {}
+    for part in record["scores"].keys() - {"train"}:
+        table = pd.read_csv(folder / f"{part}_predictions.csv")
+        target, prediction = (
+            table[[f"{task}{suffix}" for task in data.description.target_names]].to_numpy()
+            for suffix in ("", "_pred")
+        )
+        if part == "test" and submitted:
+            write_submission(folder / f"y_pred_pcqm4m-v2_{SUBMITTED}.npz", prediction)
+        else:
+            figures[part] = official(name, target, prediction)
+    figures["missing"] = len(data.rejects)
+    return (
+        {key: value for key, value in record.items() if key != "scores"} | figures | {"title": recipe.title}
+    )
+
+
+def official(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
+    """The figure of OGB's evaluator.
+
+    Args:
+        name: Name of the data set.
+        target: ``[G, tasks]``, NaN where missing.
+        prediction: ``[G, tasks]``: values, or probabilities of class 1.
+    """
+    if name == "pcqm4mv2":
+        result = PCQM4Mv2Evaluator().eval({"y_true": target[:, 0], "y_pred": prediction[:, 0]})
+    else:
+        result = Evaluator(name).eval({"y_true": target, "y_pred": prediction})
+    (figure,) = result.values()
+    return float(figure)
+
+
+def write_submission(path: Path, prediction: np.ndarray) -> None:
+    """Write predictions ``[G, 1]`` of PCQM4Mv2 as the file that its leaderboard takes."""
+    with atomic_path(path) as temporary:
+        np.savez_compressed(temporary, y_pred=prediction[:, 0].astype(np.float32))
+
+
+COLUMNS = ("model", "parameters", "seeds", "epochs", "valid", "test", "best epoch", "s / seed")
+
+
+def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The table, its header first: a row per model, over its seeds."""
+    label = LABELS[records[0]["metric"]]
+    out = [tuple(f"{column} {label}" if column in ("valid", "test") else column for column in COLUMNS)]
+    for model in dict.fromkeys(record["model"] for record in records):
+        of_row = [record for record in records if record["model"] == model]
+        out.append(
+            (
+                of_row[0]["title"],
+                f"{of_row[0]['parameters']:,}",
+                str(len(of_row)),
+                _epochs(of_row),
+                *(
+                    spread([record[part] for record in of_row], 4) if part in of_row[0] else "–"
+                    for part in ("valid", "test")
+                ),
+                f"{np.mean([record['best_epoch'] for record in of_row]):.0f}",
+                f"{np.mean([record['seconds'] for record in of_row]):.0f}",
+            )
+        )
+    return out
+
+
+def _epochs(records: Sequence[Record]) -> str:
+    trained, whole = min(record["epochs"] for record in records), records[0]["recipe_epochs"]
+    return str(whole) if trained == whole else f"{trained} of {whole}"
+
+
+def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
+    """The table of what was tried, its header first: a row per change of a model, over its seeds."""
+    out: list[tuple[str, ...]] = [
+        ("model", "change", "parameters", "seeds", f"valid {LABELS[records[0]['metric']]}", "best epoch")
+    ]
+    for key in dict.fromkeys((record["model"], record["changed"], record["value"]) for record in records):
+        of_row = [r for r in records if (r["model"], r["changed"], r["value"]) == key]
+        _, changed, value = key
+        out.append(
+            (
+                of_row[0]["title"],
+                f"{changed} {value}" if changed else "none: the recipe",
+                f"{of_row[0]['parameters']:,}",
+                str(len(of_row)),
+                spread([record["valid"] for record in of_row], 4),
+                f"{np.mean([record['best_epoch'] for record in of_row]):.0f}",
+            )
+        )
+    return out
+
+
+def _of_data(record: Record) -> str:
+    """How many graphs there are in each part, and what is missing."""
+    counts = ", ".join(f"{part} {count:,}" for part, count in record["counts"].items())
+    missing = f"; {record['missing']:,} SMILES that RDKit refuses are missing" if record["missing"] else ""
+    return f"* graphs: {counts}{missing}; SHA-256 of the split: {record['split_sha256']}\n"
+
+
+def _grid(recipe: Recipe) -> str:
+    """The values that are tried, the recipe's own marked."""
+    tried = [
+        f"{name} "
+        + ", ".join(f"**{value}**" if value == recipe.value(name) else f"{value}" for value in values)
+        for name, values in recipe.grid.items()
+    ]
+    return f"tuned grid, chosen values bold, one changed at a time (--tune): {'; '.join(tried)}"
+
+
+def _device(accelerator: str) -> str:
+    """What Lightning trains on."""
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return "processor" if accelerator in ("auto", "cpu") else accelerator

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from ogb.graphproppred import Evaluator
+from ogb.lsc import PCQM4Mv2Evaluator
+
+from tests.ogb_files import SMILES, write_set
+from wlkernelnn.bench import molecule_runs, ogb, trained
+from wlkernelnn.bench.baselines import count_parameters
+from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import OGB_SETS, load_molecules, load_ogb
+from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.training import FitOptions, predict
+
+SMALL = ogb.Recipe(
+    "small",
+    FitOptions(epochs=2, batch_size=4),
+    {"hidden_channels": 4, "dropout": 0.0},
+    grid={"lr": (1e-3, 1e-2), "hidden_channels": (4, 8)},
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small sets like ogbg-molbbbp and pcqm4mv2, and small recipes."""
+    y = np.array([0, 1, 1, 0, 1, 0, 0, 1])[:, None]
+    write_set(tmp_path, "ogbg-molbbbp", SMILES, y, ["p_np"])
+    folder = tmp_path / "pcqm4m-v2"
+    (folder / "raw").mkdir(parents=True)
+    gaps = [1.0, 2.0, 3.0, 4.0, 5.0, np.nan, np.nan, np.nan]
+    table = pd.DataFrame({"idx": range(8), "smiles": SMILES, "homolumogap": gaps})
+    table.to_csv(folder / "raw" / "data.csv.gz", index=False)
+    parts = {"train": [0, 1, 4], "valid": [2, 3], "test-dev": [7, 5], "test-challenge": [6]}
+    split = {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
+    torch.save(split, folder / "split_dict.pt")
+    for name in ("ogbg-molbbbp", "pcqm4mv2"):
+        monkeypatch.setitem(ogb.RECIPES, name, {"small": SMALL})
+    return tmp_path
+
+
+def run(root: Path, *more: str) -> list[dict[str, Any]]:
+    name = more[0]
+    arguments = f"--name {name} --root {root} --run-dir {root / 'runs'} --output-dir {root / 'out'} --seeds 3"
+    assert main(["benchmark", "ogb", *arguments.split(), *more[1:]]) == 0
+    suffix = "_tuned" if "--tune" in more else ""
+    path = root / "out" / f"ogb_{name.removeprefix('ogbg-')}{suffix}.json"
+    return json.loads(path.read_text())["runs"]
+
+
+def test_what_the_leaderboard_asks_for(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = run(root, "ogbg-molbbbp")
+    assert [record["seed"] for record in records] == [0, 1, 2]
+    data = load_ogb("ogbg-molbbbp", root)
+    assert data.split_idx is not None
+    for record in records:
+        history = [epoch["valid_roc_auc"] for epoch in record["history"]]
+        assert record["best_epoch"] == int(np.argmax(history))
+        assert record["valid"] == pytest.approx(max(history), abs=1e-6)
+        predictions = pd.read_csv(Path(record["folder"]) / "test_predictions.csv")
+        assert predictions["row"].tolist() == data.split_idx["test"].tolist()
+        official = Evaluator("ogbg-molbbbp").eval(
+            {
+                "y_true": data[data.split_idx["test"]].y.numpy(),
+                "y_pred": predictions[["p_np_pred"]].to_numpy(),
+            }
+        )
+        assert record["test"] == official["rocauc"]
+        assert record["counts"] == {"train": 4, "valid": 2, "test": 2}
+        assert len(record["split_sha256"]) == 64
+    table = (root / "out" / "ogb_molbbbp.md").read_text()
+    mean, std = (f(record["test"] for record in records) for f in (_mean, _std))
+    assert f"| {mean:.4f} ± {std:.4f} |" in table
+    assert f"| {records[0]['parameters']:,} | 3 | 2 |" in table
+    assert "lr **0.001**, 0.01; hidden_channels **4**, 8" in table
+    assert f"graphs: train 4, valid 2, test 2; SHA-256 of the split: {records[0]['split_sha256']}" in table
+    for fact in ("command: wlkernelnn benchmark ogb --name", "processor: ", "torch: ", "revision: "):
+        assert fact in table
+    assert "full" in capsys.readouterr().out
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(list(values)))
+
+
+def _std(values: Any) -> float:
+    return float(np.std(list(values), ddof=1))
+
+
+def test_runs_are_not_repeated(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(root, "ogbg-molbbbp", "--seeds", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr(molecule_runs, "fit", None)
+        assert run(root, "ogbg-molbbbp", "--seeds", "1") == first
+    assert run(root, "ogbg-molbbbp", "--seeds", "2")[0] == first[0]
+    # Another recipe is another run.
+    monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", {"small": SMALL.changed("lr", 0.05)})
+    other = run(root, "ogbg-molbbbp", "--seeds", "1")
+    assert other[0]["recipe"]["lr"] == 0.05
+    assert other[0]["history"] != first[0]["history"]
+
+
+def test_other_revisions_are_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(root, "ogbg-molbbbp", "--seeds", "1")
+    monkeypatch.setattr(trained, "revision", lambda: "another")
+    arguments = f"benchmark ogb --name ogbg-molbbbp --root {root} --run-dir {root / 'runs'}"
+    assert main(arguments.split()) != 0
+    assert "this is another: delete it" in " ".join(capsys.readouterr().err.split())
+
+
+def test_epochs_and_quick(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (shortened,) = run(root, "ogbg-molbbbp", "--seeds", "1", "--epochs", "1")
+    assert shortened["epochs"] == 1
+    assert "| 1 of 2 |" in (root / "out" / "ogb_molbbbp.md").read_text()
+    assert len(run(root, "ogbg-molbbbp", "--quick")) == 1
+    assert "(quick)" in capsys.readouterr().out
+
+
+def test_tuning_sees_no_test_part(root: Path) -> None:
+    records = run(root, "ogbg-molbbbp", "--tune")
+    assert [(r["changed"], r["value"], r["seed"]) for r in records] == [
+        (changed, value, seed)
+        for changed, value in (("", None), ("lr", 1e-2), ("hidden_channels", 8))
+        for seed in (0, 1)
+    ]
+    assert all("test" not in record and record["counts"] == {"train": 4, "valid": 2} for record in records)
+    assert list(root.glob("runs/**/valid_predictions.csv"))
+    assert not list(root.glob("runs/**/test_predictions.csv"))
+    assert records[2]["recipe"]["lr"] == 1e-2
+    assert records[4]["arguments"]["hidden_channels"] == 8
+    table = (root / "out" / "ogb_molbbbp_tuned.md").read_text()
+    assert "| small | none: the recipe | " in table
+    assert "| small | hidden_channels 8 | " in table
+
+
+def _best_weights(folder: Path) -> dict[str, torch.Tensor]:
+    kept = torch.load(folder / "best.ckpt", weights_only=True)["state_dict"]
+    return {name.removeprefix("net."): value for name, value in kept.items()}
+
+
+def test_predictions_to_submit(root: Path) -> None:
+    (record,) = run(root, "pcqm4mv2", "--seeds", "1")
+    assert "test" not in record
+    data = load_ogb("pcqm4mv2", root)
+    assert data.split_idx is not None
+    folder = Path(record["folder"])
+    net = GraphKernelNetwork.from_data(data[data.split_idx["train"]], **SMALL.arguments)
+    net.load_state_dict(_best_weights(folder))
+    with np.load(folder / "y_pred_pcqm4m-v2_test-dev.npz", allow_pickle=False) as file:
+        assert file.files == ["y_pred"]
+        assert file["y_pred"].dtype == np.float32
+        in_order = load_molecules([SMILES[7], SMILES[5]], cache=False)
+        assert file["y_pred"] == pytest.approx(predict(net, in_order)[:, 0], rel=1e-6)
+    valid = data[data.split_idx["valid"]]
+    error = np.abs(predict(net, valid) - valid.y.numpy()).mean()
+    assert record["valid"] == pytest.approx(float(error), rel=1e-6)
+    assert "| valid MAE | test MAE |" in (root / "out" / "ogb_pcqm4mv2.md").read_text()
+
+
+def test_the_submission_is_as_ogb_writes_it(tmp_path: Path) -> None:
+    prediction = np.random.default_rng(0).normal(size=(147_037, 1))
+    ogb.write_submission(tmp_path / "ours.npz", prediction)
+    theirs = {"y_pred": prediction[:, 0]}
+    PCQM4Mv2Evaluator().save_test_submission(theirs, str(tmp_path), mode="test-dev")
+    with (
+        np.load(tmp_path / "ours.npz") as ours,
+        np.load(tmp_path / "y_pred_pcqm4m-v2_test-dev.npz") as expected,
+    ):
+        assert ours.files == expected.files
+        assert ours["y_pred"].dtype == expected["y_pred"].dtype
+        assert np.array_equal(ours["y_pred"], expected["y_pred"])
+
+
+def test_a_molecule_without_a_prediction(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = root / "pcqm4m-v2" / "raw" / "data.csv.gz"
+    table = pd.read_csv(path)
+    table.loc[7, "smiles"] = "C(C)(C)(C)(C)C"
+    table.to_csv(path, index=False)
+    arguments = f"benchmark ogb --name pcqm4mv2 --root {root} --run-dir {root / 'r'}".split()
+    assert main(arguments) != 0
+    assert "1 SMILES give none, such as 'C(C)(C)(C)(C)C'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_unknown_names(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["benchmark", "ogb", "--name", "ogbg-ppa"]) != 0
+    assert "--name: expected any of ogbg-molhiv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", OGB_SETS)
+def test_recipes(name: str) -> None:
+    for recipe in ogb.RECIPES[name].values():
+        for changed, values in recipe.grid.items():
+            assert recipe.value(changed) in values
+            assert len(set(values)) == len(values)
+        sizes = {"node_dims": [119, 5, 12, 12, 10, 6, 6, 2, 2], "num_edge_types": 60}
+        for _, _, tried in recipe.variations():
+            tried.network(**sizes, **tried.arguments)
+        net = recipe.network(**sizes, num_tasks=OGB_SETS[name].num_tasks, **recipe.arguments)
+        if OGB_SETS[name].num_tasks == 1:
+            assert count_parameters(net) < 150_000
