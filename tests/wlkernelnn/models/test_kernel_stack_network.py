@@ -78,3 +78,12 @@ def test_it_learns() -> None:
     before = (predict(net, data) - data.y.numpy()).std()
     fit(net, data, options=quick(epochs=20), progress=False)
     assert (predict(net, data) - data.y.numpy()).std() < 0.9 * before
+
+
+@pytest.mark.parametrize("virtual_node", [False, True], ids=["plain", "virtual node"])
+def test_compiles_without_graph_breaks(virtual_node: bool) -> None:
+    data = regression_set()[:20]
+    net = network(data, num_layers=2, virtual_node=virtual_node).eval()
+    compiled = torch.compile(net, backend="eager", fullgraph=True, dynamic=True)
+    for batch in PackedLoader(data, 8):
+        torch.testing.assert_close(compiled(batch), net(batch))
