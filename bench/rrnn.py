@@ -186,6 +186,7 @@ def diagnose(network: Network, strings: PackedStrings) -> Record:
     found: Record = {"gradient_norms": norms.tolist()}
     trees = tree_model_of(network)
     if trees is not None:
+        trees.keep_trees = True
         with torch.no_grad():
             h, _ = trees(x)
         h.requires_grad_()

@@ -50,7 +50,7 @@ def draw(task: str, records: Sequence[Record], path: Path) -> None:
         if counted:
             changes.plot(*zip(*counted, strict=True), marker=".", label=label)
         norms = record["gradient_norms"]
-        gradients.semilogy(range(1, len(norms) + 1), norms, marker=".", label=label)
+        gradients.semilogy(range(1, len(norms) + 1), norms, nonpositive="mask", marker=".", label=label)
     changes.set(xlabel="epoch", ylabel="$N_e$")
     if not changes.lines:  # of one epoch there are no changes
         changes.set_axis_off()

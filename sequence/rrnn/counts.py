@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import torch
 from torch import Tensor
 
 from .record import Record
@@ -42,7 +41,7 @@ def tree_counts(record: Record, state: int = 0) -> Counter[tuple[Construction, .
 
 def _in_order(space: Space, numbers: list[int], num_leaves: int) -> tuple[Construction, ...]:
     """The nodes below the last one, in the order of a walk through the tree."""
-    made = _constructions(space, numbers)
+    made = space.constructions(numbers)
     places = {leaf: leaf for leaf in range(num_leaves)}
     ordered: list[Construction] = []
 
@@ -56,11 +55,3 @@ def _in_order(space: Space, numbers: list[int], num_leaves: int) -> tuple[Constr
 
     visit(num_leaves + len(numbers) - 1)
     return tuple(ordered)
-
-
-def _constructions(space: Space, numbers: list[int]) -> list[Construction]:
-    r, o, u, i, j = (part.tolist() for part in space.parts(torch.tensor(numbers)))
-    return [
-        Construction(r, space.operations[o], space.activations[u], i, j)
-        for r, o, u, i, j in zip(r, o, u, i, j, strict=True)
-    ]

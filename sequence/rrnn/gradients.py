@@ -148,6 +148,6 @@ def state_gradients(model: StringModel, x: Tensor, loss: Callable[[Tensor], Tens
         for t in range(x.size(1)):
             _, state = model(x[:, t : t + 1], state=state)
             states.append(cast(Tensor, state))
-        gradients = torch.autograd.grad(loss(states[-1][-1]), states)
+        gradients = torch.autograd.grad(loss(states[-1][-1]), states, materialize_grads=True)
     model.train(training)
     return torch.stack([gradient.square().sum((0, 2)).sqrt() for gradient in gradients])

@@ -45,7 +45,7 @@ class Record:
             Leaf(name, vector.detach())
             for name, vector in zip(self.leaf_names, self.leaves[token].unbind(0), strict=True)
         ]
-        made = [self.space.construction(number) for number in self.numbers[token].tolist()]
+        made = self.space.constructions(self.numbers[token].tolist())
         vectors = self.nodes[token].detach().unbind(0)
         return tuple(tree_of(leaves, made[:end], vectors[:end]) for end in self.ends)
 

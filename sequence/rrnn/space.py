@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -106,8 +106,15 @@ class Space:
 
     def construction(self, number: int) -> Construction:
         """The construction of this number."""
-        r, o, u, i, j = (int(part) for part in self.parts(torch.tensor(number)))
-        return Construction(r, self.operations[o], self.activations[u], i, j)
+        return self.constructions([number])[0]
+
+    def constructions(self, numbers: Sequence[int]) -> list[Construction]:
+        """Those of several numbers."""
+        parts = (part.tolist() for part in self.parts(torch.tensor(numbers, dtype=torch.int64)))
+        return [
+            Construction(r, self.operations[o], self.activations[u], i, j)
+            for r, o, u, i, j in zip(*parts, strict=True)
+        ]
 
     def made(self, left: Tensor, right: Tensor, bias: Tensor) -> Tensor:
         """What all operations and activations make of :math:`L_r c_i`, :math:`R_r c_j` and :math:`b_r`.

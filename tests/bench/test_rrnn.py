@@ -3,15 +3,12 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from wlkernelnn.bench import rrnn, rrnn_tasks
 from wlkernelnn.cli.main import main
-from wlkernelnn.sequence.rrnn import GRU, Node, internal_nodes
 
 TREES = "(3 (2 A) (4 (3 lovely) (2 film)))\n(1 (2 A) (0 (1 bad) (2 film)))\n(2 (2 A) (2 film))\n"
 VECTORS = "a 1 0 0\nfilm 0 2 0\nlovely 0 0 1\n"
@@ -109,39 +106,12 @@ def test_diagnosed_strings_have_one_length(root: Path) -> None:
     strings = task.load(str(root / "data"), root / "vectors.txt")
     for name in task.models:
         network = rrnn_tasks.build(name, task, strings)
-        for part in network.modules():
-            if hasattr(part, "keep_trees"):
-                part.keep_trees = True
         found = rrnn.diagnose(network.eval(), strings.valid)
         assert len(found["gradient_norms"]) == 3  # tokens, in two of the three sentences
         assert ("constants" in found) == (name != "gru")
         # What the loss of the label does to h_T is E_T's own gradient.
         if name != "gru":
             assert found["constants"]["c4"] >= found["gradient_norms"][-1] * (1 - 1e-5)
-
-
-def test_networks() -> None:
-    """The published widths, and the GRU of 100 units."""
-    vectors = torch.randn(7, 100)
-    for name, task in rrnn_tasks.TASKS.items():
-        strings = rrnn_tasks.Strings(*[None] * 3, 7, 3, None if name.startswith("wiki") else vectors)  # type: ignore[arg-type]
-        for model in task.models:
-            network = rrnn_tasks.build(model, task, strings)
-            assert network.embedding.weight.requires_grad == name.startswith("wiki")
-            assert network.encoder.out_channels == 100
-    scorers = {name: task.models for name, task in rrnn_tasks.TASKS.items()}
-    widths: dict[str, Any] = {name: [m.hidden_channels for m in of.values()] for name, of in scorers.items()}
-    assert widths == {"wiki-5k": [256, None], "wiki-10k": [64, None], "sst": [10, None], "ptb": [137, None]}
-
-
-def test_tree_from_a_file() -> None:
-    made = json.loads(json.dumps([node._replace(tuple_index=3) for node in GRU.nodes]))
-    from wlkernelnn.bench.rrnn_pictures import tree_from
-
-    tree = tree_from(made)
-    assert isinstance(tree, Node)
-    assert len(internal_nodes(tree)) == 9
-    assert str(tree).startswith("identity3(identity3(h * sigmoid3(x + h)) + ")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,18 +110,17 @@ def fit_trees(
     options = options or TreeOptions()
     _check_metric(metric)
     module = _TreeModule(network, metric, options)
-    result = train_module(
-        module,
-        StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
-        StringLoader(valid, EVALUATION_BATCH),
-        Watched(metric, maximize=metric == "accuracy"),
-        options,
-        directory=directory,
-        resume=resume,
-        progress=progress,
-    )
-    for parameter in module.learned:  # some may wait for their turn
-        parameter.requires_grad_()
+    with module.at_work():
+        result = train_module(
+            module,
+            StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
+            StringLoader(valid, EVALUATION_BATCH),
+            Watched(metric, maximize=metric == "accuracy"),
+            options,
+            directory=directory,
+            resume=resume,
+            progress=progress,
+        )
     return TreeFit(**vars(result), common=module.common)
 
 
@@ -185,13 +186,26 @@ class _TreeModule(pl.LightningModule):
         # Before some of them take turns.
         self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self.common: list[list[CommonTree]] = []
-        if self._trees is not None:
-            self._trees.keep_trees = True
         self._before: Tensor | None = None
 
     @property
     def _trees(self) -> TreeModel | None:
         return tree_model_of(self.network)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Trees are kept; afterwards everything is learned as before, also what waited for its turn."""
+        trees = self._trees
+        keep_trees = trees is not None and trees.keep_trees
+        if trees is not None:
+            trees.keep_trees = True
+        try:
+            yield
+        finally:
+            for parameter in self.learned:
+                parameter.requires_grad_()
+            if trees is not None:
+                trees.keep_trees, trees.last_trees = keep_trees, None
 
     def on_train_epoch_start(self) -> None:
         seed_epoch(self.options.seed, self.current_epoch)

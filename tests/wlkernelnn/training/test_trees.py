@@ -143,6 +143,8 @@ def test_trees_of_every_epoch(tmp_path: Path) -> None:
         last = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
         network.load_state_dict({name.removeprefix("network."): value for name, value in last.items()})
         (batch,) = StringLoader(valid, 20)
+        assert not network.encoder.keep_trees
+        network.encoder.keep_trees = True
         network(batch.x, batch.ptr)
         record = network.encoder.last_trees
         choices.append(tuple_choices(record))

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from wlkernelnn.bench.rrnn_tasks import GRU, TASKS, Strings, build
+
+
+def test_networks() -> None:
+    """The published widths, and the GRU of 100 units."""
+    vectors = torch.randn(7, 100)
+    for name, task in TASKS.items():
+        strings = Strings(*[None] * 3, 7, 3, None if name.startswith("wiki") else vectors)  # type: ignore[arg-type]
+        for model in task.models:
+            network = build(model, task, strings)
+            assert network.embedding.weight.requires_grad == name.startswith("wiki")
+            assert network.encoder.out_channels == 100
+    scorers = {name: task.models for name, task in TASKS.items()}
+    widths: dict[str, Any] = {name: [m.hidden_channels for m in of.values()] for name, of in scorers.items()}
+    assert widths == {"wiki-5k": [256, None], "wiki-10k": [64, None], "sst": [10, None], "ptb": [137, None]}
+
+
+def test_labels_of_the_last_tokens() -> None:
+    strings = Strings(*[None] * 3, 7, 3)  # type: ignore[arg-type]
+    tokens, ptr = torch.tensor([1, 2, 3, 4, 0, 6]), torch.tensor([0, 2, 3, 6])
+    network = build("gru", TASKS["sst"], strings)
+    logits = network(tokens, ptr)
+    network.last = False
+    torch.testing.assert_close(logits, network(tokens, ptr)[[1, 2, 5]])
+
+
+def test_gru_is_torchs_on_ragged_strings() -> None:
+    gru = GRU(3, 4)
+    strings = [torch.randn(n, 3) for n in (2, 0, 5, 3)]
+    ptr = torch.tensor([0, 2, 2, 7, 10])
+    state = torch.randn(1, 4, 4)
+    out, after = gru(torch.cat(strings), ptr, state)
+    for i, string in enumerate(strings):
+        if not len(string):
+            torch.testing.assert_close(after[:, i], state[:, i])
+            continue
+        expected, h = gru.gru(string.unsqueeze(1), state[:, i : i + 1].contiguous())
+        torch.testing.assert_close(out[ptr[i] : ptr[i + 1]], expected.squeeze(1))
+        torch.testing.assert_close(after[:, i], h[:, 0])
+
+
+def test_gru_of_nothing_but_empty_strings() -> None:
+    out, state = GRU(3, 4)(torch.zeros(0, 3), torch.zeros(3, dtype=torch.long))
+    assert out.shape == (0, 4)
+    assert (state == 0).all()
