@@ -333,7 +333,7 @@ def _grid(recipe: Recipe) -> str:
         + ", ".join(f"**{value}**" if value == recipe.value(name) else f"{value}" for value in values)
         for name, values in recipe.grid.items()
     ]
-    return f"tuned grid, chosen values bold, one changed at a time (--tune): {'; '.join(tried)}"
+    return f"grid of --tune, one value changed at a time, those of the recipe bold: {'; '.join(tried)}"
 
 
 def _device(accelerator: str) -> str:
