@@ -20,8 +20,8 @@ from .about import about
 from .molecule_runs import Split, ensemble, run_network, spread_of
 from .trained import Record, TrainedOptions, chosen, print_table, write_results
 
-# Molecules of a quick run, about.
-QUICK = 600
+# Molecules of a quick run, about, and the most members of its ensembles.
+QUICK, QUICK_MEMBERS = 300, 2
 # Members of an ensemble have seeds that are so far apart.
 MEMBER_SEEDS = 1000
 
@@ -158,7 +158,7 @@ def _records(
                 data = stores[model.features]
                 parts = Split(data, kind, _split(data, kind, seed, options.quick))
                 members = []
-                for member in range(model.members):
+                for member in range(min(model.members, QUICK_MEMBERS) if options.quick else model.members):
                     recipe = replace(
                         task.options,
                         seed=seed + MEMBER_SEEDS * member,
@@ -200,9 +200,18 @@ def _split(data: PackedGraphs, kind: str, seed: int, quick: bool) -> SplitIndex:
         parts = data.split_idx
     else:
         parts = split(data, kind, seed=seed)  # type: ignore[arg-type]  # one of the two by now
-    # Every so many of each part: classes stay where they are.
-    step = max(1, len(data) // QUICK) if quick else 1
-    return {part: parts[part][::step] for part in PARTS}
+    return {part: _few(data, parts[part]) if quick else parts[part] for part in PARTS}
+
+
+def _few(data: PackedGraphs, index: np.ndarray) -> np.ndarray:
+    """Some positions of a part, those with a target of class 1 as many as those without, if there are."""
+    positive = (data.y[index] == 1).any(1).numpy() & (data.task == "classification")
+    count = max(1, QUICK * len(index) // len(data) // 2)
+    return np.sort(
+        np.concatenate(
+            [group[:: max(1, len(group) // count)] for group in (index[positive], index[~positive])]
+        )
+    )
 
 
 COLUMNS = (

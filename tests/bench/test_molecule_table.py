@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.molecules import regression_set
-from wlkernelnn.bench.molecule_table import Model, MoleculeTask, run_table
+from tests.molecules import classification_set, regression_set
+from wlkernelnn.bench.molecule_table import Model, MoleculeTask, _few, run_table
 from wlkernelnn.datasets import PackedGraphs, random_split
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
@@ -82,3 +83,15 @@ def test_a_set_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
 def test_unknown_names(option: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"--{option}: expected any of .*, got other"):
         run(tmp_path, f"--{option}", "other")
+
+
+def test_a_quick_run_has_both_classes(tmp_path: Path) -> None:
+    data = classification_set()
+    y = np.zeros((len(data), 1))
+    y[::6] = 1
+    rare = data.with_targets(y, target_names=("rare",))
+    few = _few(rare, np.arange(len(rare)))
+    assert (np.diff(few) > 0).all()
+    assert set(rare.y[few, 0].tolist()) == {0.0, 1.0}
+    run(tmp_path, "--quick", "--splits", "random")
+    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table.md").read_text()
