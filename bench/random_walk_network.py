@@ -54,7 +54,5 @@ class RandomWalkNetwork(GraphNetwork):
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
         h = self.encoder(codes).relu()
-        if isinstance(graph, Quotient):
-            return self.conv(h, graph)
-        edge_type = None if self.num_edge_types is None else graph.edge_type
-        return self.conv(h, graph.edge_index, edge_type=edge_type)
+        edge_index, edge_type = self.edges(graph)
+        return self.conv(h, edge_index, edge_type=edge_type)

@@ -175,10 +175,7 @@ class MeanFieldNetwork(GraphNetwork):
         self.lin_out = Linear(hidden_channels, hidden_channels)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
-        x = self.encoder(codes)
-        if isinstance(graph, Quotient):
-            return self.lin_out(self.conv(x, graph)).relu()
-        return self.lin_out(self.conv(x, graph.edge_index, graph.edge_type)).relu()
+        return self.lin_out(self.conv(self.encoder(codes), *self.edges(graph))).relu()
 
 
 class LoopyBPNetwork(GraphNetwork):

@@ -158,6 +158,12 @@ class GraphNetwork(torch.nn.Module, ABC):
             graph: The batch, by its nodes or by its colours.
         """
 
+    def edges(self, graph: Data | Quotient) -> tuple[Tensor | Quotient, Tensor | None]:
+        """What layers take beside the states: ``edge_index`` and ``edge_type``, or a quotient and nothing."""
+        if isinstance(graph, Quotient):
+            return graph, None
+        return graph.edge_index, None if self.num_edge_types is None else graph.edge_type
+
     def embed(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
         """The vector of every graph before the head, ``[B, state_channels]``, and its fingerprint's after it.
 

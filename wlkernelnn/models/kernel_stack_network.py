@@ -77,8 +77,5 @@ class KernelStackNetwork(GraphNetwork):
         self.stack = stack
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
-        h = self.encoder(codes)
-        if isinstance(graph, Quotient):
-            return self.stack(h, graph)
-        edge_type = None if self.num_edge_types is None else graph.edge_type
-        return self.stack(h, graph.edge_index, edge_type, graph.ptr, graph.batch)
+        members = () if isinstance(graph, Quotient) else (graph.ptr, graph.batch)
+        return self.stack(self.encoder(codes), *self.edges(graph), *members)
