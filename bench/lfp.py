@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 import matplotlib
 import numpy as np
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Signals, SubjectSplit, load_signals
@@ -32,13 +36,16 @@ class Model:
     Attributes:
         title: What it is.
         published: Mean accuracy in per cent over the mice of Table 4.
+        trained: Whether it is a network, which seeds and epochs matter to.
     """
 
     title: str
-    published: str
+    published: str = "–"
+    trained: bool = True
 
 
 MODELS = {
+    "bands": Model("powers of frequency bands, logistic regression", trained=False),
     "lstm": Model("n-gram LSTM", "80.24"),
     "rkm_lstm": Model("RKM-LSTM", "79.02"),
     "rkm_cifg": Model("RKM-CIFG", "77.58"),
@@ -51,9 +58,11 @@ MODELS = {
 TITLE = "Signals, one subject left out"
 LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, mean over the subjects; ± is
   the standard deviation over the seeds. "worst" and "best": the subjects with the fewest and the most right.
-* Each model is a layer of {FILTERS} Sync filters of {NGRAM} samples, one set for each gate, with layer norm,
-  the mean over the samples, and a linear layer. Channels are scaled by mean and standard deviation of the
+* Each network is a layer of {FILTERS} Sync filters of {NGRAM} samples, one set for each gate, with layer
+  norm, the mean over the samples, and a linear layer. Channels are scaled by mean and standard deviation of the
   training subjects. Nothing is chosen by the subject that is left out.
+* Powers of frequency bands: logarithms of the mean power of every channel in each octave of frequencies,
+  scaled, and scikit-learn's logistic regression: what a subject's trials tell of others' without a network.
 * The paper does not say how it pooled and trained. Here as the authors' SyncNet: Adam 2e-3, 2,000 batches of
   10; an epoch is 100 batches.
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs or subjects is not a result
@@ -68,7 +77,8 @@ class LFPOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: lstm, rkm_lstm, rkm_cifg, linear_gated, linear, gated_cnn, cnn; by default all.
+        models: Which rows: bands, lstm, rkm_lstm, rkm_cifg, linear_gated, linear, gated_cnn, cnn; by default
+            all.
         data: The signals: eeg_alcohol, or an .npz file with arrays X (trials, channels, time), y and subject.
     """
 
@@ -93,6 +103,8 @@ def main(argv: list[str] | None = None) -> None:
     records: list[Record] = []
     for seed in range(1 if options.quick else options.seeds):
         for name in names:
+            if seed and not MODELS[name].trained:
+                continue
             for number, split in enumerate(splits):
                 records.append(evaluate(name, seed, number, split, signals, options, known))
                 # Rows appear as they are there: the rest may take hours.
@@ -117,44 +129,92 @@ def evaluate(
     known: dict[str, str | int],
 ) -> Record:
     """Train a model on all subjects but one (of that number), or go on with it, and score it on that one."""
+    model = MODELS[name]
+    directory = options.folder(signals.name, name, f"subject_{number}", f"seed_{seed}")
+    epochs = options.limit(RECIPE["epochs"]) if model.trained else 0
+
+    def fit() -> Record:
+        found = (
+            _fit_network(name, seed, epochs, split, signals, options, directory)
+            if model.trained
+            else fit_bands(split, signals)
+        )
+        return found | {
+            "model": name,
+            "data": signals.name,
+            "subject": split.subject,
+            "num_subjects": len(signals.subjects),
+            "seed": seed,
+            "num_trials": len(split.test),
+            "published": model.published,
+            **known,
+        }
+
+    return kept(directory, epochs, fit)
+
+
+def _fit_network(
+    name: str,
+    seed: int,
+    epochs: int,
+    split: SubjectSplit,
+    signals: Signals,
+    options: LFPOptions,
+    directory: Path,
+) -> Record:
     recipe = ClassifierOptions(
         **RECIPE,
         seed=seed,
         accelerator=options.accelerator,
         matmul_precision=options.matmul_precision,
     )
-    epochs = options.limit(recipe.epochs)
-    directory = options.folder(signals.name, name, f"subject_{number}", f"seed_{seed}")
     if options.quick:
         recipe = replace(recipe, steps_per_epoch=QUICK_STEPS)
     seen = split.train
+    torch.manual_seed(seed)
+    network = build(name, signals.x.shape[1], len(signals.classes))
+    limited = replace(recipe, epochs=epochs)
+    fitted = fit_classifier(
+        network, signals.strings(seen, scaled_by=seen), None, limited, directory=directory, resume=True
+    )
+    return {
+        "parameters": sum(weight.numel() for weight in network.encoder.parameters()),
+        "recipe": asdict(recipe),
+        "epochs": len(fitted.history),
+        "stopped": len(fitted.history) == recipe.epochs,
+        "test_accuracy": accuracy(network, signals.strings(split.test, scaled_by=seen)),
+        "seconds": sum(fitted.epoch_seconds),
+        "history": fitted.history,
+    }
 
-    def train() -> Record:
-        torch.manual_seed(seed)
-        model = build(name, signals.x.shape[1], len(signals.classes))
-        limited = replace(recipe, epochs=epochs)
-        fitted = fit_classifier(
-            model, signals.strings(seen, scaled_by=seen), None, limited, directory=directory, resume=True
-        )
-        return {
-            "model": name,
-            "data": signals.name,
-            "subject": split.subject,
-            "num_subjects": len(signals.subjects),
-            "seed": seed,
-            "parameters": sum(weight.numel() for weight in model.encoder.parameters()),
-            "recipe": asdict(recipe),
-            "epochs": len(fitted.history),
-            "stopped": len(fitted.history) == recipe.epochs,
-            "num_trials": len(split.test),
-            "test_accuracy": accuracy(model, signals.strings(split.test, scaled_by=seen)),
-            "published": MODELS[name].published,
-            "seconds": sum(fitted.epoch_seconds),
-            "history": fitted.history,
-            **known,
-        }
 
-    return kept(directory, epochs, train)
+def fit_bands(split: SubjectSplit, signals: Signals) -> Record:
+    """Logistic regression on the powers of frequency bands."""
+    features, start = band_powers(signals.x), time.perf_counter()
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
+    pipeline.fit(features[split.train], signals.y[split.train])
+    regression = pipeline[-1]
+    return {
+        "parameters": regression.coef_.size + regression.intercept_.size,
+        "recipe": {"epochs": 0},
+        "epochs": 0,
+        "stopped": True,
+        "test_accuracy": float(pipeline.score(features[split.test], signals.y[split.test])),
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def band_powers(x: np.ndarray) -> np.ndarray:
+    """Logarithms of the mean powers in the octaves of frequencies, ``[trials, channels × octaves]``.
+
+    Args:
+        x: ``[trials, channels, time]``. An octave is from 2^k to below 2^(k + 1) oscillations in that time.
+    """
+    powers = np.square(np.abs(np.fft.rfft(x.astype(np.float64), axis=2)))
+    starts = 2 ** np.arange(int(np.log2(powers.shape[2] - 1)) + 1)
+    octaves = [band.mean(2) for band in np.split(powers[:, :, 1:], starts[1:] - 1, axis=2)]
+    floor = np.finfo(np.float64).tiny  # a channel may be silent
+    return np.log(np.concatenate(octaves, 1) + floor)
 
 
 COLUMNS = (
@@ -176,7 +236,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = [COLUMNS]
     for name in dict.fromkeys(record["model"] for record in records):
         of_model = [record for record in records if record["model"] == name]
-        first = of_model[0]
+        first, trained = of_model[0], MODELS[name].trained
         seeds = list(dict.fromkeys(record["seed"] for record in of_model))
         means = [100 * np.mean([r["test_accuracy"] for r in of_model if r["seed"] == seed]) for seed in seeds]
         subjects = by_subject(of_model)
@@ -185,13 +245,13 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 MODELS[name].title,
                 f"{first['parameters']:,}",
                 str(len(seeds)),
-                f"{min(record['epochs'] for record in of_model)} of {first['recipe']['epochs']}",
+                f"{min(r['epochs'] for r in of_model)} of {first['recipe']['epochs']}" if trained else "–",
                 f"{len(subjects)} of {first['num_subjects']}",
                 spread(means),
                 f"{min(subjects.values()):.0f}",
                 f"{max(subjects.values()):.0f}",
                 first["published"],
-                f"{np.mean([record['seconds'] / record['epochs'] for record in of_model]):.1f}",
+                f"{np.mean([r['seconds'] / r['epochs'] for r in of_model]):.1f}" if trained else "–",
             )
         )
     return out

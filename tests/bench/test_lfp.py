@@ -41,6 +41,7 @@ def test_table_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     table = (folder / "out" / "lfp.md").read_text()
     assert "| RKM-CIFG | " in table
     assert "| 1 of 20 | 3 of 3 |" in table
+    assert "| – | 3 of 3 | 100.0 | 100 | 100 |" in table
     assert "| 80.24 |" in table
     assert "mice: 60 trials (30 0, 30 1) of 3 subjects, 3 channels, 40 samples; the most" in table
     assert (folder / "out" / "lfp.png").read_bytes().startswith(b"\x89PNG")
@@ -66,19 +67,34 @@ def test_more_epochs_go_on(folder: Path) -> None:
 
 def test_frequencies_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lfp.RECIPE, "lr", 0.02)
-    runs = run(folder, "--models", "gated_cnn", "rkm_cifg", "--epochs", "10")
-    for name in ("gated_cnn", "rkm_cifg"):
+    runs = run(folder, "--models", "gated_cnn", "rkm_cifg", "bands", "--epochs", "10")
+    for name in ("gated_cnn", "rkm_cifg", "bands"):
         right = [record["test_accuracy"] for record in runs if record["model"] == name]
         assert np.mean(right) > 0.8, name
 
 
-@pytest.mark.parametrize("name", lfp.MODELS)
+@pytest.mark.parametrize("name", [name for name in lfp.MODELS if lfp.MODELS[name].trained])
 def test_parameters_of_the_filters(name: str) -> None:
     """2KC + 2K for each gate and the cell, whatever n, beside those of feedback, biases and norm."""
     net = lfp.build(name, 11, 3)
     sets = {"lstm": 4, "rkm_lstm": 4, "rkm_cifg": 3, "linear_gated": 2, "linear": 1, "gated_cnn": 2, "cnn": 1}
     assert sum(p.numel() for p in net.encoder.syncs.parameters()) == sets[name] * (2 * 30 * 11 + 2 * 30)
     assert {filters.ngram for filters in net.encoder.syncs} == {40}
+
+
+@pytest.mark.parametrize("length", [16, 40, 41])
+def test_band_powers(length: int) -> None:
+    """Seven oscillations lie in the octave from 4 to 8; no frequency is in two octaves or in none."""
+    octaves = int(np.log2(length // 2)) + 1
+    wave = np.sin(2 * np.pi * 7 * np.arange(length) / length)
+    powers = lfp.band_powers(np.stack([wave, np.zeros(length)])[None])
+    assert powers.shape == (1, 2 * octaves)
+    assert np.isfinite(powers).all()
+    assert powers[0, ::2].argmax() == 2
+    noise = np.random.default_rng(0).normal(size=(1, 1, length))
+    total = np.square(np.abs(np.fft.rfft(noise)[0, 0, 1:])).sum()
+    widths = [min(2 ** (k + 1), length // 2 + 1) - 2**k for k in range(octaves)]
+    assert np.exp(lfp.band_powers(noise)[0]) @ widths == pytest.approx(total)
 
 
 def test_accuracies_by_subject() -> None:
