@@ -59,8 +59,8 @@ TITLE = "Signals, one subject left out"
 LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, mean over the subjects; ± is
   the standard deviation over the seeds. "worst" and "best": the subjects with the fewest and the most right.
 * Each network is a layer of {FILTERS} Sync filters of {NGRAM} samples, one set for each gate, with layer
-  norm, the mean over the samples, and a linear layer. Channels are scaled by mean and standard deviation of the
-  training subjects. Nothing is chosen by the subject that is left out.
+  norm, the mean over the samples, and a linear layer. Channels are scaled by mean and standard deviation of
+  the training subjects. Nothing is chosen by the subject that is left out.
 * Powers of frequency bands: logarithms of the mean power of every channel in each octave of frequencies,
   scaled, and scikit-learn's logistic regression: what a subject's trials tell of others' without a network.
 * The paper does not say how it pooled and trained. Here as the authors' SyncNet: Adam 2e-3, 2,000 batches of

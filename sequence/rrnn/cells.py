@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .norm import NodeNorm
 from .pool import Pool
 from .space import Construction, Space
 
@@ -45,13 +46,21 @@ class Cell:
         """
         return [space.number(node) for node in self.nodes]
 
-    def follow(self, pool: Pool) -> Tensor:
-        """Make the nodes, ``[B, K, p]``, and append them to a pool that has the leaves."""
-        made = []
-        for number in self.numbers(pool.space):
+    def follow(self, pool: Pool, norm: NodeNorm | None = None) -> Tensor:
+        """Make the nodes, ``[B, K, p]``, and append them to a pool that has the leaves.
+
+        Args:
+            pool: The leaves.
+            norm: Normalises every node as that of the same round, or of the last one if there are fewer.
+        """
+        made: list[Tensor] = []
+        for k, number in enumerate(self.numbers(pool.space)):
             numbers = torch.full((len(pool.nodes[0]), 1), number, device=pool.nodes[0].device)
-            made.append(pool.make(numbers).squeeze(1))
-            pool.append(made[-1])
+            node = pool.make(numbers).squeeze(1)
+            if norm is not None:
+                node = norm(node, min(k, len(norm.weight) - 1), learn=False)
+            made.append(node)
+            pool.append(node)
         return torch.stack(made, 1)
 
 

@@ -44,13 +44,18 @@ class NodeNorm(torch.nn.Module):
             self.running_mean.zero_()
             self.running_var.fill_(1)
 
-    def forward(self, node: Tensor, k: int) -> Tensor:
-        """The node ``[B, p]`` of round k, counted from 0."""
+    def forward(self, node: Tensor, k: int, learn: bool = True) -> Tensor:
+        """The node ``[B, p]`` of round k, counted from 0.
+
+        Args:
+            node, k: Which node.
+            learn: Whether the running statistics of batch normalisation, in training, move to this node's.
+        """
         weight, bias = self.weight[k], self.bias[k]
         if self.kind == "layer":
             return torch.nn.functional.layer_norm(node, node.shape[1:], weight, bias)
         mean, var = self.running_mean[k], self.running_var[k]
         batch = self.training and len(node) > 1
-        if not batch:  # the statistics may change before the backward pass
+        if not (batch and learn):  # the statistics may also change before the backward pass
             mean, var = mean.clone(), var.clone()
         return torch.nn.functional.batch_norm(node, mean, var, weight, bias, batch)

@@ -41,8 +41,9 @@ class TreeLoss(torch.nn.Module):
 
     summed over tokens and states, mean over strings. :math:`c_k^{**}` is the best candidate that is neither
     chosen already nor a copy of :math:`c_k^*`. The vectors of the target come from the model's own tuples, in
-    the order of their roles, at the current :math:`x_t, h_{t-1}`; no gradients go through them, and they are
-    not normalised.
+    the order of their roles, at the current :math:`x_t, h_{t-1}`, and are normalised as its nodes are (over
+    all tokens, where it is over the strings): a tree that is made like the target has distance 0. No
+    gradients go through them.
 
     Args:
         cell: The target: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
@@ -102,7 +103,8 @@ class TreeLoss(torch.nn.Module):
     def _distance(self, record: Record, model: TreeModel) -> Tensor:
         self._check(model)
         with torch.no_grad():
-            target = self.cell.follow(Pool(model.space, model.tuples, record.leaves.detach()))
+            leaves = Pool(model.space, model.tuples, record.leaves.detach())
+            target = self.cell.follow(leaves, model.norm)
         distances = [
             tree_distances(record, self.cell, target, state, self.isomorphisms)
             for state in range(model.num_states)

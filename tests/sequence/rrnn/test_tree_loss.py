@@ -10,6 +10,9 @@ from tests.equations import randomize
 from tests.strings import end_to_end, normal
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import CELLS, Leaf, TreeLoss, isomorphic, tree_distance
+from wlkernelnn.sequence.rrnn.choice import Choice
+from wlkernelnn.sequence.rrnn.pool import Pool
+from wlkernelnn.sequence.rrnn.search import Grown, grown
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 from wlkernelnn.sequence.rrnn.trees import tree_of
 
@@ -24,22 +27,33 @@ def read(model: TreeModel) -> Tensor:
 
 
 def target_of(model: RRNN, cell: str, leaves: Tensor) -> list[Tensor]:
-    """The nodes of a target at the leaves ``[n, p]``, by its equations."""
+    """The nodes of a target at the leaves ``[n, p]``, by its equations, each normalised as the model's."""
     (left, right), bias = model.tuples.weight.detach(), model.tuples.bias.detach()
+    nodes: list[Tensor] = []
 
     def gate(r: int, x: Tensor, h: Tensor) -> Tensor:
         return left[r] @ x + right[r] @ h + bias[r]
 
+    def node(value: Tensor) -> Tensor:
+        k = min(len(nodes), len(model.norm.weight) - 1)
+        of_round = model.norm.weight[k].detach(), model.norm.bias[k].detach()
+        nodes.append(torch.nn.functional.layer_norm(value, (P,), *of_round))
+        return nodes[-1]
+
     if cell == "lstm":
         x, c, h, _ = leaves
-        f, i, o = (torch.sigmoid(gate(r, x, h)) for r in range(3))
-        new = torch.tanh(gate(3, x, h))
-        after = c * f + i * new
-        return [f, i, o, new, c * f, i * new, after, torch.tanh(after), o * torch.tanh(after)]
-    x, h, _ = leaves
-    r, z = (torch.sigmoid(gate(r, x, h)) for r in range(2))
-    new = torch.tanh(gate(2, x, r * h))
-    return [r, z, h * r, 1 - z, new, h * z, (1 - z) * new, h * z + (1 - z) * new]
+        f, i, o = (node(torch.sigmoid(gate(r, x, h))) for r in range(3))
+        new = node(torch.tanh(gate(3, x, h)))
+        kept, added = node(c * f), node(i * new)
+        node(o * node(torch.tanh(node(kept + added))))
+    else:
+        x, h, _ = leaves
+        r, z = (node(torch.sigmoid(gate(r, x, h))) for r in range(2))
+        reset, rest = node(h * r), node(1 - z)
+        new = node(torch.tanh(gate(2, x, reset)))
+        kept, added = node(h * z), node(rest * new)
+        node(kept + added)
+    return nodes
 
 
 @pytest.mark.parametrize(("cell", "rounds"), [("gru", 4), ("lstm", (4, 1))], ids=["gru", "lstm"])
@@ -79,6 +93,30 @@ def test_gradients_do_not_go_through_the_target() -> None:
     (by_nodes,) = torch.autograd.grad(parts.distance, record.nodes, retain_graph=True)
     (through,) = torch.autograd.grad(record.nodes, model.tuples.weight, by_nodes)
     torch.testing.assert_close(grad, through)
+
+
+@pytest.mark.parametrize("norm", [None, "layer", "batch"])
+def test_the_target_has_distance_0_to_itself(norm: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own choices, made by the model, with its norm: of all strings at once if that is over strings."""
+    model = RRNN(P, P, 8, 3, norm=norm)
+    randomize(model)
+    made = torch.tensor(CELLS["gru"].numbers(model.space))
+
+    def grow(pool: Pool, choice: Choice) -> Grown:
+        numbers = list(made.expand(len(pool.nodes[0]), -1).unbind(1))
+        for k, number in enumerate(numbers):
+            node = pool.make(number.unsqueeze(1)).squeeze(1)
+            pool.append(node if norm is None else model.norm(node, k))
+        return grown(pool, numbers, [torch.zeros(len(number)) for number in numbers])
+
+    monkeypatch.setattr(model, "grow", grow)
+    model.keep_trees = True
+    out, _ = model(normal(6, 1, P), None, normal(1, 6, P))
+    before = {name: value.clone() for name, value in model.named_buffers()}
+    parts = TreeLoss(weights=(0.0, 1.0, 0.0, 0.0))(out.sum(), model, [])
+    assert float(parts.distance.detach()) == pytest.approx(0, abs=1e-9)
+    for name, value in model.named_buffers():
+        assert torch.equal(value, before[name]), name
 
 
 def test_a_larger_margin_is_a_smaller_loss_up_to_its_bound() -> None:
