@@ -172,7 +172,9 @@ class DocumentsOptions(TrainedOptions):
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``documents.md`` and ``documents.json``.
+    """Train, score, print the tables, and write ``documents_<set>.md`` and ``.json`` of every set.
+
+    With ``--recipe report`` the files are ``documents_<set>_report.md`` and ``.json``.
 
     Args:
         argv: Arguments; default the command line's.
@@ -185,26 +187,25 @@ def main(argv: list[str] | None = None) -> None:
     wanted = None if options.ngrams is None else [str(n) for n in options.ngrams]
     ngrams = [int(n) for n in chosen("ngrams", wanted, [str(n) for n in NGRAMS])]
     glove = options.glove or glove_file(options.root)
-    stem = options.output_dir / (
-        "documents" if options.recipe == "release" else f"documents_{options.recipe}"
-    )
     known = about("documents", argv, options.quick, ("pytorch-lightning",))
-    records: list[Record] = []
-    notes = LEGEND
+    suffix = "" if options.recipe == "release" else f"_{options.recipe}"
     for set_name in sets:
-        length = DOCUMENT_SETS[set_name].max_length
-        data = load_documents(set_name, options.root, max_length=length)
+        about_set = DOCUMENT_SETS[set_name]
+        title = f"{TITLE}: {about_set.title}{suffix.replace('_', ', recipe of the ')}"
+        data = load_documents(set_name, options.root, max_length=about_set.max_length)
         vectors = load_glove(glove, data.vocabulary, oov_std=OOV_STD)
-        notes += _of_set(data, vectors)
+        notes = LEGEND + _of_set(data, vectors)
         if options.quick:
             data = _first(data)
+        records: list[Record] = []
         for seed in range(1 if options.quick else options.seeds):
             for ngram in ngrams:
                 for name in names:
                     records.append(evaluate(name, ngram, seed, data, vectors, options, known))
                     # Rows appear as they are there: the rest may take days.
-                    write_results(stem, TITLE, rows(records), notes, known, records)
-    print_table(TITLE, rows(records), known)
+                    stem = options.output_dir / f"documents_{set_name}{suffix}"
+                    write_results(stem, title, rows(records), notes, known, records)
+        print_table(title, rows(records), known)
 
 
 def _first(data: LabelledStrings) -> LabelledStrings:
@@ -298,7 +299,6 @@ def evaluate(
 
 
 COLUMNS = (
-    "set",
     "model",
     "n-gram",
     "weights",
@@ -313,19 +313,17 @@ COLUMNS = (
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per set, model and length, over its seeds."""
+    """The table of a set, its header first: a row per model and length, over its seeds."""
     out: list[tuple[str, ...]] = [COLUMNS]
-    row_of: dict[tuple[str, int, str], list[Record]] = {}
+    row_of: dict[tuple[int, str], list[Record]] = {}
     for record in records:
-        row_of.setdefault((record["set"], record["ngram"], record["model"]), []).append(record)
-    for (set_name, ngram, name), of_row in row_of.items():
+        row_of.setdefault((record["ngram"], record["model"]), []).append(record)
+    for (ngram, name), of_row in row_of.items():
         first = of_row[0]
-        title = DOCUMENT_SETS[set_name].title + (" (sample)" if "sample" in first["note"] else "")
         scores = [spread([100 * r[f"{part}_accuracy"] for r in of_row]) for part in ("valid", "test")]
         seconds = np.mean([record["seconds"] / record["epochs"] for record in of_row])
         out.append(
             (
-                title,
                 MODELS[name],
                 str(ngram),
                 f"{first['weights'] / 1e3:,.0f}k",

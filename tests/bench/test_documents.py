@@ -29,7 +29,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(root: Path, *more: str, name: str = "documents") -> dict[str, list[documents.Record]]:
+def run(root: Path, *more: str, name: str = "documents_ag_news") -> dict[str, list[documents.Record]]:
     arguments = (
         f"benchmark documents --root {root / 'data'} --glove {root / 'vectors.txt'} --sets ag_news "
         f"--run-dir {root / 'runs'} --output-dir {root / 'out'}"
@@ -48,8 +48,9 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     by_name = {(record["model"], record["ngram"]): record for record in runs}
     assert by_name["rkm_cifg", 3]["paper"] == "92.39"
     assert by_name["gated_cnn", 1]["report"] == "91.15"
-    table = (root / "out" / "documents.md").read_text()
-    assert "| AG News (sample) | Linear Kernel w/ o_t | 3 | " in table
+    table = (root / "out" / "documents_ag_news.md").read_text()
+    assert table.startswith("# Documents: AG News (full)\n")
+    assert "| Linear Kernel w/ o_t | 3 | " in table
     assert " 1 of 80 |" in table
     assert "**a sample of 2,020 of 120,000 training documents" in table
     assert "weighted in the loss" in table
@@ -57,11 +58,15 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_recipe_of_the_report(root: Path) -> None:
-    runs = run(root, "--recipe", "report", "--quick", "--models", "cnn", name="documents_report")["runs"]
+    runs = run(root, "--recipe", "report", "--quick", "--models", "cnn", name="documents_ag_news_report")[
+        "runs"
+    ]
     assert [record["ngram"] for record in runs] == [1, 3]
     assert {record["training"]["batch_size"] for record in runs} == {64}
     assert {record["training"]["gradient_clip"] for record in runs} == {0}
-    assert json.loads((root / "out" / "documents_report.json").read_text())["mode"] == "quick"
+    table = (root / "out" / "documents_ag_news_report.md").read_text()
+    assert table.startswith("# Documents: AG News, recipe of the report (quick)\n")
+    assert json.loads((root / "out" / "documents_ag_news_report.json").read_text())["mode"] == "quick"
 
 
 def test_more_epochs_go_on(root: Path) -> None:
