@@ -36,8 +36,9 @@ def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
     if torch.compiler.is_compiling() or small or not _by_onednn(x, grad):
         return grad.t() @ x
     # A convolution of one pixel, of an image whose channels come last, is a product, and oneDNN's. As one of
-    # transposed matrices it would copy both.
-    return conv2d_weight(_image(x), (grad.size(1), x.size(1), 1, 1), _image(grad))[..., 0, 0]
+    # transposed matrices it would copy both. One pixel has nothing to dilate, but on one thread only
+    # convolutions that are dilated are oneDNN's.
+    return conv2d_weight(_image(x), (grad.size(1), x.size(1), 1, 1), _image(grad), dilation=2)[..., 0, 0]
 
 
 def multiplier(weight: Tensor, rows: int) -> Callable[..., Tensor]:
