@@ -13,11 +13,16 @@ from tests.molecules import regression_set
 from wlkernelnn.bench import cep, speed_chemprop
 from wlkernelnn.bench.baselines import count_parameters
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets import molecules_from
 from wlkernelnn.training import score
 from wlkernelnn.training.module import learning_rate_factor
 
-NETWORKS = [name for name, model in cep.MODELS.items() if model.network is not None]
+NETWORKS = {
+    f"{recipe} {name}": model
+    for recipe, models in cep.TABLES.items()
+    for name, model in models.items()
+    if model.network is not None
+}
 
 
 @pytest.fixture
@@ -33,17 +38,17 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(table: Path, *more: str) -> dict[str, Any]:
+def run(table: Path, *more: str, name: str = "cep") -> dict[str, Any]:
     arguments = f"--data {table} --run-dir {table.parent / 'runs'} --output-dir {table.parent / 'out'}"
     assert main(["benchmark", "cep", *arguments.split(), *more]) == 0
-    return json.loads((table.parent / "out" / "cep.json").read_text())
+    return json.loads((table.parent / "out" / f"{name}.json").read_text())
 
 
 def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(table, "--epochs", "1", "--seeds", "1")
     runs = {record["model"]: record for record in result["runs"]}
     assert list(runs) == [name for name in cep.MODELS if name != "chemprop"]
-    for name in NETWORKS:
+    for name in (name for name, model in cep.MODELS.items() if model.network is not None):
         record = runs[name]
         assert abs(record["parameters"] / 3_000 - 1) < 0.25, name  # widths are whole numbers
         assert record["epochs"] == 1
@@ -67,6 +72,20 @@ def test_seeds_and_ensembles(table: Path) -> None:
     row = next(line for line in (table.parent / "out" / "cep.md").read_text().splitlines() if "GINE" in line)
     assert f"| {together[1]['scores']['test']['rmse']:.3f} |" in row
     assert f"| 1 of {math.ceil(5_100_000 / 48):,} |" in row
+
+
+def test_our_recipe(table: Path) -> None:
+    """Another table, of the same molecules in the same parts, whatever is seen of them."""
+    run(table, "--models", "mean")
+    result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours")
+    runs = [record for record in result["runs"] if "members" not in record]
+    assert [record["model"] for record in runs] == 2 * list(cep.OWN)
+    assert {record["recipe"]["batch_size"] for record in runs} == {64}
+    theirs = json.loads((table.parent / "out" / "cep.json").read_text())["runs"][0]
+    assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}
+    text = (table.parent / "out" / "cep_ours.md").read_text()
+    assert text.startswith("# Harvard Clean Energy Project, our recipe (full)\n")
+    assert text.count("| 1 of 40 |") == 3
 
 
 def test_split_column(table: Path) -> None:
@@ -98,12 +117,12 @@ def test_recipe_is_the_published_one() -> None:
     while rate > 5e-6:
         rate, samples = rate * 0.9, samples + 100_000
     assert samples == cep.SAMPLES
-    recipe, whole = cep.recipe_of("wl-gated", 23_982, 1, cep.CEPOptions())
+    recipe, whole = cep.recipe_of(23_982, 1, cep.CEPOptions())
     assert (whole, recipe.epochs, recipe.seed) == (213, 213, 1)
     assert recipe.lr_decay_samples == 100_000
     steps = math.ceil(23_982 / recipe.batch_size)
     assert learning_rate_factor(recipe, 100_000 // 20, steps) == pytest.approx(0.9)
-    squeezed, whole = cep.recipe_of("wl-gated", 23_982, 1, cep.CEPOptions(epochs=20))
+    squeezed, whole = cep.recipe_of(23_982, 1, cep.CEPOptions(epochs=20))
     assert (whole, squeezed.epochs) == (213, 20)
     for part in (0.25, 0.5, 0.99):
         rates = [
@@ -113,20 +132,13 @@ def test_recipe_is_the_published_one() -> None:
         assert rates[0] == pytest.approx(rates[1], rel=0.12)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_networks_have_the_papers_size(name: str, cep_like: PackedGraphs) -> None:
-    arguments = cep.network_of(name, cep_like)
-    net = cep.MODELS[name].network.from_data(cep_like, **arguments)
-    assert abs(count_parameters(net) / 260_000 - 1) < 0.01
-
-
-@pytest.fixture(scope="module")
-def cep_like() -> PackedGraphs:
-    from wlkernelnn.datasets import molecules_from
-
-    return molecules_from(
-        ["CC", "c1ccccc1"], y=[1.0, 2.0], features="duvenaud", task="regression", cache=False
+@pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
+def test_networks_have_the_papers_size(model: cep.Model) -> None:
+    data = molecules_from(
+        ["CC", "c1ccccc1"], y=[1.0, 2.0], features=model.features, task="regression", cache=False
     )
+    net = model.network.from_data(data, **cep.network_of(model, data))
+    assert abs(count_parameters(net) / 260_000 - 1) < 0.01
 
 
 def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
