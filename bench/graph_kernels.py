@@ -63,7 +63,7 @@ LEGEND = f"""* Classification: the mean of repeated {OUTER_FOLDS}-fold cross-val
   depth were chosen by the test folds, figures are higher than by this protocol.
 * cep: ridge regression in the feature space of the WL subtree kernel, solved by conjugate gradients to a
   relative residual of 1e-8; targets centred. Random split 80/10/10 (seed 0), the one of
-  "wlkernelnn benchmark accuracy". The penalty (in units of the mean of K(G, G)), normalisation and whether
+  "wlkernelnn benchmark cep". The penalty (in units of the mean of K(G, G)), normalisation and whether
   edge labels are used are those of the least RMSE on the validation part; only the training part is fitted.
   "of mean" is the RMSE of predicting the mean of the training part.
 * published (cep): RMSE in Lei et al. 2017, Table 3, on the whole set of 2.3 million molecules; the public

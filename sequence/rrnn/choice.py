@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 CHOICES = ("softmax", "straight_through", "hard")
 
@@ -66,20 +67,11 @@ class Choice:
         gap = self._gap(scores, index, best.detach(), vectors) if self.gaps else None
         if self.how == "hard":
             return Chosen(best, index, gap)
-        weights = torch.softmax(scores / self.temperature, 1)
-        weights = weights.split([block.size(1) for block in blocks], 1)
-        through = self.how == "straight_through"
-        mixed = (
-            torch.stack(
-                [
-                    (weight.unsqueeze(1) @ (block.detach() if through else block)).squeeze(1)
-                    for weight, block in zip(weights, blocks, strict=True)
-                ]
-            )
-            .sum(0)
-            .to(best.dtype)
-        )
-        return Chosen(best + (mixed - mixed.detach()) if through else mixed, index, gap)
+        if self.how == "straight_through":
+            return Chosen(_StraightThrough.apply(best, scores, self.temperature, *blocks), index, gap)
+        weights = torch.softmax(scores / self.temperature, 1).split([block.size(1) for block in blocks], 1)
+        parts = [weight.unsqueeze(1) @ block for weight, block in zip(weights, blocks, strict=True)]
+        return Chosen(torch.stack(parts).sum(0).squeeze(1).to(best.dtype), index, gap)
 
     @staticmethod
     def _gap(scores: Tensor, index: Tensor, best: Tensor, vectors: Callable[[Tensor], Tensor]) -> Tensor:
@@ -97,6 +89,25 @@ class Choice:
         runner_up = order.gather(1, other.byte().argmax(1, keepdim=True))
         gap = highest - scores.gather(1, runner_up).squeeze(1)
         return gap.masked_fill(~other.any(1), torch.inf)
+
+
+class _StraightThrough(torch.autograd.Function):
+    """The best candidate, whose gradient also goes to the scores: as through the mean over all candidates."""
+
+    @staticmethod
+    def forward(ctx: Any, best: Tensor, scores: Tensor, temperature: float, *blocks: Tensor) -> Tensor:
+        ctx.temperature = temperature
+        ctx.save_for_backward(scores, *blocks)
+        return best.view_as(best)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        scores, *blocks = ctx.saved_tensors
+        weights = torch.softmax(scores / ctx.temperature, 1)
+        along = torch.cat([(block @ grad.unsqueeze(2)).squeeze(2) for block in blocks], 1)
+        along -= (weights * along).sum(1, keepdim=True)
+        return grad, along.mul_(weights).div_(ctx.temperature), None, *(None for _ in blocks)
 
 
 def copies(vectors: Tensor, others: Tensor) -> Tensor:
