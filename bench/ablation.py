@@ -43,7 +43,7 @@ TASKS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``ablation.md`` and ``ablation.json``.
+    """Train, score, print the tables, and write ``ablation_<set>.md`` and ``.json`` of every set.
 
     Args:
         argv: Arguments; default the command line's.

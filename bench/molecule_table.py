@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import PackedGraphs, load_molecules, split
@@ -99,11 +100,13 @@ def run_table(
     legend: str = "",
     seeds: int = 5,
 ) -> None:
-    """The command of a table: train, score, print, and write ``<name>.md`` and ``<name>.json``.
+    """The command of tables: train, score, print, and write ``<name>.md`` and ``.json``.
+
+    Where there are several sets every one has a table, ``<name>_<set>.md`` and ``.json``.
 
     Args:
         name: Of the benchmark.
-        title: Of the table.
+        title: Of the tables.
         tasks: The sets, by name.
         argv: Arguments; ``None`` for the command line's.
         description: Of the command.
@@ -121,26 +124,27 @@ def run_table(
         "models", options.models, list(dict.fromkeys(row for task in tasks.values() for row in task.models))
     )
     known = about(name, argv, options.quick, ("pytorch-lightning",))
-    records: list[Record] = []
-    absent: list[str] = []
-
-    def write() -> None:
-        notes = legend + LEGEND + _about_sets(records, absent)
-        short = [{k: v for k, v in record.items() if k != "history"} for record in records]
-        stem = options.output_dir / name.replace("-", "_")
-        write_results(stem, title, rows(records), notes, known, short)
-
+    absent = []
     for key in chosen("sets", options.sets, tasks):
+        stem, heading = name.replace("-", "_"), title
+        if len(tasks) > 1:
+            stem, heading = f"{stem}_{key}", f"{title}: {key}"
+        records: list[Record] = []
         try:
             for record in _records(key, tasks[key], options, known):
                 records.append(record)
-                write()  # rows appear as they are there: the rest may take hours
+                notes = legend + LEGEND + _about_sets(records)
+                short = [{k: v for k, v in record.items() if k != "history"} for record in records]
+                # Rows appear as they are there: the rest may take hours.
+                write_results(options.output_dir / stem, heading, rows(records), notes, known, short)
         except FileNotFoundError:
             if options.sets is not None:
                 raise
             absent.append(key)
-    write()
-    print_table(title, rows(records), known)
+        if records:
+            print_table(heading, rows(records), known)
+    if absent:
+        Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
 
 
 def _records(
@@ -255,11 +259,9 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     return out
 
 
-def _about_sets(records: Sequence[Record], absent: Sequence[str]) -> str:
+def _about_sets(records: Sequence[Record]) -> str:
     lines = []
     for name in dict.fromkeys(record["data"] for record in records):
         counts = next(record["counts"] for record in records if record["data"] == name)
         lines.append(f"* {name}: {' / '.join(f'{counts[part]:,}' for part in PARTS)} molecules\n")
-    if absent:
-        lines.append(f"* not at hand, so not here: {', '.join(absent)}\n")
     return "".join(lines)

@@ -36,7 +36,7 @@ TASKS = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``moleculenet.md`` and ``moleculenet.json``.
+    """Train, score, print the tables, and write ``moleculenet_<set>.md`` and ``.json`` of every set.
 
     Args:
         argv: Arguments; default the command line's.

@@ -39,7 +39,7 @@ TASKS = {
 def run(folder: Path, *options: str) -> dict[str, Any]:
     arguments = ["--run-dir", str(folder / "runs"), "--output-dir", str(folder), *options]
     run_table("some-table", "Title", TASKS, arguments, "What it does.", legend="* more\n", seeds=2)
-    result: dict[str, Any] = json.loads((folder / "some_table.json").read_text())
+    result: dict[str, Any] = json.loads((folder / "some_table_here.json").read_text())
     return result
 
 
@@ -55,23 +55,31 @@ def test_a_row_per_set_split_and_model(tmp_path: Path, capsys: pytest.CaptureFix
     hashes = [r["split_sha256"] for r in runs[::2]]
     assert hashes[0] != hashes[1]
     assert hashes[2] == hashes[3]
-    text = (tmp_path / "some_table.md").read_text()
-    assert text.startswith("# Title (full)\n")
+    text = (tmp_path / "some_table_here.md").read_text()
+    assert text.startswith("# Title: here (full)\n")
     lines = [line for line in text.splitlines() if line.startswith("| some ")]
     assert len(lines) == 4
     assert lines[2].startswith("| some | published | WL | ")
     assert " | 2 | 2 | rmse | " in lines[2]
     assert " | 0.5 | " in lines[2]
     assert "* more\n" in text
-    assert "not at hand, so not here: absent" in text
-    assert "Title (full)" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Title: here (full)" in out
+    assert "Not at hand, so left out: absent." in out
+    assert not (tmp_path / "some_table_absent.md").exists()
     # All is there: nothing is trained again.
     assert [r["seconds"] for r in run(tmp_path)["runs"]] == [r["seconds"] for r in runs]
 
 
+def test_a_single_set_has_the_tables_name(tmp_path: Path) -> None:
+    tasks = {"here": TASKS["here"]}
+    run_table("one", "Title", tasks, f"--quick --output-dir {tmp_path} --run-dir {tmp_path}".split(), None)
+    assert (tmp_path / "one.md").read_text().startswith("# Title (quick)\n")
+
+
 def test_a_shortened_run_says_so(tmp_path: Path) -> None:
     run(tmp_path, "--epochs", "1", "--splits", "random", "--models", "wl", "--seeds", "1")
-    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table.md").read_text()
+    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table_here.md").read_text()
 
 
 def test_a_set_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
@@ -94,4 +102,4 @@ def test_a_quick_run_has_both_classes(tmp_path: Path) -> None:
     assert (np.diff(few) > 0).all()
     assert set(rare.y[few, 0].tolist()) == {0.0, 1.0}
     run(tmp_path, "--quick", "--splits", "random")
-    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table.md").read_text()
+    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table_here.md").read_text()
