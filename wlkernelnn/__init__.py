@@ -1,9 +1,23 @@
 """Neural networks derived from kernels, for PyTorch Geometric."""
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
+if TYPE_CHECKING:
+    from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 
 __version__ = version("wlkernelnn")
 
 __all__ = ["DeepKernelConv", "RandomWalkKernelConv", "WLKernelConv", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    # Torch takes seconds to be imported: help and what works with numpy alone need not wait for it.
+    if name in __all__:
+        return getattr(import_module("wlkernelnn.conv"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -24,6 +24,14 @@ def test_usage_names_every_verb(argv: list[str], capsys: pytest.CaptureFixture[s
         assert text in out
 
 
+@pytest.mark.parametrize("argv", [["--help"], ["benchmark"]], ids=" ".join)
+def test_help_does_not_wait_for_torch(argv: list[str]) -> None:
+    script = (
+        f"import sys; from wlkernelnn.cli.main import main; main({argv}); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == __version__

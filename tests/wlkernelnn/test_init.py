@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import pytest
+
+import wlkernelnn
+from wlkernelnn import conv
+
+
+def test_layers_are_at_the_top() -> None:
+    for name in wlkernelnn.__all__:
+        assert name in dir(wlkernelnn)
+    assert wlkernelnn.WLKernelConv is conv.WLKernelConv
+    assert wlkernelnn.DeepKernelConv is conv.DeepKernelConv
+    assert wlkernelnn.RandomWalkKernelConv is conv.RandomWalkKernelConv
+
+
+def test_nothing_else_is() -> None:
+    with pytest.raises(AttributeError, match="module 'wlkernelnn' has no attribute 'WLKernel'"):
+        _ = wlkernelnn.WLKernel
