@@ -136,13 +136,19 @@ def draw_ratios(rows: Sequence[Found], axes: Axes) -> None:
 
 
 def draw_scores(runs: Sequence[Found], axes: Axes) -> None:
-    """The test score of every run, by model."""
-    models = list(dict.fromkeys(run["model"] for run in runs))
+    """The test score of every run, by model; the ensemble of a model's own runs stands below them."""
     metric = runs[0]["metric"]
-    for height, model in enumerate(reversed(models)):
-        scores = [run["scores"]["test"][metric] for run in runs if run["model"] == model]
-        axes.plot(scores, [height] * len(scores), "o", markersize=3, alpha=0.6)
-    axes.set_yticks(range(len(models)), reversed(models), fontsize=7)
-    axes.set_ylim(-0.5, len(models) - 0.5)
+    single = {run["model"] for run in runs if "members" not in run}
+    scores: dict[str, list[float]] = {}
+    for model in dict.fromkeys(run["model"] for run in runs):
+        for run in (run for run in runs if run["model"] == model):
+            together = "members" in run and model in single
+            scores.setdefault(f"{model}, ensemble" if together else model, []).append(
+                run["scores"]["test"][metric]
+            )
+    for height, values in enumerate(reversed(scores.values())):
+        axes.plot(values, [height] * len(values), "o", markersize=3, alpha=0.6)
+    axes.set_yticks(range(len(scores)), reversed(scores), fontsize=7)
+    axes.set_ylim(-0.5, len(scores) - 0.5)
     axes.set_xlabel(f"test {metric}", fontsize=7)
     axes.tick_params(axis="x", labelsize=6)

@@ -3,9 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 
-from wlkernelnn.bench.report import anchor, main
+from wlkernelnn.bench.report import anchor, draw_scores, main
 
 
 def write(folder: Path, stem: str, text: str, **record: object) -> None:
@@ -43,6 +44,16 @@ def test_ratios_and_scores_are_drawn(tmp_path: Path) -> None:
     for stem, title in (("speed", "Speed"), ("scores", "Scores")):
         assert f"![{title}](page/{stem}.png)" in page
         assert (tmp_path / "docs" / "page" / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_ensemble_of_a_models_runs_has_a_line_of_its_own() -> None:
+    together = score("a", 0.9) | {"members": []}
+    runs = [score("a", 1.0), score("a", 1.1), together, score("b", 0.7) | {"members": []}]
+    figure, axes = plt.subplots()
+    draw_scores(runs, axes)
+    plt.close(figure)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "a, ensemble", "a"]
+    assert [line.get_xdata().tolist() for line in axes.get_lines()] == [[0.7], [0.9], [1.0, 1.1]]
 
 
 def test_names_of_headings() -> None:
