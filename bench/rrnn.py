@@ -75,7 +75,7 @@ class RRNNOptions(TrainedOptions):
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``rrnn.md``, ``rrnn.json`` and a picture for each task.
+    """Train, score, print the tables, and write ``rrnn_<task>.md``, ``.json`` and ``.png`` of every task.
 
     Args:
         argv: Arguments; default the command line's.
@@ -87,20 +87,21 @@ def main(argv: list[str] | None = None) -> None:
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
     known = about("rrnn", argv, options.quick, ("pytorch-lightning",))
     glove = options.glove or glove_file(options.root)
-    stem = options.output_dir / "rrnn"
-    records: list[Record] = []
     for task in tasks:
         strings = TASKS[task].load(options.root, glove)
         if options.quick:
             strings = strings.shortened()
+        stem, title = options.output_dir / f"rrnn_{task}", f"{TITLE}: {TASKS[task].title}"
+        records: list[Record] = []
         for name in (name for name in names if name in TASKS[task].models):
             for seed in range(1 if options.quick else options.seeds):
                 for factor in FACTORS[: 1 if options.quick else options.rates]:
                     records.append(evaluate(task, name, seed, factor, strings, options, known))
                     # Rows appear as they are there: the rest may take hours.
-                    write_results(stem, TITLE, rows(records), LEGEND + diagnosed(records), known, records)
-            draw(task, best_runs(records), stem.with_name(f"rrnn_{task}.png"))
-    print_table(TITLE, rows(records), known)
+                    write_results(stem, title, rows(records), LEGEND + diagnosed(records), known, records)
+        if records:
+            draw(best_runs(records), stem.with_suffix(".png"))
+            print_table(title, rows(records), known)
 
 
 def evaluate(

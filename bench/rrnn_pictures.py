@@ -20,32 +20,32 @@ from .trained import Record
 LEAVES = ("x", "h", "0")
 
 
-def draw(task: str, records: Sequence[Record], path: Path) -> None:
+def draw(records: Sequence[Record], path: Path) -> None:
     """Write a PNG of a task: the most common trees early and late, N_e over the epochs, and ∂E_T/∂h_t over t.
 
     Trees are those of the first model that has some, with its first seed. Without such a model nothing is
     written.
     """
-    of_task = [record for record in records if record["task"] == task and record["seed"] == 0]
+    of_task = [record for record in records if record["seed"] == 0]
     grown = next((record for record in of_task if record["common_trees"]), None)
     if grown is None:
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    common = grown["common_trees"]
+    task, common = TASKS[grown["task"]], grown["common_trees"]
     width = max(len(trees) for trees in common.values())
     figure = pyplot.figure(figsize=(4.5 * width, 3 * (len(common) + 1)), layout="constrained")
     *of_trees, of_curves = cast(np.ndarray, figure.subfigures(len(common) + 1))
     for panel, (epoch, trees) in zip(of_trees, common.items(), strict=True):
-        title = TASKS[task].models[grown["model"]].title
-        panel.suptitle(f"{TASKS[task].title}, {title}: most common trees after epoch {int(epoch) + 1}")
+        title = task.models[grown["model"]].title
+        panel.suptitle(f"{task.title}, {title}: most common trees after epoch {int(epoch) + 1}")
         for axis, (made, share) in zip(panel.subplots(1, width, squeeze=False)[0], trees, strict=False):
             axis.set_title(f"{100 * share:.1f} %", fontsize=9)
             draw_tree(tree_from(made), axis, fontsize=6)
     changes, gradients = of_curves.subplots(1, 2)
     for record in of_task:
-        label = TASKS[task].models[record["model"]].title
+        label = task.models[record["model"]].title
         counted = [(e["epoch"] + 1, e["changed_tuples"]) for e in record["history"] if "changed_tuples" in e]
         if counted:
             changes.plot(*zip(*counted, strict=True), marker=".", label=label)

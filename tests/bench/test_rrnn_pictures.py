@@ -17,5 +17,5 @@ def test_tree_from_a_file() -> None:
 
 def test_nothing_to_draw(tmp_path: Path) -> None:
     gru = {"task": "sst", "model": "gru", "seed": 0, "common_trees": {}}
-    draw("sst", [gru], tmp_path / "sst.png")
+    draw([gru], tmp_path / "sst.png")
     assert not list(tmp_path.iterdir())
