@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.linear import Linear
-from wlkernelnn.ops.scan import Steps, windows
+from wlkernelnn.ops.scan import Steps, last_tokens, windows
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
 from .string_model import State, StringModel, check_state, check_widths
@@ -87,7 +87,7 @@ class RecurrentKernelMachine(StringModel):
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         h, before = self._checked(x, steps, state)
-        seen, window = windows(x, steps, self.ngram, before=before)
+        seen = windows(x, steps, self.ngram, before=before)
         tokens = seen.split(x.size(1), 1)
         # Under autocast only products are of lower precision: h' adds up over many steps.
         products = torch.stack([lin(token) for lin, token in zip(self.lins, tokens, strict=True)]).sum(0)
@@ -105,7 +105,7 @@ class RecurrentKernelMachine(StringModel):
             outs.append(self.kernel(product, memory, self.sigma_i2, self.sigma_f2))
         out = torch.cat(outs) if outs else products
         last = steps.last(steps.with_state(out, h))
-        return out, last if self.ngram == 1 else (last, window)
+        return out, last if self.ngram == 1 else (last, last_tokens(x, steps, self.ngram - 1, before))
 
     def _checked(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
         """h' and the tokens before the first step."""

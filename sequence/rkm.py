@@ -15,15 +15,15 @@ from torch_geometric.nn.inits import uniform
 
 from wlkernelnn.decay import Decay
 from wlkernelnn.ops.products import linear
-from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, gated_scan, windows
+from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
 from wlkernelnn.ops.scan.cell import tanh_if
-from wlkernelnn.ops.scan.gated import in_one_pass
+from wlkernelnn.ops.scan.gated import affine, in_one_pass
 
 from .string_model import State, StringModel, check_state, check_widths
 from .sync_filters import SyncFilters
 
-# What windows show, and the weight and bias of all parts.
-Tokens = tuple[Tensor, Tensor, Tensor | None]
+# What windows show, and the weight and bias of all parts; or, without a weight, what filters have made of it.
+Tokens = tuple[Tensor, Tensor | None, Tensor | None]
 
 # Liang et al. 2019, Table 1; and recurrent additive networks, of which Lee et al. 2017 have two.
 VARIANTS: dict[str, Cell] = {
@@ -198,13 +198,15 @@ class RKM(StringModel):
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         before = self._named(state, steps, x)
-        seen, window = windows(x, steps, self.size, self.dilation, before.get("x"))
-        tokens = seen, self._weight(x), self._bias()
+        tokens = *self._read(x, steps, before.get("x")), self._bias()
         scales = [0.0 if scale is None else scale() for scale in (self.scale_i, self.scale_f)]
         stepwise = self.feedback or self.norm_state or (self.cell.forget is not None and in_one_pass(x))
         read = self._step_by_step if stepwise else self._at_once
         extended, h = read(tokens, steps, before, scales)
-        after = {"x": window} | {name: steps.last(value) for name, value in extended.items()}
+        reach = (self.size - 1) * self.dilation
+        after = {"x": last_tokens(x, steps, reach, before.get("x"))} | {
+            name: steps.last(value) for name, value in extended.items()
+        }
         return h, tuple(after[name] for name in self._shapes(steps, x))
 
     def _step_by_step(
@@ -221,7 +223,7 @@ class RKM(StringModel):
     ) -> tuple[dict[str, Tensor], Tensor]:
         """c behind its state, and h: all tokens side by side, but for the memory."""
         # Under autocast only products are of lower precision: states add up over many steps.
-        cell, part = self.cell, self.cell.named(linear(*tokens).to(tokens[0].dtype))
+        cell, part = self.cell, self.cell.named(affine(*tokens).to(tokens[0].dtype))
         gate = {name: torch.sigmoid(part[name]) for name in cell.gates}
         f = gate.get("forget", scales[1])
         i = 1 - f if cell.input == "rest" else gate.get("input", scales[0])
@@ -233,10 +235,20 @@ class RKM(StringModel):
         h = tanh_if(cell.squash_output, c if self.norm is None else self.norm(c))
         return extended, gate["output"] * h if cell.output else h
 
+    def _read(self, x: Tensor, steps: Steps, before: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        if not self.syncs:
+            return windows(x, steps, self.size, self.dilation, before), self._weight(x)
+        # [2, parts · out_channels, …]: channels are mixed, each mixture is filtered, and two make a part.
+        factors = zip(*(cast(SyncFilters, sync).factors() for sync in self.syncs), strict=True)
+        mixtures, waves = (torch.cat(factor, 1).flatten(0, 1) for factor in factors)
+        mixed = linear(x, mixtures).to(x.dtype)
+        if before is not None:
+            before = linear(before.flatten(0, 1), mixtures).to(x.dtype).view(*before.shape[:2], -1)
+        made = filtered(mixed, waves, steps, self.dilation, before)
+        return made.view(len(x), 2, -1).sum(1), None
+
     def _weight(self, x: Tensor) -> Tensor:
         """Of what windows show, ``[parts · out_channels, n · in_channels]``."""
-        if self.syncs:  # in the order of time, windows are not
-            return torch.cat([sync().flip(2).transpose(1, 2).flatten(1) for sync in self.syncs])
         for lin in self.lins:
             if is_lazy(cast(Tensor, lin.weight)):
                 lin(x[:0])

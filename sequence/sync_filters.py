@@ -67,6 +67,18 @@ class SyncFilters(torch.nn.Module):
         """``[K, n]``"""
         return torch.exp(-softplus(self.beta_raw).unsqueeze(1) * self.grid.square())
 
+    def factors(self) -> tuple[Tensor, Tensor]:
+        r"""The filters as sums of two products, by :math:`\cos(a + b) = \cos a \cos b - \sin a \sin b`.
+
+        All channels of a filter share two waves, so that channels can be mixed first and be filtered then.
+
+        Returns:
+            Mixtures of channels ``[2, K, C]``, and waves ``[2, K, n]`` in the order of time.
+        """
+        mixtures = self.alpha * torch.stack([torch.cos(self.phi), -torch.sin(self.phi)])
+        angle = self.omega.unsqueeze(1) * self.grid
+        return mixtures, self._envelope() * torch.stack([torch.cos(angle), torch.sin(angle)])
+
     def forward(self) -> Tensor:
         """The filters."""
         angle = self.omega.view(-1, 1, 1) * self.grid + self.phi.unsqueeze(2)

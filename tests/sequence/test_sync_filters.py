@@ -27,6 +27,15 @@ def test_equation(ngram: int) -> None:
                 torch.testing.assert_close(weight[k, c, j], expected)
 
 
+@pytest.mark.parametrize("ngram", [1, 4, 5])
+def test_factors(ngram: int) -> None:
+    filters = SyncFilters(3, 2, ngram).double()
+    randomize(filters)
+    mixtures, waves = filters.factors()
+    assert (mixtures.shape, waves.shape) == ((2, 2, 3), (2, 2, ngram))
+    torch.testing.assert_close(torch.einsum("skc,skn->kcn", mixtures, waves), filters())
+
+
 @pytest.mark.parametrize("ngram", [1, 5, 40])
 @pytest.mark.parametrize(("variant", "sets"), [("cnn", 1), ("gated_cnn", 2), ("rkm_cifg", 3), ("lstm", 4)])
 def test_parameters(ngram: int, variant: str, sets: int) -> None:

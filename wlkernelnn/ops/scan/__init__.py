@@ -2,11 +2,12 @@
 
 from .cell import Cell
 from .feedback import feedback_scan
+from .filtered import filtered
 from .gated import gated_scan
 from .naive import decayed_scan_naive, feedback_scan_naive, gated_scan_naive, ngram_scan_naive
 from .ngram import decayed_scan, ngram_scan
 from .steps import Steps
-from .windows import windows
+from .windows import last_tokens, windows
 
 __all__ = [
     "Cell",
@@ -15,8 +16,10 @@ __all__ = [
     "decayed_scan_naive",
     "feedback_scan",
     "feedback_scan_naive",
+    "filtered",
     "gated_scan",
     "gated_scan_naive",
+    "last_tokens",
     "ngram_scan",
     "ngram_scan_naive",
     "windows",

@@ -22,7 +22,7 @@ from .steps import Steps
 def gated_scan(
     cell: Cell,
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | None,
     bias: Tensor | None,
     feedback: Tensor | None,
     steps: Steps,
@@ -41,7 +41,7 @@ def gated_scan(
     Args:
         cell: Which of these there are, and what is in place of the others.
         x: ``[N, m]`` in step order.
-        weight, bias: W ``[parts · d, m]``, and b ``[parts · d]`` or ``None``.
+        weight, bias: W ``[parts · d, m]``, or ``None`` for the identity, and b ``[parts · d]`` or ``None``.
         feedback: U of the last parts, those that see h, ``[seeing · d, d]``; ``None`` if none does.
         steps: The strings.
         state: :math:`c_0` and :math:`h_0`, each ``[B, d]`` in the order of a step, or ``None`` for 0.
@@ -84,6 +84,15 @@ def in_one_pass(x: Tensor) -> bool:
     return gated_for(x) is not gated_sweeps
 
 
+def affine(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, product: Callable[..., Tensor] = linear
+) -> Tensor:
+    """W x + b, without a W the identity, as a tensor of its own."""
+    if weight is not None:
+        return product(x, weight, bias)
+    return x.clone() if bias is None else x + bias
+
+
 class _GatedScan(torch.autograd.Function):
     """With the product of all tokens, so that what comes of it can be overwritten, and is not kept beside."""
 
@@ -95,12 +104,12 @@ class _GatedScan(torch.autograd.Function):
         norm_state: bool,
         eps: float,
         x: Tensor,
-        weight: Tensor,
+        weight: Tensor | None,
         bias: Tensor | None,
         *given: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         # Under autocast only products are of lower precision: states add up over many steps.
-        parts = linear(x, weight, bias).to(x.dtype)
+        parts = affine(x, weight, bias).to(x.dtype)
         c, h = gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given)
         ctx.cell, ctx.steps, ctx.norm_state, ctx.eps = cell, steps, norm_state, eps
         ctx.save_for_backward(x, weight, bias, *given, parts, c, h)
@@ -118,9 +127,12 @@ class _GatedScan(torch.autograd.Function):
             return differentiable_gradients(_composed_scan, values, needed, arrived)
         scan = gated_for(x, *given)
         slopes, *found = scan.gated_gradients(*arguments, needed[7:], parts, given, (c, h), grads)
+        of_x = slopes
+        if weight is not None:
+            of_x = linear(slopes, weight.t()) if needed[4] else None
         return (
             *(None, None, None, None),
-            linear(slopes, weight.t()) if needed[4] else None,
+            of_x,
             weight_gradient(x, slopes) if needed[5] else None,
             slopes.sum(0) if needed[6] else None,
             *(grad if need else None for grad, need in zip(found, needed[7:], strict=True)),
@@ -133,7 +145,7 @@ def _composed_scan(
     norm_state: bool,
     eps: float,
     x: Tensor,
-    weight: Tensor,
+    weight: Tensor | None,
     bias: Tensor | None,
     feedback: Tensor | None,
     c_0: Tensor | None,
@@ -148,7 +160,7 @@ def _composed_scan(
     def norm(c: Tensor) -> Tensor:
         return c if gamma is None else torch.layer_norm(c, gamma.shape, gamma, beta, eps)
 
-    parts = steps.leave(torch.nn.functional.linear(x, weight, bias))
+    parts = steps.leave(affine(x, weight, bias, torch.nn.functional.linear))
     states = [before if before is None else steps.unsort(before) for before in (c_0, h_0)]
     rows, _ = gated_scan_naive(cell, parts, feedback, steps.ptr, states, (scale_i, scale_f), norm, norm_state)
     return tuple(

@@ -1,4 +1,4 @@
-"""Every token with the tokens before it, side by side."""
+"""Every token with the tokens before it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from torch import Tensor
 from .steps import Steps
 
 
-def windows(
-    x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tensor | None = None) -> Tensor:
     r""":math:`[x_t, x_{t-s}, …, x_{t-(n-1)s}]` of every token, inside its string.
 
     Args:
@@ -22,23 +20,43 @@ def windows(
             0.
 
     Returns:
-        ``[N, n · m]`` in step order, and the last (n − 1) s tokens of each string, or ``before`` and these.
+        ``[N, n · m]`` in step order.
     """
     reach = (size - 1) * dilation
-    if before is None:
-        before = x.new_zeros(reach, steps.num_strings, x.size(1))
     if not reach:
-        return x, before
-    # Steps before the first ones are as any others, of all strings.
-    extended = torch.cat([before.reshape(-1, x.size(1)), x])
-    ahead = torch.arange(reach, device=x.device) * steps.num_strings
-    starts = torch.cat([ahead[:-1], ahead[-1] + steps.starts])
+        return x
+    extended, starts = _extended(x, steps, reach, before)
     step = torch.arange(len(steps.counts), device=x.device)
     counts = torch.tensor(steps.counts, device=x.device, dtype=torch.long)
     step = step.repeat_interleave(counts, output_size=steps.num_tokens)
     lags = torch.arange(size, device=x.device) * dilation
     places = starts[step.unsqueeze(1) + reach - lags] + steps.string.unsqueeze(1)
-    seen = extended.index_select(0, places.view(-1)).view(steps.num_tokens, size * x.size(1))
+    return extended.index_select(0, places.view(-1)).view(steps.num_tokens, size * x.size(1))
+
+
+def last_tokens(x: Tensor, steps: Steps, reach: int, before: Tensor | None = None) -> Tensor:
+    """The last tokens of every string, or of those before it and these: what the next ones will look at.
+
+    Args:
+        x, steps, before: As of :func:`windows`.
+        reach: How many.
+
+    Returns:
+        ``[reach, B, m]`` in the order of a step.
+    """
+    if not reach:
+        return x.new_zeros(0, steps.num_strings, x.size(1))
+    extended, starts = _extended(x, steps, reach, before)
     strings = torch.arange(steps.num_strings, device=x.device)
     last = starts[steps.lengths + torch.arange(reach, device=x.device).unsqueeze(1)] + strings
-    return seen, extended.index_select(0, last.view(-1)).view(reach, steps.num_strings, x.size(1))
+    return extended.index_select(0, last.view(-1)).view(reach, steps.num_strings, x.size(1))
+
+
+def _extended(x: Tensor, steps: Steps, reach: int, before: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Tokens behind those before them, and where each step begins there."""
+    if before is None:
+        before = x.new_zeros(reach, steps.num_strings, x.size(1))
+    # Steps before the first ones are as any others, of all strings.
+    ahead = torch.arange(reach, device=x.device) * steps.num_strings
+    starts = torch.cat([ahead[:-1], ahead[-1] + steps.starts])
+    return torch.cat([before.reshape(-1, x.size(1)), x]), starts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
-from wlkernelnn.ops.scan import Steps, windows
+from wlkernelnn.ops.scan import Steps, last_tokens, windows
 
 D = 2
 
@@ -18,8 +18,9 @@ def fast(lengths: list[int], size: int, dilation: int, **inputs: Tensor) -> tupl
     steps = Steps(ptr_of(lengths))
     before = inputs.get("before")
     before = None if before is None else steps.sort(before)
-    seen, last = windows(steps.enter(inputs["x"]), steps, size, dilation, before)
-    return steps.leave(seen), steps.unsort(last)
+    x = steps.enter(inputs["x"])
+    last = last_tokens(x, steps, (size - 1) * dilation, before)
+    return steps.leave(windows(x, steps, size, dilation, before)), steps.unsort(last)
 
 
 def naive(lengths: list[int], size: int, dilation: int, **inputs: Tensor) -> tuple[Tensor, Tensor]:
