@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,6 +28,9 @@ MACHINES |= {
     f"{variant}, n = {NGRAM}": {"variant": variant, "ngram": NGRAM}
     for variant in ("lstm", "rkm_lstm", "gated_cnn")
 }
+# Signals as those of "wlkernelnn benchmark lfp": trials, samples, channels, filters and their length.
+SIGNALS = (10, 256, 64, 30, 40)
+SIGNAL_VARIANTS = ("cnn", "gated_cnn", "rkm_cifg", "rkm_lstm")
 # Of the LSTM's rate, with feedback and without.
 GOALS = {True: 0.8, False: 1.5}
 
@@ -37,6 +40,8 @@ rounds in which both sides take turns, with their least and greatest in brackets
 
 * n = 1 and no layer norm, as nn.LSTM has none, where nothing else is said; "at once": without feedback.
 * n = {NGRAM}: the LSTM reads {NGRAM} tokens side by side, and has as many weights as the variant "lstm".
+* Sync filters beside free ones of the same length: {SIGNALS[0]} trials of {SIGNALS[1]} samples of
+  {SIGNALS[2]} channels, {SIGNALS[3]} filters of {SIGNALS[4]} samples, without gradients of the signals.
 * What is elementwise, and small products, are compiled where numba is installed (the extra "fast").
 """
 
@@ -56,6 +61,24 @@ def measure(length: int, strings: int, timer: Timer) -> Iterator[Row]:
             yield compared(what, "LSTM", result, goal)
 
 
+def measure_signals(timer: Timer) -> Iterator[Row]:
+    """Filters that are wavelets beside free ones."""
+    trials, samples, channels, filters, length = SIGNALS
+    x = torch.randn(trials, samples, channels)
+    for variant in SIGNAL_VARIANTS:
+        ours, theirs = (RKM(channels, filters, variant, length, filters=kind) for kind in ("sync", "free"))
+        result = timer(_weight_gradients(ours, x), _weight_gradients(theirs, x), work=trials * samples)
+        yield compared(f"{variant}, Sync filters, n = {length}", "free filters", result)
+
+
+def _weight_gradients(model: RKM, x: torch.Tensor) -> Callable[[], None]:
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        model(x)[0].sum().backward()
+
+    return step
+
+
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the table, and write it as ``rkm_speed.md`` and ``rkm_speed.json``.
 
@@ -72,7 +95,8 @@ def main(argv: list[str] | None = None) -> None:
     timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.3)
     known = about("rkm-speed", argv, quick)
     known |= {"threads": options.threads}
-    rows = chain.from_iterable(measure(*shape, timer) for shape in (SHAPES[:1] if quick else SHAPES))
+    shapes = SHAPES[:1] if quick else SHAPES
+    rows = chain(*(measure(*shape, timer) for shape in shapes), measure_signals(timer))
     stem = Path(options.output_dir) / "rkm_speed"
     with torch_settings(options.threads):
         torch.manual_seed(0)
