@@ -203,10 +203,8 @@ class RKM(StringModel):
         stepwise = self.feedback or self.norm_state or (self.cell.forget is not None and in_one_pass(x))
         read = self._step_by_step if stepwise else self._at_once
         extended, h = read(tokens, steps, before, scales)
-        reach = (self.size - 1) * self.dilation
-        after = {"x": last_tokens(x, steps, reach, before.get("x"))} | {
-            name: steps.last(value) for name, value in extended.items()
-        }
+        after = {name: steps.last(value) for name, value in extended.items()}
+        after["x"] = last_tokens(x, steps, (self.size - 1) * self.dilation, before.get("x"))
         return h, tuple(after[name] for name in self._shapes(steps, x))
 
     def _step_by_step(

@@ -253,10 +253,11 @@ def test_strings_shorter_than_the_window_see_zeros() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_sync_filters_are_filters(variant: str) -> None:
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_sync_filters_are_filters(variant: str, dilation: int) -> None:
     """A machine of wavelets is the free one with their values for weights."""
     n = 5
-    sync, free = made(variant, n, filters="sync"), made(variant, n)
+    sync, free = made(variant, n, dilation, filters="sync"), made(variant, n, dilation)
     known = {name: value for name, value in sync.state_dict().items() if "syncs." not in name}
     free.load_state_dict(known, strict=False)
     weight = torch.cat([filters() for filters in sync.syncs])
@@ -291,8 +292,9 @@ def test_filters_are_drawn_as_in_a_convolution() -> None:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("feedback", [True, False], ids=["feedback", "at_once"])
-def test_under_autocast_states_keep_their_precision(variant: str, feedback: bool) -> None:
-    model, x = RKM(D, K, variant, 2, feedback=feedback), torch.randn(2, 3, D)
+@pytest.mark.parametrize("filters", ["free", "sync"])
+def test_under_autocast_states_keep_their_precision(variant: str, feedback: bool, filters: str) -> None:
+    model, x = RKM(D, K, variant, 2, feedback=feedback, filters=filters), torch.randn(2, 3, D)
     expected, _ = model(x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out, state = model(x)

@@ -41,7 +41,9 @@ def filtered(
         place = first.repeat_interleave(counts, output_size=steps.num_tokens) + steps.string
         x = x.new_zeros(length * size[0], size[1]).index_copy(0, place, x)
     rows = torch.cat([before, x.view(length, *size)]).permute(1, 2, 0).contiguous()
-    out = _Filtered.apply(rows, filters, dilation).to(x.dtype).permute(2, 0, 1).reshape(-1, size[1])
+    with torch.autocast(x.device.type, enabled=False):  # sums of many values, as states are
+        out = _Filtered.apply(rows, filters, dilation)
+    out = out.permute(2, 0, 1).reshape(-1, size[1])
     return out if place is None else out.index_select(0, place)
 
 
