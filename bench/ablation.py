@@ -22,6 +22,7 @@ MODELS = {
     "stack": _with("four deep kernel layers, gated, sums, walk encodings, all layers read"),
     "no-walks": _with("no walk encodings", features="ogb"),
     "morgan": _with("Morgan counts too", features="ogb+rw16+morgan"),
+    "rdkit": _with("RDKit's descriptors too", features="ogb+rw16+rdkit"),
     "constant": _with("λ = 0.8", decay=0.8),
     "mul": _with("products instead of sums", compose="mul"),
     "last": _with("only the last layer read", jumping="last"),

@@ -9,11 +9,14 @@ from .baselines import GINENetwork
 from .molecule_table import Model, MoleculeTask, run_table
 
 STACK = {"hidden_channels": 64, "num_layers": 4, "compose": "add", "dropout": 0.1}
+DESCRIBED = "ogb+rw16+rdkit"
 MODELS = {
     "gine": Model("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
     "wl": Model("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
     "stack": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
     "ensemble": Model("five of these", STACK, features="ogb+rw16", members=5),
+    "stack-rdkit": Model("deep kernel stack, walk encodings, descriptors", STACK, features=DESCRIBED),
+    "ensemble-rdkit": Model("five of these, with descriptors", STACK, features=DESCRIBED, members=5),
 }
 _SMALL = FitOptions(epochs=60, lr=2e-3, ema_decay=0.99)
 _CLASSES = FitOptions(epochs=30, lr=1e-3, ema_decay=0.99)

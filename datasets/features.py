@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from .descriptors import num_descriptors
 from .morgan import SIZE
 
 if TYPE_CHECKING:
@@ -57,13 +58,16 @@ class Features:
         bond: Columns of a bond.
         num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
             :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
-        num_graph_values: Width of the molecule's Morgan fingerprint; 0 without.
+        graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint, ``"rdkit"``,
+            numbers, or nothing.
+        num_graph_values: How many values these are.
     """
 
     name: str
     atom: tuple[Column, ...]
     bond: tuple[Column, ...]
     num_node_values: int = 0
+    graph_values: str = ""
     num_graph_values: int = 0
 
     @property
@@ -217,7 +221,7 @@ _DUVENAUD = Features(
 
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD)}
 MAX_STEPS = 64
-_ADDITIONS = re.compile(r"(?P<codes>[a-z]+)(\+rw(?P<steps>[1-9][0-9]?))?(?P<morgan>\+morgan)?")
+_ADDITIONS = re.compile(r"(?P<codes>[a-z]+)(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|rdkit))?")
 
 
 def get_features(name: str) -> Features:
@@ -226,8 +230,9 @@ def get_features(name: str) -> Features:
     Args:
         name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, or ``"duvenaud"``, the 5
             atom and 3 bond columns of the neural fingerprints; then, if they are wanted and in this order,
-            ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1 to 64), and ``"+morgan"``,
-            the molecule's Morgan fingerprint: as in ``"ogb+rw16+morgan"``.
+            ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1 to 64), and either
+            ``"+morgan"``, the molecule's Morgan fingerprint, or ``"+rdkit"``, RDKit's descriptors: as in
+            ``"ogb+rw16+morgan"``.
 
     Raises:
         ValueError: There is no such set.
@@ -237,11 +242,15 @@ def get_features(name: str) -> Features:
     if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
         raise ValueError(
             f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by '+rw1' … "
-            f"'+rw{MAX_STEPS}' and by '+morgan', as in 'ogb+rw16+morgan'"
+            f"'+rw{MAX_STEPS}' and by '+morgan' or '+rdkit', as in 'ogb+rw16+morgan'"
         )
+    graph_values, num_graph_values = match["graph"] or "", 0
+    if graph_values:
+        num_graph_values = SIZE if graph_values == "morgan" else num_descriptors()
     return replace(
         FEATURES[match["codes"]],
         name=name,
         num_node_values=steps,
-        num_graph_values=SIZE if match["morgan"] else 0,
+        graph_values=graph_values,
+        num_graph_values=num_graph_values,
     )

@@ -25,6 +25,7 @@ from rich.progress import Progress
 
 from wlkernelnn.ops.wl_colours import packed_columns
 
+from .descriptors import descriptors
 from .features import Features, get_features
 from .morgan import morgan_counts
 from .packed import Arrays, Description, PackedGraphs, Reject, distinct_rows, pack_strings, smallest
@@ -150,7 +151,7 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
     # The molecules themselves are not kept: the fresh memory that this takes costs too much.
     binaries: list[bytes] = []
     texts: list[str] = []
-    fingerprints: list[np.ndarray] = []
+    graph_values: list[np.ndarray] = []
     reasons: dict[int, str] = {}
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
     plain = Chem.SmilesParserParams()
@@ -164,11 +165,14 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
                 continue
             binaries.append(molecule.ToBinary(NO_CONFORMERS))
             texts.append(text)
-            if features.num_graph_values:
-                fingerprints.append(morgan_counts(molecule))
+            if features.graph_values == "morgan":
+                graph_values.append(morgan_counts(molecule))
+            elif features.graph_values == "rdkit":
+                graph_values.append(descriptors(molecule))
         part = _encode(read_molecules(binaries), texts, features)
-    shape = len(fingerprints), features.num_graph_values
-    part["graph_x"] = np.array(fingerprints, dtype=np.uint8).reshape(shape)
+    dtype = np.float32 if features.graph_values == "rdkit" else np.uint8
+    shape = len(graph_values), features.num_graph_values
+    part["graph_x"] = np.array(graph_values, dtype=dtype).reshape(shape)
     return part, reasons
 
 
@@ -266,7 +270,10 @@ def _parse(smiles: str, params: Chem.SmilesParserParams) -> tuple[Chem.Mol | Non
 # The modules of our package that all of this is in.
 _MODULES = [
     part.__module__
-    for part in (_featurize_chunk, Features, morgan_counts, read_molecules, walk_encodings, packed_columns)
+    for part in (
+        *(_featurize_chunk, Features, morgan_counts, descriptors),
+        *(read_molecules, walk_encodings, packed_columns),
+    )
 ]
 
 

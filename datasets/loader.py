@@ -21,7 +21,8 @@ class PackedLoader(EpochLoader):
 
     A batch holds ``x [N, F]``, ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target, pointers known),
     ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]`` and ``ptr [B+1]``; indices and codes are int64. Where
-    graphs have features of their own, these are ``graph_x [B, num_graph_values]``, uint8.
+    graphs have features of their own, these are ``graph_x [B, num_graph_values]``, uint8
+    or float32.
 
     Args:
         data: The graphs, or a view on some of them.

@@ -79,7 +79,8 @@ class Arrays:
         y: float32 ``[G, tasks]``, NaN where a target is missing.
         row: int64 ``[G]`` row of the input file that a graph came from.
         smiles: uint8, the SMILES of all graphs end to end (UTF-8); smiles_ptr: int64 ``[G+1]``.
-        graph_x: uint8 ``[G, num_graph_values]`` features of whole graphs; ``[0, 0]`` without.
+        graph_x: uint8 (counts) or float32 (numbers) ``[G, num_graph_values]`` features of whole graphs; ``[0,
+            0]`` without.
     """
 
     node_type: Tensor
@@ -159,6 +160,10 @@ def _graph_values(values: np.ndarray | None) -> Tensor:
     came = np.asarray(values)
     if came.ndim != 2:
         raise ValueError(f"PackedGraphs: graph_x must be [G, num_graph_values], got shape {list(came.shape)}")
+    if np.issubdtype(came.dtype, np.floating):
+        if not (np.abs(came) <= np.finfo(np.float32).max).all():  # nor is NaN
+            raise ValueError("PackedGraphs: graph_x must hold numbers that a float32 holds")
+        return torch.from_numpy(np.ascontiguousarray(came, dtype=np.float32))
     result = came.astype(np.uint8)
     if (result != came).any():
         raise ValueError(
@@ -259,7 +264,8 @@ class PackedGraphs(Dataset):
             y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
             row: Input row of each graph, default 0 … G−1.
             smiles: One string per graph.
-            graph_x: Features of whole graphs, integers from 0 to 255, ``[G, num_graph_values]``.
+            graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
+                ``[G, num_graph_values]``.
 
         Raises:
             ValueError: A code is no non-negative integer, a feature of a graph does not fit, an edge leaves

@@ -11,6 +11,7 @@ import torch
 from ogb.utils.features import get_atom_feature_dims, get_bond_feature_dims
 from rdkit import Chem
 
+from wlkernelnn.datasets.descriptors import num_descriptors
 from wlkernelnn.datasets.features import FEATURES, get_features
 
 
@@ -89,6 +90,7 @@ def test_unknown_features_are_named_with_the_known_ones() -> None:
         ("duvenaud+rw64", "duvenaud", 64, 0),
         ("duvenaud+morgan", "duvenaud", 0, 2048),
         ("ogb+rw16+morgan", "ogb", 16, 2048),
+        ("ogb+rw2+rdkit", "ogb", 2, num_descriptors()),
     ],
 )
 def test_additions_leave_the_codes_as_they_are(
@@ -105,12 +107,13 @@ def test_additions_leave_the_codes_as_they_are(
     [
         *("", "ogb+", "ogb+foo", "rw16", "zinc+rw16", "OGB+rw16", "ogb+duvenaud"),
         *("ogb+rw", "ogb+rw0", "ogb+rw65", "ogb+rw016", "ogb+rw-1", "ogb+rw16 "),
-        *("ogb+rw16+rw16", "ogb+morgan+rw16"),
+        *("ogb+rw16+rw16", "ogb+morgan+rw16", "ogb+morgan+rdkit"),
     ],
 )
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
-        "'duvenaud', 'ogb'], followed or not by '+rw1' … '+rw64' and by '+morgan', as in 'ogb+rw16+morgan'"
+        "'duvenaud', 'ogb'], followed or not by '+rw1' … '+rw64' and by '+morgan' or '+rdkit', as in "
+        "'ogb+rw16+morgan'"
     )
     with pytest.raises(
         ValueError, match=re.escape(f"unknown features {name!r}, ") + ".*" + re.escape(expected)

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from ogb.utils import smiles2graph
 from rdkit import Chem, rdBase
 
 from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, featurize, walk_encodings
+from wlkernelnn.datasets.descriptors import descriptors
 from wlkernelnn.datasets.features import Features, get_features
 from wlkernelnn.datasets.morgan import morgan_counts
 
@@ -311,6 +313,15 @@ def test_additions_are_packed_like_anything_else() -> None:
     assert len(graphs.arrays.node_table) < graphs.num_nodes_per_graph.sum() / 2
 
 
+def test_descriptors_are_numbers_of_each_molecule() -> None:
+    graphs, rejects = featurize([*DIVERSE, "C("], features="ogb+rdkit")
+    assert len(rejects) == 1
+    assert graphs.arrays.graph_x.dtype == torch.float32
+    for graph in graphs:
+        expected = descriptors(Chem.MolFromSmiles(graph.smiles))
+        np.testing.assert_array_equal(graph.graph_x.numpy(), expected[None])
+
+
 @pytest.mark.parametrize("values", [[], ["x"]], ids=["nothing", "nothing-good"])
 def test_additions_of_no_molecules(values: list[object]) -> None:
     graphs, _ = featurize(values, features="ogb+rw4+morgan")
@@ -348,10 +359,10 @@ def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPat
     assert asked == [0, 2, 3, 0]
 
 
-def test_a_process_works_without_our_package(tmp_path: Path) -> None:
-    work = module._ByValue(
-        partial(module._featurize_chunk, features=get_features("ogb+rw4+morgan")), module._MODULES
-    )
+@pytest.mark.parametrize("values", ["morgan", "rdkit"])
+def test_a_process_works_without_our_package(values: str, tmp_path: Path) -> None:
+    features = get_features(f"ogb+rw4+{values}")
+    work = module._ByValue(partial(module._featurize_chunk, features=features), module._MODULES)
     code = tmp_path / "code"
     code.write_bytes(work.code)
     program = (
@@ -359,7 +370,8 @@ def test_a_process_works_without_our_package(tmp_path: Path) -> None:
         f"part, reasons = cloudpickle.loads(open({str(code)!r}, 'rb').read())(['CCO', 'C('])\n"
         "assert part['num_nodes'].tolist() == [3], part\n"
         "assert part['node_table'].shape[1] == 13, part\n"
-        "assert part['graph_x'].sum() == 6, part\n"
+        f"assert part['graph_x'].shape == (1, {features.num_graph_values}), part\n"
+        f"assert part['graph_x'].sum() == 6 or {values!r} == 'rdkit', part\n"
         "assert list(reasons) == [1], reasons\n"
         "assert not {'torch', 'wlkernelnn'} & set(sys.modules)\n"
     )

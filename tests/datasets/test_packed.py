@@ -105,6 +105,14 @@ def test_defaults() -> None:
     assert (data.task, data.metric, data.split_idx) == (None, None, None)
 
 
+def test_numbers_of_whole_graphs(tmp_path: Path) -> None:
+    graph_x = np.array([[0.5, -3e30], [1.0, 2.0]])
+    small(graph_x=graph_x).save(tmp_path / "graphs.safetensors")
+    data = PackedGraphs.load(tmp_path / "graphs.safetensors")
+    assert data.arrays.graph_x.dtype == torch.float32
+    np.testing.assert_array_equal(data[1].graph_x.numpy(), graph_x[1:].astype(np.float32))
+
+
 def test_features_of_whole_graphs() -> None:
     graph_x = np.array([[0, 255, 3], [1, 0, 0]])
     data = small(graph_x=graph_x)
@@ -458,7 +466,8 @@ def test_features_of_graphs_that_the_description_does_not_know(columns: int) -> 
         {"graph_x": np.zeros(2, int)},
         {"graph_x": np.full((2, 4), 256)},
         {"graph_x": np.full((2, 4), -1)},
-        {"graph_x": np.full((2, 4), 0.5)},
+        {"graph_x": np.full((2, 4), np.nan)},
+        {"graph_x": np.full((2, 4), 1e39)},
     ],
     ids=[
         "negative_code",
@@ -475,7 +484,8 @@ def test_features_of_graphs_that_the_description_does_not_know(columns: int) -> 
         "features_in_no_columns",
         "features_beyond_a_byte",
         "negative_features",
-        "fractional_features",
+        "missing_features",
+        "features_beyond_a_float32",
     ],
 )
 def test_values_that_cannot_be_packed(changes: dict[str, Any]) -> None:

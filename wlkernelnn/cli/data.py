@@ -26,7 +26,7 @@ class DataOptions:
             "duvenaud" (the neural fingerprint's, used in the paper). More can be added: "+rw16" tells each
             atom in which rings and chains it lies (how likely a walk along random bonds is back at it after
             1, 2, ... 16 steps; any number from 1 to 64), "+morgan" each molecule its Morgan fingerprint
-            (radius 2, like ECFP4, 2048 counts), as in "ogb+rw16+morgan".
+            (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in "ogb+rw16+rdkit".
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the
             default for a file), or "skip" them (the default for a published data set). "nan" is "skip"

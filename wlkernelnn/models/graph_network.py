@@ -134,6 +134,9 @@ class GraphNetwork(torch.nn.Module, ABC):
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
             net.scale_targets(data.y)
+        graph_x = data.arrays.graph_x
+        if net.fingerprint is not None and graph_x.is_floating_point():
+            net.fingerprint.scale(graph_x[data.index])
         return net
 
     def scale_targets(self, y: Tensor) -> None:

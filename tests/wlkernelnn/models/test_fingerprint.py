@@ -14,6 +14,23 @@ def test_written_out_for_counts_of_any_type() -> None:
     torch.testing.assert_close(encoder(counts), expected)
 
 
+def test_written_out_for_numbers() -> None:
+    torch.manual_seed(0)
+    encoder = FingerprintEncoder(4, 3).double()
+    x = torch.tensor(
+        [[1e9, -2.0, 7.0, 0.0], [3.0, 5.0, 7.0, 1.0], [-8.0, 0.5, 7.0, 0.0]], dtype=torch.float64
+    )
+    encoder.scale(x)
+    values = x.asinh()
+    std = values.std(0, correction=0)
+    std[2] = 1.0  # nothing differs
+    scaled = (values - values.mean(0)) / std
+    expected = (scaled @ encoder.lin.weight.T + encoder.lin.bias).relu()
+    torch.testing.assert_close(encoder(x), expected)
+    far = encoder(torch.full((1, 4), 1e300, dtype=torch.float64))
+    torch.testing.assert_close(far, (5 * encoder.lin.weight.sum(1) + encoder.lin.bias).relu()[None])
+
+
 def test_reset() -> None:
     encoder = FingerprintEncoder(6, 4)
     before = encoder.lin.weight.clone()

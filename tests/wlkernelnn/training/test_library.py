@@ -55,12 +55,13 @@ def test_many_parts_are_like_one(
     assert not list(tmp_path.glob("*.parts"))
 
 
-def test_features_with_additions(table: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("values", ["morgan", "rdkit"])
+def test_features_with_additions(values: str, table: Path, tmp_path: Path) -> None:
     """Of each molecule its own: predictions part by part are those of the molecules all at once."""
-    some = regression_set()
-    features = {"features": "ogb+rw6+morgan", "cache": False}
+    some, name = regression_set(), f"ogb+rw6+{values}"
+    features = {"features": name, "cache": False}
     data = molecules_from(some.smiles, some.y.numpy(), target_columns=["Act"], **features)
-    about = {"features": "ogb+rw6+morgan", "target_names": ["Act"], "task": "regression"}
+    about = {"features": name, "target_names": ["Act"], "task": "regression"}
     save_checkpoint(tmp_path / "run" / "model_0", small_network(data), about)
     run(table, tmp_path / "run", tmp_path / "preds.csv")
     came = pd.read_csv(tmp_path / "preds.csv")["Act"]
@@ -68,7 +69,7 @@ def test_features_with_additions(table: Path, tmp_path: Path) -> None:
     good = molecules_from([smiles for smiles, is_molecule in ROWS.values() if is_molecule], **features)
     expected, _ = load_ensemble(tmp_path / "run").predict(good)
     np.testing.assert_allclose(came[GOOD], expected[:, 0], rtol=1e-5)
-    with pytest.raises(ValueError, match=r"on features 'ogb\+rw6\+morgan', the data have 'ogb'"):
+    with pytest.raises(ValueError, match=rf"on features 'ogb\+rw6\+{values}', the data have 'ogb'"):
         load_ensemble(tmp_path / "run").predict(some)
 
 
