@@ -192,7 +192,7 @@ TASKS = {
         last=True,
     ),
     "ptb": Task(
-        "PTB, 10,000 snippets",
+        "PTB snippets",
         "perplexity",
         0,
         _words,

@@ -98,7 +98,7 @@ def test_the_rate_is_chosen_by_validation() -> None:
     ]  # fmt: skip
     _, ptb, sst = rrnn.rows(records)
     assert ptb == (
-        "PTB, 10,000 snippets (perplexity)", "GRU", "12k", "0.2 of 3", "20, best 5", "2 of 3",
+        "PTB snippets (perplexity)", "GRU", "12k", "0.2 of 3", "20, best 5", "2 of 3",
         "200", "1", "0", "2", "2",
     )  # fmt: skip
     assert sst[3] == "0.2, 0.1 of 2"
