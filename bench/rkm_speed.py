@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,7 +18,7 @@ from wlkernelnn.sequence.rkm import VARIANTS
 
 from .about import about
 from .ratios import Row, Timer, compared, report
-from .string_speed import CHANNELS, SHAPES, gradients
+from .string_speed import CHANNELS, SHAPES, gradients, weight_gradients
 from .timing import compare, torch_settings
 
 NGRAM = 3
@@ -67,16 +67,8 @@ def measure_signals(timer: Timer) -> Iterator[Row]:
     x = torch.randn(trials, samples, channels)
     for variant in SIGNAL_VARIANTS:
         ours, theirs = (RKM(channels, filters, variant, length, filters=kind) for kind in ("sync", "free"))
-        result = timer(_weight_gradients(ours, x), _weight_gradients(theirs, x), work=trials * samples)
+        result = timer(weight_gradients(ours, x), weight_gradients(theirs, x), work=trials * samples)
         yield compared(f"{variant}, Sync filters, n = {length}", "free filters", result)
-
-
-def _weight_gradients(model: RKM, x: torch.Tensor) -> Callable[[], None]:
-    def step() -> None:
-        model.zero_grad(set_to_none=True)
-        model(x)[0].sum().backward()
-
-    return step
 
 
 def main(argv: list[str] | None = None) -> None:

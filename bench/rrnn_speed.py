@@ -23,6 +23,7 @@ from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .about import about
 from .ratios import Row, Timer, compared, report
+from .string_speed import weight_gradients
 from .timing import compare, torch_settings
 
 # Of Qian et al., appendix E.2: width, batch and scorer on Wiki-5k.
@@ -78,14 +79,6 @@ def _training_step(model: TreeModel, x: Tensor) -> Callable[[], None]:
     return step
 
 
-def _gradients(model: torch.nn.Module, x: Tensor) -> Callable[[], None]:
-    def step() -> None:
-        model.zero_grad(set_to_none=True)
-        model(x)[0].sum().backward()
-
-    return step
-
-
 def measure_search(num_rounds: int, timer: Timer) -> Iterator[Row]:
     """The search beside the loops."""
     x = torch.randn(STRINGS, 1, CHANNELS)
@@ -105,7 +98,7 @@ def measure_gru(timer: Timer) -> Iterator[Row]:
     x = torch.randn(STRINGS, GRU_LENGTH, CHANNELS)
     ours = RRNNGRU(CHANNELS, CHANNELS, TUPLES)
     theirs = torch.nn.GRU(CHANNELS, CHANNELS, batch_first=True)
-    result = timer(_gradients(ours, x), _gradients(theirs, x), work=STRINGS * GRU_LENGTH)
+    result = timer(weight_gradients(ours, x), weight_gradients(theirs, x), work=STRINGS * GRU_LENGTH)
     yield compared("RRNNGRU", "GRU", result)
 
 

@@ -64,6 +64,16 @@ def gradients(model: torch.nn.Module, x: Tensor, *arguments: Tensor) -> Callable
     return call
 
 
+def weight_gradients(model: torch.nn.Module, x: Tensor) -> Callable[[], None]:
+    """The same without gradients of x."""
+
+    def call() -> None:
+        model.zero_grad(set_to_none=True)
+        model(x)[0].sum().backward()
+
+    return call
+
+
 def _scan_loop(u: Tensor, decay: Tensor) -> Tensor:
     """As one writes it with torch: over the steps ``[T, B, d]``."""
     c, out = torch.zeros_like(u[0]), []

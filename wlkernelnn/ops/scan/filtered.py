@@ -36,9 +36,7 @@ def filtered(
         before = x.new_zeros((filters.size(1) - 1) * dilation, *size)
     place = None
     if not steps.equal:
-        counts = torch.tensor(steps.counts, device=x.device, dtype=torch.long)
-        first = torch.arange(length, device=x.device) * steps.num_strings
-        place = first.repeat_interleave(counts, output_size=steps.num_tokens) + steps.string
+        place = steps.step * steps.num_strings + steps.string
         x = x.new_zeros(length * size[0], size[1]).index_copy(0, place, x)
     rows = torch.cat([before, x.view(length, *size)]).permute(1, 2, 0).contiguous()
     with torch.autocast(x.device.type, enabled=False):  # sums of many values, as states are

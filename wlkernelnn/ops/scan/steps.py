@@ -67,19 +67,21 @@ class Steps:
         return counts.cumsum(0) - counts
 
     @cached_property
+    def step(self) -> Tensor:
+        """The step of every token in step order, ``[N]``."""
+        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
+        step = torch.arange(len(self.counts), device=self.ptr.device)
+        return step.repeat_interleave(counts, output_size=self.num_tokens)
+
+    @cached_property
     def string(self) -> Tensor:
         """The string of every token, both in step order, ``[N]``."""
-        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
-        places = torch.arange(self.num_tokens, device=self.ptr.device)
-        return places - self.begins.repeat_interleave(counts, output_size=self.num_tokens)
+        return torch.arange(self.num_tokens, device=self.ptr.device) - self.begins[self.step]
 
     @cached_property
     def _place(self) -> Tensor:
         """Where every token of the step order stands in string order."""
-        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
-        step = torch.arange(len(self.counts), device=self.ptr.device)
-        step = step.repeat_interleave(counts, output_size=self.num_tokens)
-        return self.ptr[:-1][self._by_length][self.string] + step
+        return self.ptr[:-1][self._by_length][self.string] + self.step
 
     @cached_property
     def _place_back(self) -> Tensor:

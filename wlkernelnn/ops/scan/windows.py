@@ -26,11 +26,8 @@ def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tenso
     if not reach:
         return x
     extended, starts = _extended(x, steps, reach, before)
-    step = torch.arange(len(steps.counts), device=x.device)
-    counts = torch.tensor(steps.counts, device=x.device, dtype=torch.long)
-    step = step.repeat_interleave(counts, output_size=steps.num_tokens)
     lags = torch.arange(size, device=x.device) * dilation
-    places = starts[step.unsqueeze(1) + reach - lags] + steps.string.unsqueeze(1)
+    places = starts[steps.step.unsqueeze(1) + reach - lags] + steps.string.unsqueeze(1)
     return extended.index_select(0, places.view(-1)).view(steps.num_tokens, size * x.size(1))
 
 
