@@ -21,6 +21,7 @@ def _with(title: str, features: str = "ogb+rw16", members: int = 1, **changed: A
 MODELS = {
     "stack": _with("four deep kernel layers, gated, sums, walk encodings, all layers read"),
     "no-walks": _with("no walk encodings", features="ogb"),
+    "rings": _with("ring counts too", features="ogb+rings+rw16"),
     "morgan": _with("Morgan counts too", features="ogb+rw16+morgan"),
     "rdkit": _with("RDKit's descriptors too", features="ogb+rw16+rdkit"),
     "constant": _with("λ = 0.8", decay=0.8),

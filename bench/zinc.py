@@ -51,6 +51,7 @@ TASKS = {
             "wl": Model("WL kernel network", {"hidden_channels": 176}, GraphKernelNetwork),
             "stack": Model("deep kernel stack", STACK),
             "stack-rw": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
+            "stack-rings": Model("deep kernel stack, ring counts", STACK, features="ogb+rings"),
         },
         ("published",),
         load=load_zinc,

@@ -13,6 +13,7 @@ import numpy as np
 
 from .descriptors import num_descriptors
 from .morgan import SIZE
+from .rings import COLUMNS, MOST
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,6 +57,7 @@ class Features:
         name: Name of the set.
         atom: Columns of an atom.
         bond: Columns of a bond.
+        rings: Names of the columns of ring counts that follow those of ``atom``.
         num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
             :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
         graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint, ``"rdkit"``,
@@ -66,6 +68,7 @@ class Features:
     name: str
     atom: tuple[Column, ...]
     bond: tuple[Column, ...]
+    rings: tuple[str, ...] = ()
     num_node_values: int = 0
     graph_values: str = ""
     num_graph_values: int = 0
@@ -73,12 +76,12 @@ class Features:
     @property
     def node_columns(self) -> tuple[str, ...]:
         """Names of the columns of node codes."""
-        return tuple(column.name for column in self.atom)
+        return (*(column.name for column in self.atom), *self.rings)
 
     @property
     def node_dims(self) -> tuple[int, ...]:
         """Number of codes of each column of node codes."""
-        return tuple(len(column.values) for column in self.atom)
+        return (*(len(column.values) for column in self.atom), *(MOST + 1 for _ in self.rings))
 
     @property
     def edge_columns(self) -> tuple[str, ...]:
@@ -96,7 +99,7 @@ class Features:
         return prod(self.edge_dims)
 
     def atom_codes(self, atom: Any) -> list[int]:
-        """The row of node codes of an RDKit atom."""
+        """The row of node codes of an RDKit atom, without ring counts."""
         return [column.code(atom) for column in self.atom]
 
     def bond_code(self, bond: Any) -> int:
@@ -221,7 +224,9 @@ _DUVENAUD = Features(
 
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD)}
 MAX_STEPS = 64
-_ADDITIONS = re.compile(r"(?P<codes>[a-z]+)(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|rdkit))?")
+_ADDITIONS = re.compile(
+    r"(?P<codes>[a-z]+)(?P<rings>\+rings)?(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|rdkit))?"
+)
 
 
 def get_features(name: str) -> Features:
@@ -230,9 +235,9 @@ def get_features(name: str) -> Features:
     Args:
         name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, or ``"duvenaud"``, the 5
             atom and 3 bond columns of the neural fingerprints; then, if they are wanted and in this order,
-            ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1 to 64), and either
-            ``"+morgan"``, the molecule's Morgan fingerprint, or ``"+rdkit"``, RDKit's descriptors: as in
-            ``"ogb+rw16+morgan"``.
+            ``"+rings"``, 7 atom columns that count rings by their size, ``"+rw16"``, random-walk encodings of
+            1 … 16 steps (any number from 1 to 64), and either ``"+morgan"``, the molecule's Morgan
+            fingerprint, or ``"+rdkit"``, RDKit's descriptors: as in ``"ogb+rw16+morgan"``.
 
     Raises:
         ValueError: There is no such set.
@@ -241,8 +246,8 @@ def get_features(name: str) -> Features:
     steps = int(match["steps"] or 0) if match else 0
     if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
         raise ValueError(
-            f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by '+rw1' … "
-            f"'+rw{MAX_STEPS}' and by '+morgan' or '+rdkit', as in 'ogb+rw16+morgan'"
+            f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by '+rings', "
+            f"'+rw1' … '+rw{MAX_STEPS}' and '+morgan' or '+rdkit', as in 'ogb+rings+rw16+morgan'"
         )
     graph_values, num_graph_values = match["graph"] or "", 0
     if graph_values:
@@ -250,6 +255,7 @@ def get_features(name: str) -> Features:
     return replace(
         FEATURES[match["codes"]],
         name=name,
+        rings=COLUMNS if match["rings"] else (),
         num_node_values=steps,
         graph_values=graph_values,
         num_graph_values=num_graph_values,

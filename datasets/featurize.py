@@ -30,6 +30,7 @@ from .features import Features, get_features
 from .morgan import morgan_counts
 from .packed import Arrays, Description, PackedGraphs, Reject, distinct_rows, pack_strings, smallest
 from .rdkit_reader import NO_CONFORMERS, Molecules, read_molecules
+from .rings import ring_counts
 from .walk_encodings import UNITS, walk_encodings
 
 # Molecules per task: enough to share the kinds of atoms, few enough to keep all processes busy to the end.
@@ -211,6 +212,9 @@ def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
     node_type, first = _numbered(kind * 2 + atom_in_ring)
     codes = [features.atom_codes(m.GetAtomWithIdx(i)) for m, i in examples(first, atom_start)]
     node_table = np.array(codes, dtype=np.int64).reshape(-1, len(features.atom))
+    if features.rings:
+        counts = ring_counts(read.ring_sizes, around, total)
+        node_type, node_table = _with_values(node_type, node_table, counts)
     if features.num_node_values:
         walks = walk_encodings(source, target, num_atoms, features.num_node_values)
         node_type, node_table = _with_values(node_type, node_table, walks)
@@ -272,7 +276,7 @@ _MODULES = [
     part.__module__
     for part in (
         *(_featurize_chunk, Features, morgan_counts, descriptors),
-        *(read_molecules, walk_encodings, packed_columns),
+        *(read_molecules, ring_counts, walk_encodings, packed_columns),
     )
 ]
 

@@ -13,6 +13,7 @@ from rdkit import Chem
 
 from wlkernelnn.datasets.descriptors import num_descriptors
 from wlkernelnn.datasets.features import FEATURES, get_features
+from wlkernelnn.datasets.rings import COLUMNS
 
 
 def test_ogb_sizes_are_those_of_ogb() -> None:
@@ -102,18 +103,26 @@ def test_additions_leave_the_codes_as_they_are(
     assert (features.atom, features.bond, features.node_dims) == (codes.atom, codes.bond, codes.node_dims)
 
 
+@pytest.mark.parametrize("name", ["ogb+rings", "duvenaud+rings+rw16+morgan"])
+def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
+    features, codes = get_features(name), get_features(name.split("+")[0])
+    assert (features.atom, features.bond) == (codes.atom, codes.bond)
+    assert features.node_columns == (*codes.node_columns, *COLUMNS)
+    assert features.node_dims == (*codes.node_dims, *[4] * 7)
+
+
 @pytest.mark.parametrize(
     "name",
     [
         *("", "ogb+", "ogb+foo", "rw16", "zinc+rw16", "OGB+rw16", "ogb+duvenaud"),
         *("ogb+rw", "ogb+rw0", "ogb+rw65", "ogb+rw016", "ogb+rw-1", "ogb+rw16 "),
-        *("ogb+rw16+rw16", "ogb+morgan+rw16", "ogb+morgan+rdkit"),
+        *("ogb+rw16+rw16", "ogb+morgan+rw16", "ogb+morgan+rdkit", "ogb+rw16+rings", "ogb+ringsrw16"),
     ],
 )
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
-        "'duvenaud', 'ogb'], followed or not by '+rw1' … '+rw64' and by '+morgan' or '+rdkit', as in "
-        "'ogb+rw16+morgan'"
+        "'duvenaud', 'ogb'], followed or not by '+rings', '+rw1' … '+rw64' and '+morgan' or '+rdkit', as in "
+        "'ogb+rings+rw16+morgan'"
     )
     with pytest.raises(
         ValueError, match=re.escape(f"unknown features {name!r}, ") + ".*" + re.escape(expected)

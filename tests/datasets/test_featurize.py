@@ -295,9 +295,25 @@ def test_additions_are_those_of_each_molecule(codes: str) -> None:
         np.testing.assert_array_equal(graph.graph_x.numpy(), counts[None])
 
 
+def test_rings_are_those_that_rdkit_sees() -> None:
+    smiles = [*DIVERSE, *RARE, "C12C3C4C1C5C4C3C25", "C1CCCCCCCCCC1", "C1CC11CCC1", "c1ccc2cc3ccccc3cc2c1"]
+    plain, _ = featurize(smiles, features="ogb+rw9")
+    graphs, _ = featurize(smiles, features="ogb+rings+rw9")
+    for graph, before in zip(graphs, plain, strict=True):
+        codes, walks = before.x.split([9, 9], dim=1)
+        assert graph.x[:, :9].equal(codes)
+        assert graph.x[:, 16:].equal(walks)
+        with rdBase.BlockLogs():
+            molecule = Chem.MolFromSmiles(graph.smiles)
+        for atom, counts in enumerate(graph.x[:, 9:16].tolist()):
+            sizes = list(molecule.GetRingInfo().AtomRingSizes(atom))
+            large = sum(size > 8 for size in sizes)
+            assert counts == [min(count, 3) for count in [*map(sizes.count, range(3, 9)), large]]
+
+
 def test_additions_are_packed_like_anything_else() -> None:
     """Equal rows of codes and numbers are stored once, as ``PackedGraphs.pack`` does it."""
-    graphs, _ = featurize(DIVERSE + RARE, features="ogb+rw5+morgan")
+    graphs, _ = featurize(DIVERSE + RARE, features="ogb+rings+rw5+morgan")
     (batch,) = PackedLoader(graphs, len(graphs))
     expected = PackedGraphs.pack(
         batch.x.numpy(),
@@ -329,7 +345,7 @@ def test_additions_of_no_molecules(values: list[object]) -> None:
     assert graphs.arrays.graph_x.shape == (0, 2048)
 
 
-@pytest.mark.parametrize("features", ["ogb", "ogb+rw16+morgan"])
+@pytest.mark.parametrize("features", ["ogb", "ogb+rings+rw16+morgan"])
 def test_processes_change_nothing(features: str) -> None:
     ends = ["C", "O", "N", "F", "Cl", "S", "[N+](=O)[O-]", "C#N", "C(=O)O", "/C=C/C", "x", "[C@H](F)Cl"]
     smiles: list[object] = [f"{a}c1cc({b})cc({c})c1" for a, b, c in product(ends, ends, ends)]
@@ -361,7 +377,7 @@ def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("values", ["morgan", "rdkit"])
 def test_a_process_works_without_our_package(values: str, tmp_path: Path) -> None:
-    features = get_features(f"ogb+rw4+{values}")
+    features = get_features(f"ogb+rings+rw4+{values}")
     work = module._ByValue(partial(module._featurize_chunk, features=features), module._MODULES)
     code = tmp_path / "code"
     code.write_bytes(work.code)
@@ -369,7 +385,7 @@ def test_a_process_works_without_our_package(values: str, tmp_path: Path) -> Non
         "import cloudpickle, sys\n"
         f"part, reasons = cloudpickle.loads(open({str(code)!r}, 'rb').read())(['CCO', 'C('])\n"
         "assert part['num_nodes'].tolist() == [3], part\n"
-        "assert part['node_table'].shape[1] == 13, part\n"
+        "assert part['node_table'].shape[1] == 20, part\n"
         f"assert part['graph_x'].shape == (1, {features.num_graph_values}), part\n"
         f"assert part['graph_x'].sum() == 6 or {values!r} == 'rdkit', part\n"
         "assert list(reasons) == [1], reasons\n"
