@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+
+# What is under every figure; runs with other versions of these are other runs.
+PACKAGES = ("wlkernelnn", "torch", "torch-geometric", "pytorch-lightning", "numpy", "rdkit", "ogb")
+# The packages of the source; an editable installation takes them from folders that lie side by side.
+_SOURCES = ("wlkernelnn", "wlkernelnn.bench", "wlkernelnn.datasets", "wlkernelnn.sequence")
 
 
 def about(
@@ -32,12 +39,16 @@ def about(
 
 def environment(*more: str) -> dict[str, str]:
     """Processor, Python, and the versions of what is measured, ``more`` packages included."""
-    packages = ("wlkernelnn", "torch", "torch-geometric", "numpy", "rdkit", "ogb", *more)
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
-        **{package: _version(package) for package in packages},
+        **versions(*PACKAGES, *more),
     }
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """The versions of packages, by name."""
+    return {package: _version(package) for package in packages}
 
 
 def _version(package: str) -> str:
@@ -49,22 +60,53 @@ def _version(package: str) -> str:
 
 @cache
 def revision() -> str:
-    """Git's name of the source that runs, with a ``+`` if it was changed since; or ``"not in git"``.
+    """The :func:`state` of the source that runs. Asked once: what is changed later is not what runs."""
+    specs = {name: find_spec(name) for name in _SOURCES}
+    return state({name: Path(s.submodule_search_locations[0]) for name, s in specs.items() if s})
 
-    Asked once: what is committed later is not what runs.
+
+def state(folders: Mapping[str, Path]) -> str:
+    """What a source is called: by git's name of it, if nothing was changed since.
+
+    Otherwise a hash of all modules is added, those that git does not know included: as in ``"81be0d9"``,
+    ``"81be0d9+3fa2c1d0"``, or, for source that is not in git, ``"not in git, 3fa2c1d0"``.
+
+    Args:
+        folders: The folder of each package.
     """
+    places = list(map(str, folders.values()))
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+        command = ["git", "-C", places[0], *arguments]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
     try:
         # An installed package may lie in the checkout of another project.
-        git("ls-files", "--error-unmatch", Path(__file__).name)
-        changed = git("status", "--porcelain", "--untracked-files=no")
-        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+        git("ls-files", "--error-unmatch", "--", *places)
+        changed = git("status", "--porcelain", "--untracked-files=all", "--", *places).splitlines()
+        commit = git("rev-parse", "--short", "HEAD").strip()
     except (OSError, subprocess.CalledProcessError):
-        return "not in git"
+        return f"not in git, {_digest(folders)}"
+    # Tables lie beside the source: those that a run writes do not change it.
+    return f"{commit}+{_digest(folders)}" if any(_is_module(line) for line in changed) else commit
+
+
+def _is_module(line: str) -> bool:
+    return line.rstrip('"').endswith(".py")
+
+
+def _digest(folders: Mapping[str, Path]) -> str:
+    """A short hash of the names and contents of all modules."""
+    modules = {
+        f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}": path
+        for package, folder in folders.items()
+        for path in folder.rglob("*.py")
+    }
+    digest = hashlib.sha256()
+    for name in sorted(modules):
+        content = hashlib.sha256(modules[name].read_bytes()).hexdigest()
+        digest.update(f"{name} {content}\n".encode())
+    return digest.hexdigest()[:8]
 
 
 def _processor() -> str:

@@ -186,7 +186,7 @@ def run_network(
         epochs: Stop after so many epochs; default the recipe's. A cosine is then that long, so that runs of
             other lengths are other runs; otherwise a later run with more goes on.
     """
-    epochs = min(epochs or options.epochs, options.epochs)
+    epochs = options.epochs if epochs is None else min(epochs, options.epochs)
     limited = replace(options, epochs=epochs)
     recipe = asdict(limited if options.schedule == "cosine" else options)
 

@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from wlkernelnn.datasets.download import require_file
-from wlkernelnn.files import write_text
+from wlkernelnn.files import json_text, write_text
 
-from .about import revision
+from .about import PACKAGES, revision, versions
 
 Record = dict[str, Any]
+RESULTS = Path("bench/results")
 
 
 @dataclass
@@ -32,10 +33,14 @@ class TrainedOptions:
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         run_dir: Folder of checkpoints. Runs that are finished are not repeated, and one that was interrupted
             goes on.
-        output_dir: Folder of the table, as Markdown and JSON.
+        output_dir: Folder of the table, as Markdown and JSON; of a quick run "quick" in the folder of
+            checkpoints, unless another one is given.
         accelerator: Lightning's: "auto", "cpu", "gpu", …
         matmul_precision: float32 matrix products: "highest", "high" or "medium".
         quick: One epoch of little data: only to see that everything works.
+
+    Raises:
+        ValueError: There is nothing to train.
     """
 
     models: list[str] | None = None
@@ -43,14 +48,24 @@ class TrainedOptions:
     seeds: int = 1
     root: str | None = None
     run_dir: Path = Path("runs")
-    output_dir: Path = Path("bench/results")
+    output_dir: Path = RESULTS
     accelerator: str = "auto"
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
     quick: bool = False
 
+    def __post_init__(self) -> None:
+        for name, value in (("seeds", self.seeds), ("epochs", self.epochs)):
+            if value is not None and value < 1:
+                raise ValueError(f"--{name}: expected at least 1, got {value}")
+        if self.quick and self.output_dir == RESULTS:
+            # It would replace a table that took days.
+            self.output_dir = self.run_dir / "quick"
+
     def limit(self, recipe: int) -> int:
         """Epochs to train, of those of a recipe."""
-        return 1 if self.quick else min(self.epochs or recipe, recipe)
+        if self.quick:
+            return 1
+        return recipe if self.epochs is None else min(self.epochs, recipe)
 
     def folder(self, *names: str) -> Path:
         """Where a run lies."""
@@ -63,12 +78,12 @@ def glove_file(root: str | None) -> Path:
 
 
 def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) -> list[str]:
-    """Names that were asked for; by default all.
+    """Names that were asked for, each once; by default all.
 
     Raises:
         ValueError: There is no such name.
     """
-    names = list(there if wanted is None else wanted)
+    names = list(dict.fromkeys(there if wanted is None else wanted))
     if unknown := [name for name in names if name not in there]:
         raise ValueError(f"--{option}: expected any of {', '.join(there)}, got {', '.join(unknown)}")
     return names
@@ -80,31 +95,42 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record]) -> Record:
     A record has ``epochs``, those that were trained, and ``stopped``, whether the recipe ended there.
 
     Raises:
-        ValueError: The folder holds a run, finished or not, of another revision of the source.
+        ValueError: The folder holds a run, finished or not, of another revision of the source, or with other
+            versions of the packages under it.
     """
     path, begun = folder / "result.json", folder / "revision.txt"
     record: Record | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    here = revision()
-    there = (
-        begun.read_text(encoding="utf-8").strip() if begun.is_file() else (record or {}).get("revision", here)
-    )
-    if there != here:
-        raise ValueError(
-            f"{folder}: holds a run of revision {there}, and this is {here}: delete it, or name another "
-            "--run-dir, since a table is of one revision"
-        )
+    here = {"revision": revision(), **versions(*PACKAGES)}
+    there = {name: (record or {}).get(name, of_this) for name, of_this in here.items()}
+    if begun.is_file():
+        # The first line is the revision, each other a package with its version.
+        first, *others = begun.read_text(encoding="utf-8").splitlines()
+        there |= {"revision": first, **dict(line.split(" ", 1) for line in others)}
+    for name in here:
+        if there[name] != here[name]:
+            raise ValueError(
+                f"{folder}: holds a run of {name} {there[name]}, and this is {here[name]}: delete it, or "
+                f"name another --run-dir, since a table is of one {name}"
+            )
     if record is not None and (record["epochs"] >= epochs or record["stopped"]):
         return record
-    write_text(begun, here + "\n")
+    write_text(begun, "\n".join([here["revision"], *(f"{name} {here[name]}" for name in PACKAGES)]) + "\n")
     record = train()
-    write_text(path, json.dumps(record, indent=1) + "\n")
+    write_text(path, json_text(record, indent=1))
     return record
 
 
 def spread(values: Sequence[float], digits: int = 1) -> str:
     """Mean and, of several, standard deviation, with so many digits behind the point."""
+    # A file has null for NaN.
+    values = np.array(values, dtype=float).tolist()
     mean = f"{np.mean(values):.{digits}f}"
     return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def of_seeds(count: int, default: int) -> str:
+    """How many seeds a row has, and how many the benchmark trains by default, if it has fewer."""
+    return str(count) if count >= default else f"{count} of {default}"
 
 
 def of_recipe(record: Record) -> str:
@@ -125,7 +151,7 @@ def write_results(
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     of_run = "".join(f"* {key}: {value}\n" for key, value in known.items())
     write_text(stem.with_suffix(".md"), f"# {title} ({known['mode']})\n\n{table}\n\n{notes}{of_run}")
-    write_text(stem.with_suffix(".json"), json.dumps({**known, "runs": runs}, indent=1) + "\n")
+    write_text(stem.with_suffix(".json"), json_text({**known, "runs": runs}, indent=1))
 
 
 def print_table(title: str, rows: Rows, known: Record) -> None:

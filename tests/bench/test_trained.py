@@ -12,6 +12,7 @@ from wlkernelnn.bench.trained import (
     glove_file,
     kept,
     of_recipe,
+    of_seeds,
     spread,
     write_results,
 )
@@ -61,6 +62,43 @@ def test_revisions_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         run("bbb", "finished")
 
 
+def test_versions_of_packages_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(version: str, fails: bool = False) -> dict[str, object]:
+        def train() -> dict[str, object]:
+            if fails:
+                raise KeyboardInterrupt
+            return {"epochs": 1, "stopped": True, "torch": version}
+
+        monkeypatch.setattr(trained, "versions", lambda *names: dict.fromkeys(names, version))
+        return kept(tmp_path, 1, train)
+
+    with pytest.raises(KeyboardInterrupt):
+        run("1.0", fails=True)
+    with pytest.raises(ValueError, match=r"holds a run of wlkernelnn 1\.0, and this is 2\.0: delete it"):
+        run("2.0")
+    assert run("1.0") == run("1.0")
+    # A run of before the file had the packages.
+    path = tmp_path / "revision.txt"
+    path.write_text(path.read_text().splitlines()[0] + "\n")
+    with pytest.raises(ValueError, match=r"holds a run of torch 1\.0, and this is 2\.0: .* of one torch"):
+        run("2.0")
+    assert run("1.0")["torch"] == "1.0"
+
+
+def test_a_diverged_run_is_kept_as_json(tmp_path: Path) -> None:
+    score = {"epochs": 1, "stopped": True, "score": float("nan")}
+    kept(tmp_path, 1, lambda: score)
+    assert "NaN" not in (tmp_path / "result.json").read_text()
+    again = kept(tmp_path, 1, lambda: score)
+    assert spread([again["score"], 1.0]) == spread([score["score"], 1.0]) == "nan ± nan"
+
+
+def test_seeds_of_a_row() -> None:
+    assert of_seeds(3, 5) == "3 of 5"
+    assert of_seeds(5, 5) == "5"
+    assert of_seeds(7, 5) == "7"
+
+
 def test_epochs_of_a_recipe() -> None:
     record = {"recipe": {"epochs": 5}, "published_epochs": 100}
     assert of_recipe(record) == "5, shortened from 100"
@@ -74,13 +112,23 @@ def test_limits() -> None:
     assert TrainedOptions(epochs=5, quick=True).limit(100) == 1
 
 
-def test_quick_runs_lie_elsewhere() -> None:
+@pytest.mark.parametrize("value", [0, -1])
+@pytest.mark.parametrize("name", ["seeds", "epochs"])
+def test_there_is_something_to_train(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"--{name}: expected at least 1, got {value}"):
+        TrainedOptions(**{name: value})
+
+
+def test_quick_runs_and_their_tables_lie_elsewhere(tmp_path: Path) -> None:
     assert TrainedOptions(quick=True).folder("a") != TrainedOptions().folder("a")
+    assert TrainedOptions().output_dir == Path("bench/results")
+    assert TrainedOptions(quick=True, run_dir=tmp_path).output_dir == tmp_path / "quick"
+    assert TrainedOptions(quick=True, output_dir=tmp_path).output_dir == tmp_path
 
 
 def test_names() -> None:
     assert chosen("models", None, {"a": 1, "b": 2}) == ["a", "b"]
-    assert chosen("models", ["b"], {"a": 1, "b": 2}) == ["b"]
+    assert chosen("models", ["b", "b"], {"a": 1, "b": 2}) == ["b"]
     with pytest.raises(ValueError, match=r"--models: expected any of a, b, got c"):
         chosen("models", ["c", "a"], {"a": 1, "b": 2})
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from wlkernelnn.files import atomic_path, read_tensors, write_tensors, write_text
+from wlkernelnn.files import atomic_path, json_text, read_tensors, write_tensors, write_text
 
 TENSORS = {
     "floats": torch.randn(3, 4),
@@ -28,6 +29,13 @@ def test_tensors_and_header_come_back(tmp_path: Path) -> None:
     for name, tensor in tensors.items():
         assert tensor.dtype == TENSORS[name].dtype
         assert torch.equal(tensor, TENSORS[name])
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    value = {"a": [1.5, float("nan")], "b": {"c": float("inf"), "d": ("x", 2, None)}}
+    text = json_text(value, indent=1)
+    assert json.loads(text) == {"a": [1.5, None], "b": {"c": None, "d": ["x", 2, None]}}
+    assert text.endswith("}\n")
 
 
 def test_strided_and_trained_tensors_are_written_right(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ import pandas as pd
 import torch
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.files import atomic_path, json_text, write_text
 from wlkernelnn.models import NETWORKS, ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 
@@ -228,13 +227,7 @@ def check_free(directory: str | os.PathLike[str]) -> None:
 
 def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
     """Write scores as JSON; NaN, which JSON lacks, becomes null."""
-    write_text(path, json.dumps(_without_nan(report), indent=2, allow_nan=False) + "\n")
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(entry) for name, entry in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
+    write_text(path, json_text(report, indent=2))
 
 
 def _predictions(
