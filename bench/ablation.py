@@ -34,12 +34,14 @@ MODELS = {
     "virtual-node": _with("virtual nodes", virtual_node=True),
     "ensemble": _with("ensemble of five", members=5),
 }
+# ZINC's target is made of logP, which is one of RDKit's descriptors.
+_OF_ZINC = {row: model for row, model in MODELS.items() if row != "rdkit"}
 _SMALL = FitOptions(epochs=60, lr=2e-3, ema_decay=0.99)
 TASKS = {
     "esol": MoleculeTask(_SMALL, MODELS, ("random",)),
     "freesolv": MoleculeTask(_SMALL, MODELS, ("random",)),
     "zinc": MoleculeTask(
-        FitOptions(epochs=40, lr=2e-3, ema_decay=0.999), MODELS, ("published",), load=load_zinc
+        FitOptions(epochs=40, lr=2e-3, ema_decay=0.999), _OF_ZINC, ("published",), load=load_zinc
     ),
 }
 

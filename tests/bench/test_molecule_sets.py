@@ -35,6 +35,13 @@ def test_zinc_is_within_its_budget() -> None:
         assert count_parameters(model.network.from_data(data, **model.arguments)) <= 500_000
 
 
+def test_no_row_of_zinc_is_told_its_logp() -> None:
+    """Its target is a sum with logP, of which RDKit's descriptors have one."""
+    rows = [model for key, task in TASKS if key == "zinc" for model in task.models.values()]
+    assert len(rows) > 10
+    assert not [model.title for model in rows if "rdkit" in model.features]
+
+
 def test_zinc_has_the_published_split(data_root: str) -> None:
     data = zinc.load_zinc(data_root, features="ogb")
     assert data.split_idx is not None
