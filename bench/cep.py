@@ -23,11 +23,11 @@ from .about import about
 from .baselines import GINENetwork, mean_predictor, width_for
 from .cep_chemprop import fit_chemprop
 from .graph_kernels import best_ridge
-from .molecule_runs import Fitted, Split, ensemble, run_method, run_network, spread_of
+from .molecule_runs import Fitted, Split, ensemble, for_table, run_method, run_network, spread_of
 from .neural_fingerprint import NeuralFingerprintNetwork
 from .random_walk_network import RandomWalkNetwork
 from .structure2vec import LoopyBPNetwork, MeanFieldNetwork
-from .trained import Record, TrainedOptions, chosen, print_table, write_results
+from .trained import Record, TrainedOptions, chosen, of_seeds, print_table, write_results
 
 PARAMETERS = 260_000
 QUICK_MOLECULES = 400
@@ -122,7 +122,8 @@ TABLES = {"paper": MODELS, "ours": OWN}
 TITLES = {"paper": "Harvard Clean Energy Project", "ours": "Harvard Clean Energy Project, our recipe"}
 SCORES = """* RMSE and MAE of the power conversion efficiency in %, mean and unbiased standard deviation over
   the seeds of the networks, at the epoch with the best validation RMSE; the test part is scored once, with
-  these weights. All seeds share one split, 80/10/10, random with seed 0, unless a table has its own.
+  these weights. All seeds share one split, 80/10/10, random with seed 0, unless a table has its own; its
+  rows, counted from 0, lie in the folder "splits" beside this table, in the file that the JSON file names.
 * ensemble: test RMSE of the mean prediction of all seeds; its parameters are the sum of theirs.
 """
 OTHERS = """On these
@@ -226,7 +227,10 @@ def main(argv: list[str] | None = None) -> None:
             records.append(evaluate(name, model, splits[model.features], seed, options, known))
             # Rows appear as they are there: the rest may take hours.
             runs = records + ensembles(records)
-            short = [{key: value for key, value in run.items() if key != "history"} for run in runs]
+            short = [
+                {key: value for key, value in for_table(run, options.output_dir).items() if key != "history"}
+                for run in runs
+            ]
             write_results(stem, title, rows(runs, models), notes, known, short)
     print_table(title, rows(runs, models), known)
 
@@ -367,7 +371,7 @@ def rows(runs: Sequence[Record], models: Mapping[str, Model]) -> list[tuple[str,
             (
                 model.title,
                 f"{records[0]['parameters']:,}",
-                str(len(records)),
+                of_seeds(len(records), CEPOptions.seeds) if model.seeded else "–",
                 epochs,
                 spread_of(records, "valid", "rmse"),
                 spread_of(records, "test", "rmse"),

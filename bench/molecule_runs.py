@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -144,9 +145,6 @@ def run_method(
             with atomic_path(place / f"{part}_predictions.csv") as temporary:
                 _table(split[part], fitted.predictions[part]).to_csv(temporary, index=False)
         return {
-            "model": model,
-            "split": split.kind,
-            "split_file": str(split.write(folder.parent / "splits")),
             "counts": {part: len(split.index[part]) for part in split.parts},
             "metric": split.metric,
             **decided,
@@ -160,7 +158,13 @@ def run_method(
             **(known or {}),
         }
 
-    return kept(place, epochs, train) | {"folder": str(place)}
+    # One run may be of several rows and kinds of splits: what it is here, its file does not say.
+    return kept(place, epochs, train) | {
+        "model": model,
+        "split": split.kind,
+        "split_file": str(split.write(folder.parent / "splits")),
+        "folder": str(place),
+    }
 
 
 def run_network(
@@ -241,6 +245,27 @@ def ensemble(model: str, records: Sequence[Record]) -> Record:
         "seconds": sum(record["seconds"] for record in records),
         "scores": scores,
     }
+
+
+def for_table(record: Record, folder: Path) -> Record:
+    """A record for the JSON file of a table in a folder: its paths go from there, and its split lies there.
+
+    The runs may stay on the machine that they were made on, while tables are handed on.
+    """
+
+    def from_there(path: str | Path) -> str:
+        return Path(os.path.relpath(path, folder)).as_posix()
+
+    source = Path(record["split_file"])
+    split = folder / "splits" / source.name
+    if not split.is_file():
+        write_text(split, source.read_text(encoding="utf-8"))
+    out = record | {"split_file": from_there(split)}
+    if "folder" in record:
+        out["folder"] = from_there(record["folder"])
+    if "members" in record:
+        out["members"] = [member | {"folder": from_there(member["folder"])} for member in record["members"]]
+    return out
 
 
 def spread_of(records: Sequence[Record], part: str, metric: str, digits: int = 3) -> str:

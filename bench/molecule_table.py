@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,27 +12,28 @@ import numpy as np
 from rich.console import Console
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
-from wlkernelnn.datasets import PackedGraphs, load_molecules, split
+from wlkernelnn.datasets import PackedGraphs, featurize, load_molecules, split
 from wlkernelnn.datasets.splits import PARTS, SplitIndex
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
 from .about import about
-from .molecule_runs import Split, ensemble, run_network, spread_of
-from .trained import Record, TrainedOptions, chosen, print_table, write_results
+from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
+from .trained import Record, TrainedOptions, chosen, of_seeds, print_table, write_results
 
 # Molecules of a quick run, about, and the most members of its ensembles.
-QUICK, QUICK_MEMBERS = 300, 2
+QUICK, QUICK_MEMBERS = 200, 2
 # Members of an ensemble have seeds that are so far apart.
 MEMBER_SEEDS = 1000
 
 LEGEND = """* valid, test: mean and, over several seeds, unbiased standard deviation. The weights are those of
   the epoch with the best score on the validation part; the test part is scored once, with these.
 * "random" splits are drawn anew by every seed, 80/10/10; a "scaffold" split is one and the same, 80/10/10
-  by Bemis-Murcko scaffolds; "published" is the split that comes with the data. Their indices lie beside the
-  runs, their SHA-256 in the JSON file.
+  by Bemis-Murcko scaffolds; "published" is the split that comes with the data. Their rows, counted from 0,
+  lie in files of the folder "splits", beside this table, whose names and SHA-256 are in the JSON file.
 * An ensemble of k predicts by the mean of k networks that differ in their seeds; parameters are summed.
-* "epochs" are those of the recipe that were trained. **A row with fewer epochs is not a result yet.**
+* "epochs" are those of the recipe that were trained, "seeds" those of the benchmark. **A row with fewer
+  epochs ("5 of 60") is not a result yet**, and one with fewer seeds says less.
 """
 
 
@@ -117,50 +118,88 @@ def run_table(
     add_options(parser, "Options", MoleculeOptions)
     parser.set_defaults({"seeds": seeds, "run_dir": Path("runs") / name})
     options = MoleculeOptions(**pick(parser.parse_args(argv), MoleculeOptions))
-    chosen(
-        "splits", options.splits, list(dict.fromkeys(kind for task in tasks.values() for kind in task.splits))
-    )
-    chosen(
-        "models", options.models, list(dict.fromkeys(row for task in tasks.values() for row in task.models))
-    )
+    keys = chosen("sets", options.sets, tasks)
+    for option, wanted, there in (
+        ("splits", options.splits, [kind for key in keys for kind in tasks[key].splits]),
+        ("models", options.models, [row for key in keys for row in tasks[key].models]),
+    ):
+        chosen(option, wanted, list(dict.fromkeys(there)))
     known = about(name, argv, options.quick, ("pytorch-lightning",))
-    absent = []
-    for key in chosen("sets", options.sets, tasks):
+    absent, without = [], []
+    for key in keys:
         stem, heading = name.replace("-", "_"), title
         if len(tasks) > 1:
             stem, heading = f"{stem}_{key}", f"{title}: {key}"
-        records: list[Record] = []
+        task = tasks[key]
+        kinds = [kind for kind in task.splits if kind in (options.splits or task.splits)]
+        models = {row: model for row, model in task.models.items() if row in (options.models or task.models)}
+        if not kinds or not models:
+            without.append(key)
+            continue
+        task = replace(task, splits=kinds, models=models)
         try:
-            for record in _records(key, tasks[key], options, known):
-                records.append(record)
-                notes = legend + LEGEND + _about_sets(records)
-                short = [{k: v for k, v in record.items() if k != "history"} for record in records]
-                # Rows appear as they are there: the rest may take hours.
-                write_results(options.output_dir / stem, heading, rows(records), notes, known, short)
+            stores = _stores(key, task, options)
         except FileNotFoundError:
             if options.sets is not None:
                 raise
             absent.append(key)
-        if records:
-            print_table(heading, rows(records), known)
+            continue
+        records: list[Record] = []
+        for record in _records(key, task, stores, options, known):
+            records.append(record)
+            notes = legend + LEGEND + _about_sets(records)
+            short = [
+                {
+                    name: value
+                    for name, value in for_table(one, options.output_dir).items()
+                    if name != "history"
+                }
+                for one in records
+            ]
+            # Rows appear as they are there: the rest may take hours.
+            write_results(options.output_dir / stem, heading, rows(records, seeds), notes, known, short)
+        print_table(heading, rows(records, seeds), known)
     if absent:
         Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
+    if without:
+        Console().print(f"Without these splits or models, so left out: {', '.join(without)}.")
+
+
+def _stores(key: str, task: MoleculeTask, options: MoleculeOptions) -> dict[str, PackedGraphs]:
+    """The molecules of a set, by features; in a quick run few of them."""
+    load = task.load or partial(load_molecules, key)
+    wanted = dict.fromkeys(model.features for model in task.models.values())
+    if not options.quick:
+        return {features: load(options.root, features=features) for features in wanted}
+    # Descriptors take milliseconds a molecule: only the few get them.
+    few = _few(load(options.root, features="ogb"))
+    return {features: _seen_by(features, few) for features in wanted}
+
+
+def _seen_by(features: str, data: PackedGraphs) -> PackedGraphs:
+    """The same molecules with other features."""
+    graphs, _ = featurize(data.smiles, features=features, rows=data.row.tolist())
+    of_set = {
+        name: getattr(data.description, name) for name in ("name", "task", "metric", "target_names", "unit")
+    }
+    return PackedGraphs(
+        replace(graphs.arrays, y=data.y), replace(graphs.description, **of_set), data.split_idx
+    )
 
 
 def _records(
-    key: str, task: MoleculeTask, options: MoleculeOptions, known: Mapping[str, Any]
+    key: str,
+    task: MoleculeTask,
+    stores: Mapping[str, PackedGraphs],
+    options: MoleculeOptions,
+    known: Mapping[str, Any],
 ) -> Iterator[Record]:
     """The records of all rows of a set, as they are there."""
-    models = {row: model for row, model in task.models.items() if row in (options.models or task.models)}
-    load = task.load or partial(load_molecules, key)
-    stores = {features: load(options.root, features=features) for features in _features(models.values())}
     for kind in task.splits:
-        if kind not in (options.splits or task.splits):
-            continue
         for seed in range(1 if options.quick else options.seeds):
-            for row, model in models.items():
+            for row, model in task.models.items():
                 data = stores[model.features]
-                parts = Split(data, kind, _split(data, kind, seed, options.quick))
+                parts = Split(data, kind, _split(data, kind, seed))
                 members = []
                 for member in range(min(model.members, QUICK_MEMBERS) if options.quick else model.members):
                     recipe = replace(
@@ -193,29 +232,27 @@ def _records(
                 }
 
 
-def _features(models: Iterable[Model]) -> list[str]:
-    return list(dict.fromkeys(model.features for model in models))
-
-
-def _split(data: PackedGraphs, kind: str, seed: int, quick: bool) -> SplitIndex:
+def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
     if kind == "published":
         if data.split_idx is None:
             raise ValueError(f"{data.description.name}: comes with no split")
-        parts = data.split_idx
-    else:
-        parts = split(data, kind, seed=seed)  # type: ignore[arg-type]  # one of the two by now
-    return {part: _few(data, parts[part]) if quick else parts[part] for part in PARTS}
+        return data.split_idx
+    return split(data, kind, seed=seed)  # type: ignore[arg-type]  # one of the two by now
 
 
-def _few(data: PackedGraphs, index: np.ndarray) -> np.ndarray:
-    """Some positions of a part, those with a target of class 1 as many as those without, if there are."""
-    positive = (data.y[index] == 1).any(1).numpy() & (data.task == "classification")
-    count = max(1, QUICK * len(index) // len(data) // 2)
-    return np.sort(
-        np.concatenate(
-            [group[:: max(1, len(group) // count)] for group in (index[positive], index[~positive])]
-        )
-    )
+def _few(data: PackedGraphs) -> PackedGraphs:
+    """Some molecules of each part, those with a target of class 1 as many as those without, if there are."""
+    positive = (data.y == 1).any(1).numpy() & (data.task == "classification")
+    parts = data.split_idx or {"train": np.arange(len(data))}
+    some: SplitIndex = {}
+    for part, index in parts.items():
+        count = max(1, QUICK * len(index) // len(data) // 2)
+        groups = (index[positive[index]], index[~positive[index]])
+        some[part] = np.sort(np.concatenate([group[:: max(1, len(group) // count)] for group in groups]))
+    few = data[np.concatenate(list(some.values()))]
+    ends = np.cumsum([len(index) for index in some.values()])
+    few.split_idx = dict(zip(some, np.split(np.arange(len(few)), ends[:-1]), strict=True))
+    return few
 
 
 COLUMNS = (
@@ -233,8 +270,8 @@ COLUMNS = (
 )
 
 
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per set, split and model, over its seeds."""
+def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
+    """The table, its header first: a row per set, split and model, over its seeds, ``seeds`` by default."""
     out: list[tuple[str, ...]] = [COLUMNS]
     for key in dict.fromkeys((record["data"], record["split"], record["model"]) for record in records):
         of_row = [r for r in records if (r["data"], r["split"], r["model"]) == key]
@@ -248,7 +285,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 first["split"],
                 first["title"],
                 f"{first['parameters'] / 1e3:.0f}k",
-                str(len(of_row)),
+                of_seeds(len(of_row), seeds),
                 str(first["recipe_epochs"]) if ended else f"{epochs} of {first['recipe_epochs']}",
                 first["metric"],
                 *(spread_of(of_row, part, first["metric"]) for part in ("valid", "test")),

@@ -17,7 +17,17 @@ from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .about import about
 from .lei_networks import release_init
-from .trained import Record, TrainedOptions, chosen, glove_file, kept, print_table, spread, write_results
+from .trained import (
+    Record,
+    TrainedOptions,
+    chosen,
+    glove_file,
+    kept,
+    of_seeds,
+    print_table,
+    spread,
+    write_results,
+)
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
 LABELS = ("fine", "binary")
@@ -213,7 +223,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 task,
                 MODELS[name].title,
                 f"{of_row[0]['parameters'] / 1e3:.0f}k",
-                str(len(of_row)),
+                of_seeds(len(of_row), SSTOptions.seeds),
                 "–".join(map(str, dict.fromkeys((epochs[0], epochs[-1])))),
                 f"{sum(record['stopped'] for record in of_row)} of {len(of_row)}",
                 *scores,

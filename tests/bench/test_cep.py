@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -55,8 +56,15 @@ def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert record["network"] == cep.MODELS[name].network.__name__
         assert record["scores"]["test"]["rmse"] > 0
     assert {record["split_sha256"] for record in runs.values()} == {runs["mean"]["split_sha256"]}
+    (split_file,) = {record["split_file"] for record in runs.values()}
+    rows = (table.parent / "out" / split_file).read_bytes()
+    assert hashlib.sha256(rows).hexdigest() == runs["mean"]["split_sha256"]
     text = (table.parent / "out" / "cep.md").read_text()
     assert "| WL kernel network, gated λ | " in text
+    (gine,) = (line for line in text.splitlines() if line.startswith("| GINE "))
+    assert gine.split(" | ")[2] == "1 of 3"
+    (mean,) = (line for line in text.splitlines() if line.startswith("| mean predictor "))
+    assert mean.split(" | ")[2] == "–"  # it has none
     assert "2.3 million" in text
     assert "chemprop is not installed" in text
     assert "full" in capsys.readouterr().out

@@ -12,7 +12,15 @@ import pytest
 
 from tests.molecules import SMALL, classification_set, quick, regression_set
 from wlkernelnn.bench import molecule_runs
-from wlkernelnn.bench.molecule_runs import Fitted, Split, ensemble, run_method, run_network, spread_of
+from wlkernelnn.bench.molecule_runs import (
+    Fitted,
+    Split,
+    ensemble,
+    for_table,
+    run_method,
+    run_network,
+    spread_of,
+)
 from wlkernelnn.bench.trained import Record
 from wlkernelnn.datasets import random_split
 from wlkernelnn.models import GraphKernelNetwork
@@ -113,6 +121,35 @@ def test_methods_without_epochs(tmp_path: Path) -> None:
     assert again["scores"] == record["scores"]  # it lay there
     other = run_method("mean", split, guess(mean + 1), tmp_path / "mean", decided_by={"more": 1})
     assert other["scores"] != record["scores"]
+
+
+def test_a_run_of_two_rows_is_of_the_row_that_asks(tmp_path: Path) -> None:
+    split = split_of()
+    first = run_method("ensemble", split, guess(6.0), tmp_path / "same")
+    other = Split(split.data, "published", split.index)
+    second = run_method("stack", other, guess(7.0), tmp_path / "same")
+    assert second["folder"] == first["folder"]
+    assert second["scores"] == first["scores"]
+    assert (second["model"], second["split"]) == ("stack", "published")
+
+
+def test_a_table_has_its_splits_beside_it(tmp_path: Path) -> None:
+    split = split_of()
+    runs = [run_method("one", split, guess(6.0), tmp_path / "runs" / "one", seed=seed) for seed in (0, 1)]
+    results = tmp_path / "some" / "results"
+    for record in (*runs, ensemble("two", runs)):
+        shown = for_table(record, results)
+        assert shown["split_file"].startswith("splits/")
+        assert (results / shown["split_file"]).read_text() == split.rows
+        for place in [shown, *shown.get("members", ())]:
+            if "folder" in place:
+                assert place["folder"].startswith("../../runs/one/seed_")
+                assert (results / place["folder"] / "test_predictions.csv").is_file()
+        assert {name for name in record if shown[name] != record[name]} <= {
+            "split_file",
+            "folder",
+            "members",
+        }
 
 
 def test_ensembles(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,9 @@ import numpy as np
 import pytest
 
 from tests.molecules import classification_set, regression_set
+from wlkernelnn.bench import molecule_table
 from wlkernelnn.bench.molecule_table import Model, MoleculeTask, _few, run_table
-from wlkernelnn.datasets import PackedGraphs, random_split
+from wlkernelnn.datasets import PackedGraphs, featurize, random_split
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
@@ -79,12 +82,58 @@ def test_a_single_set_has_the_tables_name(tmp_path: Path) -> None:
 
 def test_a_shortened_run_says_so(tmp_path: Path) -> None:
     run(tmp_path, "--epochs", "1", "--splits", "random", "--models", "wl", "--seeds", "1")
-    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table_here.md").read_text()
+    assert " | 1 of 2 | 1 of 2 | rmse | " in (tmp_path / "some_table_here.md").read_text()
 
 
 def test_a_set_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         run(tmp_path, "--sets", "absent")
+
+
+def test_files_that_training_misses_are_no_missing_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise FileNotFoundError("a checkpoint")
+
+    monkeypatch.setattr(molecule_table, "run_network", broken)
+    with pytest.raises(FileNotFoundError, match="a checkpoint"):
+        run(tmp_path)
+
+
+def test_a_member_is_a_row_of_its_own_too(tmp_path: Path) -> None:
+    one = Model("one", MODELS["wl"].arguments, GraphKernelNetwork)
+    models = {"one": one, "two": replace(one, title="two", members=2)}
+    tasks = {"here": MoleculeTask(OPTIONS, models, ("published",), load=load)}
+
+    def table(*options: str) -> list[str]:
+        folders = ["--output-dir", str(tmp_path), "--run-dir", str(tmp_path / "runs"), "--seeds", "1"]
+        run_table("one", "Title", tasks, [*folders, *options], None)
+        return [record["model"] for record in json.loads((tmp_path / "one.json").read_text())["runs"]]
+
+    assert table("--models", "two") == ["two"]
+    assert table() == ["one", "two"]
+
+
+def test_splits_lie_beside_the_table(tmp_path: Path) -> None:
+    for record in run(tmp_path)["runs"]:
+        rows = (tmp_path / record["split_file"]).read_bytes()
+        assert hashlib.sha256(rows).hexdigest() == record["split_sha256"]
+
+
+def test_a_set_without_the_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = TASKS | {"other": MoleculeTask(OPTIONS, {"more": MODELS["wl"]}, ("random",), load=load)}
+    folders = ["--output-dir", str(tmp_path), "--run-dir", str(tmp_path / "runs")]
+
+    def table(*options: str) -> None:
+        run_table("some-table", "Title", tasks, [*folders, "--quick", *options], None)
+
+    with pytest.raises(ValueError, match="--splits: expected any of random, got published"):
+        table("--sets", "other", "--splits", "published")
+    with pytest.raises(ValueError, match="--models: expected any of more, got wl"):
+        table("--sets", "other", "--models", "wl")
+    table("--sets", "here", "other", "--models", "wl")
+    assert "Without these splits or models, so left out: other." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["sets", "splits", "models"])
@@ -93,13 +142,43 @@ def test_unknown_names(option: str, tmp_path: Path) -> None:
         run(tmp_path, f"--{option}", "other")
 
 
-def test_a_quick_run_has_both_classes(tmp_path: Path) -> None:
+def test_a_quick_run_has_both_classes_in_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(molecule_table, "QUICK", 30)
     data = classification_set()
     y = np.zeros((len(data), 1))
     y[::6] = 1
     rare = data.with_targets(y, target_names=("rare",))
-    few = _few(rare, np.arange(len(rare)))
-    assert (np.diff(few) > 0).all()
-    assert set(rare.y[few, 0].tolist()) == {0.0, 1.0}
-    run(tmp_path, "--quick", "--splits", "random")
-    assert " | 1 | 1 of 2 | rmse | " in (tmp_path / "some_table_here.md").read_text()
+    for parts in (None, {"train": np.arange(40), "test": np.arange(40, len(data))}):
+        rare.split_idx = parts
+        few = _few(rare)
+        assert len(few) < len(rare)
+        assert few.split_idx is not None
+        assert list(few.split_idx) == list(parts or {"train": 0})
+        for part, index in few.split_idx.items():
+            assert set(few.y[index, 0].tolist()) == {0.0, 1.0}
+            if parts is not None:
+                assert set(few.row[index].tolist()) <= set(rare.row[parts[part]].tolist())
+
+
+def test_a_quick_run_featurizes_only_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(molecule_table, "QUICK", 30)
+    made: list[tuple[str, int]] = []
+
+    def counted(smiles: list[str], *, features: str, **more: Any) -> Any:
+        made.append((features, len(smiles)))
+        return featurize(smiles, features=features, **more)
+
+    monkeypatch.setattr(molecule_table, "featurize", counted)
+    models = {name: replace(MODELS["wl"], features=name) for name in ("ogb", "ogb+rw4", "ogb+rw4+rdkit")}
+    tasks = {"here": MoleculeTask(OPTIONS, models, ("random", "published"), load=load)}
+    run_table("one", "Title", tasks, ["--quick", "--run-dir", str(tmp_path)], None)
+    assert [features for features, _ in made] == list(models)
+    assert all(count < len(regression_set()) for _, count in made)
+    runs = json.loads((tmp_path / "quick" / "one.json").read_text())["runs"]
+    assert [record["features"] for record in runs] == 2 * list(models)
+    # The same molecules for all rows, under the rows of the whole set.
+    assert len({record["split_sha256"] for record in runs[:3]}) == 1
+    index = json.loads((tmp_path / "quick" / runs[-1]["split_file"]).read_text())
+    published = random_split(len(regression_set()), seed=5)
+    assert all(set(index[part]) < set(rows.tolist()) for part, rows in published.items())
+    assert " | 1 of 5 | 1 of 2 | rmse | " in (tmp_path / "quick" / "one.md").read_text()

@@ -41,6 +41,7 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {record["oov_types"] for record in runs} == {1}  # bad
     table = (root / "out" / "sst.md").read_text()
     assert "| fine | λ gated by x and h | " in table
+    assert " | 2 of 5 | 1 | " in table
     assert "3-dimensional" in table
     assert "full" in capsys.readouterr().out
 
