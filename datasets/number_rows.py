@@ -27,7 +27,7 @@ def read_numbers(path: Place, missing: bool = False) -> np.ndarray:
 
     Args:
         path: The file; one whose name ends in ``.gz`` is decompressed (not inside a zip file).
-        missing: A number may be missing: nothing stands there, or NaN.
+        missing: A number may be missing: nothing stands there, or NaN. A blank line counts then.
 
     Returns:
         float64 ``[lines, columns]``, NaN where a number is missing; ``[0, 0]`` of an empty file.
@@ -36,7 +36,9 @@ def read_numbers(path: Place, missing: bool = False) -> np.ndarray:
         FileNotFoundError: There is no such file.
         ValueError: A line holds something else, or not as many values as the first.
     """
-    text = _content(path).rstrip(b"\r\n" if missing else None)
+    text = _content(path)
+    # Where a number may be missing, a blank line at the end is one too.
+    text = text if missing else text.rstrip()
     if not text:
         return np.zeros((0, 0))
     try:

@@ -32,6 +32,18 @@ def test_missing_numbers(tmp_path: Path, content: str) -> None:
         read_numbers(tmp_path / "x.csv")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_missing_numbers(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(end.join(["", "1", "", "2", "", "", ""]).encode())
+    values = read_numbers(path, missing=True)
+    assert np.array_equal(values, [[np.nan], [1], [np.nan], [2], [np.nan], [np.nan]], equal_nan=True)
+    path.write_bytes(3 * end.encode())
+    assert np.array_equal(read_numbers(path, missing=True), np.full((3, 1), np.nan), equal_nan=True)
+    path.write_bytes(b"")
+    assert read_numbers(path, missing=True).shape == (0, 0)
+
+
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize(
     ("content", "message"),
