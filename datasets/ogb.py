@@ -37,8 +37,11 @@ ROWS = 10_000
 
 _SPLIT = "split/scaffold"
 _LABELS = "raw/graph-label.csv.gz"
-_GRAPHS = tuple(
-    f"raw/{name}.csv.gz" for name in ("node-feat", "edge", "edge-feat", "num-node-list", "num-edge-list")
+_NUM_NODES = "raw/num-node-list.csv.gz"
+_GRAPHS = (
+    *(f"raw/{name}.csv.gz" for name in ("node-feat", "edge", "edge-feat")),
+    _NUM_NODES,
+    "raw/num-edge-list.csv.gz",
 )
 _FILES = (
     *_GRAPHS,
@@ -162,8 +165,8 @@ def load_ogb(
     """
     spec = _named(name)
     get_features(features)  # an unknown name is an error before anything is read
-    folder = _find(spec, root, spec.files[0])
-    if folder is None and spec.table and (beside := _find(spec, root, f"{_SPLIT}/train.csv.gz")):
+    folder, beside = _places(spec, root)
+    if beside is not None:
         data = load_molecules(
             spec.table,
             root,
@@ -184,6 +187,42 @@ def load_ogb(
 
     key = _key(spec, features, found)
     return _checked(cached_store(key, build) if cache else build(), spec, found)
+
+
+def ogb_source(name: str, root: str | os.PathLike[str] | None = None, *, features: str = "ogb") -> str:
+    """Where the graphs of :func:`load_ogb` come from, once they are there, in words.
+
+    Args:
+        name, root, features: As there.
+
+    Raises:
+        ValueError: Unknown name.
+    """
+    spec = _named(name)
+    if _places(spec, root)[1] is not None:
+        return f"graphs made from SMILES, those of MoleculeNet's table {spec.table!r}, beside OGB's split"
+    if features == "ogb" and spec.files[0] in _GRAPHS:
+        return "OGB's own graphs"
+    return "graphs made from SMILES, those of OGB"
+
+
+def ogb_parts(name: str, root: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray]:
+    """OGB's numbers of the graphs of each part, those that :func:`load_ogb` cannot make included.
+
+    Args:
+        name, root: As there.
+
+    Raises:
+        FileNotFoundError: The files are nowhere.
+        ValueError: Unknown name, or a file is not as the format says.
+    """
+    spec = _named(name)
+    folder, beside = _places(spec, root)
+    if spec.name == "pcqm4mv2" and folder is not None:
+        return pcqm4mv2.read_split(folder)
+    if (found := folder or beside) is None:
+        raise FileNotFoundError(f"{spec.name}: there is no ogb/{spec.folder} with {spec.files[0]}")
+    return _read_parts(found)
 
 
 def _named(name: str) -> OGBSet:
@@ -245,6 +284,14 @@ def _checked(data: PackedGraphs, spec: OGBSet, where: Path) -> PackedGraphs:
 # Places
 
 
+def _places(spec: OGBSet, root: str | os.PathLike[str] | None) -> tuple[Path | None, Path | None]:
+    """The folder of a set with all of its files, or else that with its split, beside a table of SMILES."""
+    folder = _find(spec, root, spec.files[0])
+    if folder is not None or not spec.table:
+        return folder, None
+    return None, _find(spec, root, f"{_SPLIT}/train.csv.gz")
+
+
 def _find(spec: OGBSet, root: str | os.PathLike[str] | None, file: str) -> Path | None:
     """The folder of a set that holds a file of that name."""
     for base in data_folders(root):
@@ -303,8 +350,24 @@ def _read_molecules(
         data = _read_graphs(folder, smiles, y, about)
     else:
         data = _featurized(smiles, y, about, num_workers, progress)
+        _compare_sizes(data, folder)
     data.split_idx = _split(data, _read_parts(folder), folder / _SPLIT)
     return data
+
+
+def _compare_sizes(data: PackedGraphs, folder: Path) -> None:
+    """A word on molecules that have another number of atoms than OGB's graphs of them."""
+    path = folder / _NUM_NODES
+    theirs = read_integers(path, columns=1)[:, 0]
+    check_lines(path, theirs, len(data) + len(data.rejects), "SMILES")
+    theirs, ours = theirs[data.row.numpy()], data.arrays.node_ptr.diff().numpy()
+    if (other := np.flatnonzero(theirs != ours)).size:
+        first = int(other[0])
+        logger.warning(
+            f"{path}: {len(other):,} graphs have another number of atoms than their SMILES give, such as "
+            f"{data.smiles[first]!r} in line {int(data.row[first]) + 1} with {theirs[first]} instead of "
+            f"{ours[first]}: results do not compare with published ones"
+        )
 
 
 def _featurized(
@@ -326,7 +389,7 @@ def _read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Desc
     atoms_file, ends_file, bonds_file, nodes_file, edges_file = (folder / name for name in _GRAPHS)
     num_nodes = read_integers(nodes_file, columns=1)[:, 0]
     check_lines(nodes_file, num_nodes, len(y), "graphs")
-    check_range(nodes_file, num_nodes, 0, None, "a number of nodes")
+    check_range(nodes_file, num_nodes, 1, None, "a number of nodes")
     num_bonds = read_integers(edges_file, columns=1)[:, 0]
     check_lines(edges_file, num_bonds, len(y), "graphs")
     check_range(edges_file, num_bonds, 0, None, "a number of edges")
@@ -345,6 +408,9 @@ def _read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Desc
             line,
             f"expected a node of its graph, from 0 to {size[line, 0] - 1}, got {ends[line, column]}",
         )
+
+    if (loops := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
+        fail(ends_file, loops[0], f"expected a bond of two atoms, got one of atom {ends[loops[0], 0]} alone")
 
     # Each bond is an edge there and one back.
     edges = ends.repeat(2, axis=0)
@@ -375,7 +441,9 @@ def _labels(path: Path, spec: OGBSet) -> np.ndarray:
     if spec.task == "classification":
         wrong, expected = ~np.isnan(y) & ~np.isin(y, (0, 1)), "0 or 1, or nothing for a missing label"
     else:
-        wrong, expected = np.isinf(y), "a finite number, or nothing for a missing value"
+        # What a float32 does not hold would be infinite in the store.
+        wrong = np.abs(y) > np.finfo(np.float32).max
+        expected = "a finite number of 32 bits, or nothing for a missing value"
     if wrong.any():
         line, column = np.argwhere(wrong)[0]
         fail(path, line, f"expected {expected}, got {y[line, column]:g}")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import logging
+import re
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from wlkernelnn.datasets import (
     ogb,
     scaffold_split,
 )
+from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
 from wlkernelnn.training import score
 
 
@@ -99,6 +101,20 @@ def test_a_split_beside_a_table_of_smiles(tmp_path: Path, caplog: pytest.LogCapt
         assert view.row.tolist() == [row for row in rows if row != 3]
         assert view.y[:, 0].tolist() == table["HIV_active"][view.row.numpy()].tolist()
     assert data.description.name == "ogbg-molhiv"
+    source = "graphs made from SMILES, those of MoleculeNet's table 'hiv', beside OGB's split"
+    assert ogb_source("ogbg-molhiv", tmp_path) == source
+    parts = ogb_parts("ogbg-molhiv", tmp_path)
+    assert {part: rows.tolist() for part, rows in parts.items()} == PARTS
+
+
+def test_source_and_parts(esol: Path) -> None:
+    root = esol.parents[1]
+    assert ogb_source("ogbg-molesol", root) == "OGB's own graphs"
+    assert ogb_source("ogbg-molesol", root, features="ogb+rw4") == "graphs made from SMILES, those of OGB"
+    assert ogb_source("pcqm4mv2", root) == "graphs made from SMILES, those of OGB"
+    assert {part: rows.tolist() for part, rows in ogb_parts("ogbg-molesol", root).items()} == PARTS
+    with pytest.raises(FileNotFoundError, match="ogbg-molbbbp: there is no ogb/ogbg_molbbbp"):
+        ogb_parts("ogbg-molbbbp", root)
 
 
 def test_another_size_is_said(esol: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -119,6 +135,19 @@ def test_other_features_come_from_the_smiles(esol: Path) -> None:
     assert all(getattr(data.description, name) == getattr(plain.description, name) for name in same)
     with pytest.raises(ValueError, match="unknown features 'mine'"):
         load_ogb("ogbg-molesol", esol.parents[1], features="mine")
+
+
+def test_smiles_of_other_graphs_are_said(esol: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_ogb("ogbg-molesol", esol.parents[1], features="ogb+rw4")
+    assert "another number of atoms" not in caplog.text
+    path = esol / "mapping" / "mol.csv.gz"
+    table = pd.read_csv(path)
+    table.loc[4, "smiles"] = "CC"
+    table.loc[2, "smiles"] = "C(C)(C)(C)(C)C"  # none at all
+    table.to_csv(path, index=False)
+    load_ogb("ogbg-molesol", esol.parents[1], features="ogb+rw4")
+    said = r"num-node-list\.csv\.gz: 1 graphs have another .* such as 'CC' in line 5 with 6 instead of 2"
+    assert re.search(said, caplog.text)
 
 
 def test_what_was_packed_is_read_once(esol: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,9 +202,12 @@ def put(line: int, text: str) -> Callable[[bytes], bytes]:
         ("raw/edge", put(2, "-1,2"), "edge.csv.gz, line 2: expected a node .* got -1"),
         ("raw/edge-feat", put(4, "0,0,2"), "line 4: expected a code of is_conjugated, from 0 to 1, got 2"),
         ("raw/edge-feat", edited(list.pop), "edge-feat.csv.gz: has .* the number of edges"),
-        ("raw/num-node-list", put(1, "-3"), "line 1: expected a number of nodes, at least 0, got -3"),
+        ("raw/num-node-list", put(1, "-3"), "line 1: expected a number of nodes, at least 1, got -3"),
+        ("raw/num-node-list", put(3, "0"), "line 3: expected a number of nodes, at least 1, got 0"),
+        ("raw/edge", put(2, "1,1"), "edge.csv.gz, line 2: expected a bond of two atoms, got one of atom 1"),
+        ("raw/graph-label", put(5, "-1e300"), "line 5: expected a finite number of 32 bits, .* got -1e"),
         ("raw/num-edge-list", edited(list.pop), "has 7 lines, expected 8, the number of graphs"),
-        ("raw/graph-label", put(5, "inf"), "line 5: expected a finite number, or nothing .* got inf"),
+        ("raw/graph-label", put(5, "inf"), "line 5: expected a finite number of 32 bits, .* got inf"),
         (
             "raw/graph-label",
             put(5, "1.0,2.0"),
