@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,22 @@ from ogb.lsc import PCQM4Mv2Evaluator
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import OGB_SETS, PackedGraphs, load_ogb
+from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
 from wlkernelnn.files import atomic_path
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
 from .about import about
-from .molecule_runs import Split, run_network
-from .trained import Record, TrainedOptions, chosen, print_table, spread, write_results
+from .baselines import GINENetwork
+from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
+from .molecule_table import MEMBER_SEEDS, QUICK_MEMBERS
+from .trained import Record, TrainedOptions, chosen, of_seeds, print_table, write_results
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000
-# The part whose predictions PCQM4Mv2's leaderboard takes: nobody else has the targets.
-SUBMITTED = "test-dev"
+# The parts of PCQM4Mv2 whose predictions its leaderboards take, since nobody else has the targets, and how
+# many molecules they have: what ogb.lsc.PCQM4Mv2Evaluator.save_test_submission takes.
+SUBMITTED = {"test-dev": 147_037, "test-challenge": 147_432}
 _OF_TRAINING = {entry.name for entry in fields(FitOptions)}
 
 
@@ -42,6 +46,7 @@ class Recipe:
         features: What it sees, see :func:`~wlkernelnn.datasets.get_features`.
         grid: Values of options and arguments that are tried, the recipe's own among them, each with
             everything else as in the recipe.
+        members: Networks that predict together.
     """
 
     title: str
@@ -50,6 +55,7 @@ class Recipe:
     network: type[GraphNetwork] = GraphKernelNetwork
     features: str = "ogb"
     grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    members: int = 1
 
     def value(self, name: str) -> Any:
         """The value of an option or argument."""
@@ -72,7 +78,8 @@ class Recipe:
         return [("", None, self), *others]
 
 
-# Both have less than 150,000 parameters.
+# All have less than 150,000 parameters for a single target, the members of an ensemble together.
+_GINE = {"hidden_channels": 72, "num_layers": 5, "pooling": "sum", "dropout": 0.3}
 _WL = {"hidden_channels": 112, "pooling": "sum", "dropout": 0.2}
 _STACK = {
     "hidden_channels": 64,
@@ -90,6 +97,7 @@ def _models(**options: Any) -> dict[str, Recipe]:
     training = FitOptions(**{"lr": 3e-3, "ema_decay": 0.99, **options})
     more: dict[str, tuple[Any, ...]] = {"num_layers": (3, 4), "virtual_node": (True, False)}
     return {
+        "gine": Recipe("GINE", training, _GINE, GINENetwork, grid=_TRIED | {"dropout": (0.3, 0.5)}),
         "wl-gated": Recipe(
             "WL kernel network, λ gated", training, _WL, grid=_TRIED | {"dropout": (0.2, 0.5)}
         ),
@@ -99,6 +107,22 @@ def _models(**options: Any) -> dict[str, Recipe]:
             _STACK,
             KernelStackNetwork,
             grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
+        ),
+        "stack-rw": Recipe(
+            "deep kernel stack, virtual node, walk encodings",
+            training,
+            _STACK,
+            KernelStackNetwork,
+            features="ogb+rw16",
+            grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
+        ),
+        "ensemble": Recipe(
+            "three narrower of these together",
+            training,
+            _STACK | {"hidden_channels": 36},
+            KernelStackNetwork,
+            features="ogb+rw16",
+            members=3,
         ),
     }
 
@@ -112,12 +136,14 @@ _FEW = _models(epochs=100)
 RECIPES = {name: _LARGE.get(name, _FEW) for name in OGB_SETS}
 
 LABELS = {"roc_auc": "ROC-AUC", "average_precision": "AP", "rmse": "RMSE", "mae": "MAE"}
-LEGEND = """* OGB's official split and evaluator: mean and unbiased standard deviation over the seeds 0, 1, …
-  Every network has the weights of its best validation epoch (counted from 0); the test part is scored once,
-  with these. No external data, no pre-training.
+LEGEND = """* OGB's split and evaluator: mean and unbiased standard deviation over the seeds 0, 1, … Every
+  network has the weights of its best validation epoch (counted from 0); the test part is scored once, with
+  these. No external data, no pre-training. The rows of the parts lie in the folder "splits" beside this
+  table, in the files that the JSON file names.
+* An ensemble predicts by the mean of networks that differ in their seeds; parameters are summed.
 """
-SUBMISSION = f"""* The targets of the test parts are not public: beside each run lies the file of predictions
-  of {SUBMITTED} that is to be submitted.
+SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of an ensemble, its first)
+  lie the files of predictions that are to be submitted, of {" and ".join(SUBMITTED)}; "test" is both.
 """
 TUNED = """* OGB's evaluator on the validation part, at the best validation epoch (counted from 0): mean and
   unbiased standard deviation over the seeds. Nothing here looked at the test part. A first row is the recipe
@@ -130,7 +156,7 @@ class OGBOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: wl-gated, stack; by default both.
+        models: Which rows: gine, wl-gated, stack, stack-rw, ensemble; by default all.
         epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
         tune: Instead try the values of the recipe's grid, each with seeds 0 and 1, on the validation part
@@ -172,17 +198,29 @@ def main(argv: list[str] | None = None) -> None:
     else:
         title, table, notes, seeds = name, rows, LEGEND, options.seeds
         notes += SUBMISSION if name == "pcqm4mv2" else ""
-        notes += "".join(f"* {recipe.title}: {_grid(recipe)}\n" for recipe in recipes.values())
+        notes += "".join(f"* {recipe.title}: {_grid(recipe)}\n" for recipe in recipes.values() if recipe.grid)
         runs = [(model, recipe, {"grid": recipe.grid}) for model, recipe in recipes.items()]
     records: list[Record] = []
     for model, recipe, more in runs:
         data = load_ogb(name, options.root, features=recipe.features, progress=True)
+        more = more | {
+            "graphs": ogb_source(name, options.root, features=recipe.features),
+            "missing": missing(data, ogb_parts(name, options.root)),
+        }
         for seed in range(1 if options.quick else seeds):
             records.append(evaluate(data, model, recipe, seed, options, known) | more)
             # Rows appear as they are there: the rest may take hours.
-            said = notes + _of_data(records[-1])
-            write_results(options.output_dir / stem, title, table(records), said, known, records)
+            shown = [for_table(record, options.output_dir) for record in records]
+            write_results(
+                options.output_dir / stem, title, table(records), notes + _of_data(records), known, shown
+            )
     print_table(title, table(records), known)
+
+
+def missing(data: PackedGraphs, parts: Mapping[str, np.ndarray]) -> dict[str, int]:
+    """How many of OGB's graphs of each part a set lacks, since their SMILES give none."""
+    rejected = [reject.row for reject in data.rejects]
+    return {part: int(np.isin(numbers, rejected).sum()) for part, numbers in parts.items()}
 
 
 def evaluate(
@@ -199,50 +237,63 @@ def evaluate(
         known: What is known of this run of the benchmark.
 
     Raises:
-        ValueError: Predictions are to be submitted of molecules that cannot be read.
+        ValueError: Predictions are to be submitted, and there are not all molecules of these parts.
     """
     name, index = data.description.name, dict(data.split_idx or {})
-    submitted = SUBMITTED in index and not options.tune
-    if submitted and data.rejects:
-        raise ValueError(
-            f"{name}: what is submitted has a prediction for every molecule, but {len(data.rejects)} SMILES "
-            f"give none, such as {data.rejects[0].smiles!r} ({data.rejects[0].reason})"
-        )
+    submitted = [part for part in SUBMITTED if part in index and not options.tune]
+    for part in submitted:
+        _check_size(part, len(index[part]))
     parts = {"train": index["train"], "valid": index["valid"]}
     if options.quick:
         parts["train"] = parts["train"][:QUICK_GRAPHS]
     if not options.tune:
-        parts["test"] = index[SUBMITTED if submitted else "test"]
-    record = run_network(
-        model,
-        recipe.network,
-        recipe.arguments,
-        Split(data, "ogb", parts),
-        replace(
-            recipe.options,
-            seed=seed,
-            accelerator=options.accelerator,
-            matmul_precision=options.matmul_precision,
-        ),
-        options.folder(name, model),
-        epochs=options.limit(recipe.options.epochs),
-        known=known,
-    )
-    folder, figures = Path(record["folder"]), {}
-    for part in record["scores"].keys() - {"train"}:
-        table = pd.read_csv(folder / f"{part}_predictions.csv")
-        target, prediction = (
-            table[[f"{task}{suffix}" for task in data.description.target_names]].to_numpy()
-            for suffix in ("", "_pred")
+        parts["test"] = np.concatenate([index[part] for part in submitted or ["test"]])
+    size = min(recipe.members, QUICK_MEMBERS) if options.quick else recipe.members
+    members = [
+        run_network(
+            model,
+            recipe.network,
+            recipe.arguments,
+            Split(data, "ogb", parts),
+            replace(
+                recipe.options,
+                seed=seed + MEMBER_SEEDS * member,
+                accelerator=options.accelerator,
+                matmul_precision=options.matmul_precision,
+            ),
+            options.folder(name, model),
+            epochs=options.limit(recipe.options.epochs),
+            known=known,
         )
+        for member in range(size)
+    ]
+    first = members[0]
+    record = first if size == 1 else ensemble(model, members)
+    scores = {}
+    for part in list(parts)[1:]:
+        target, prediction = _predicted(data.description.target_names, part, members)
         if part == "test" and submitted:
-            write_submission(folder / f"y_pred_pcqm4m-v2_{SUBMITTED}.npz", prediction)
+            ends = np.cumsum([len(index[of_part]) for of_part in submitted])
+            for of_part, values in zip(submitted, np.split(prediction, ends[:-1]), strict=True):
+                write_submission(Path(first["folder"]), of_part, values)
         else:
-            figures[part] = official(name, target, prediction)
-    figures["missing"] = len(data.rejects)
-    return (
-        {key: value for key, value in record.items() if key != "scores"} | figures | {"title": recipe.title}
-    )
+            scores[part] = {first["metric"]: official(name, target, prediction)}
+    return record | {
+        "title": recipe.title,
+        "seed": seed,
+        "features": recipe.features,
+        "scores": scores,
+        "epochs": min(member["epochs"] for member in members),
+        "recipe_epochs": first["recipe_epochs"],
+        "best_epoch": float(np.mean([member["best_epoch"] for member in members])),
+    }
+
+
+def _predicted(tasks: Sequence[str], part: str, members: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
+    """Targets of a part, and the mean prediction of networks, each ``[G, tasks]``."""
+    tables = [pd.read_csv(Path(member["folder"]) / f"{part}_predictions.csv") for member in members]
+    predictions = [table[[f"{task}_pred" for task in tasks]].to_numpy() for table in tables]
+    return tables[0][list(tasks)].to_numpy(), np.mean(predictions, axis=0)
 
 
 def official(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
@@ -261,10 +312,23 @@ def official(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
     return float(figure)
 
 
-def write_submission(path: Path, prediction: np.ndarray) -> None:
-    """Write predictions ``[G, 1]`` of PCQM4Mv2 as the file that its leaderboard takes."""
-    with atomic_path(path) as temporary:
+def write_submission(folder: Path, part: str, prediction: np.ndarray) -> None:
+    """Write predictions ``[G, 1]`` of a part of PCQM4Mv2 as the file that its leaderboard takes.
+
+    Raises:
+        ValueError: There is not one for each molecule of the part.
+    """
+    _check_size(part, len(prediction))
+    with atomic_path(folder / f"y_pred_pcqm4m-v2_{part}.npz") as temporary:
         np.savez_compressed(temporary, y_pred=prediction[:, 0].astype(np.float32))
+
+
+def _check_size(part: str, size: int) -> None:
+    if size != SUBMITTED[part]:
+        raise ValueError(
+            f"pcqm4mv2, {part}: what is submitted has a prediction for each of its {SUBMITTED[part]:,} "
+            f"molecules, got {size:,} molecules (their SMILES that RDKit refuses are missing)"
+        )
 
 
 COLUMNS = ("model", "parameters", "seeds", "epochs", "valid", "test", "best epoch", "s / seed")
@@ -272,7 +336,8 @@ COLUMNS = ("model", "parameters", "seeds", "epochs", "valid", "test", "best epoc
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """The table, its header first: a row per model, over its seeds."""
-    label = LABELS[records[0]["metric"]]
+    metric = records[0]["metric"]
+    label = LABELS[metric]
     out = [tuple(f"{column} {label}" if column in ("valid", "test") else column for column in COLUMNS)]
     for model in dict.fromkeys(record["model"] for record in records):
         of_row = [record for record in records if record["model"] == model]
@@ -280,10 +345,10 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
             (
                 of_row[0]["title"],
                 f"{of_row[0]['parameters']:,}",
-                str(len(of_row)),
+                of_seeds(len(of_row), OGBOptions.seeds),
                 _epochs(of_row),
                 *(
-                    spread([record[part] for record in of_row], 4) if part in of_row[0] else "–"
+                    spread_of(of_row, part, metric, 4) if part in of_row[0]["scores"] else "–"
                     for part in ("valid", "test")
                 ),
                 f"{np.mean([record['best_epoch'] for record in of_row]):.0f}",
@@ -300,8 +365,9 @@ def _epochs(records: Sequence[Record]) -> str:
 
 def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     """The table of what was tried, its header first: a row per change of a model, over its seeds."""
+    metric = records[0]["metric"]
     out: list[tuple[str, ...]] = [
-        ("model", "change", "parameters", "seeds", f"valid {LABELS[records[0]['metric']]}", "best epoch")
+        ("model", "change", "parameters", "seeds", f"valid {LABELS[metric]}", "best epoch")
     ]
     for key in dict.fromkeys((record["model"], record["changed"], record["value"]) for record in records):
         of_row = [r for r in records if (r["model"], r["changed"], r["value"]) == key]
@@ -311,19 +377,29 @@ def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 of_row[0]["title"],
                 f"{changed} {value}" if changed else "none: the recipe",
                 f"{of_row[0]['parameters']:,}",
-                str(len(of_row)),
-                spread([record["valid"] for record in of_row], 4),
+                of_seeds(len(of_row), TUNED_SEEDS),
+                spread_of(of_row, "valid", metric, 4),
                 f"{np.mean([record['best_epoch'] for record in of_row]):.0f}",
             )
         )
     return out
 
 
-def _of_data(record: Record) -> str:
-    """How many graphs there are in each part, and what is missing."""
-    counts = ", ".join(f"{part} {count:,}" for part, count in record["counts"].items())
-    missing = f"; {record['missing']:,} SMILES that RDKit refuses are missing" if record["missing"] else ""
-    return f"* graphs: {counts}{missing}; SHA-256 of the split: {record['split_sha256']}\n"
+def _of_data(records: Sequence[Record]) -> str:
+    """Where the graphs come from, how many there are in each part, and what is missing: by features."""
+    lines = {}
+    for record in records:
+        line = f"* features {record['features']!r}: {record['graphs']}; {_counts(record['counts'])}; "
+        if any(record["missing"].values()):
+            line += f"**missing**, since RDKit refuses their SMILES: {_counts(record['missing'])}; "
+        if any(count for part, count in record["missing"].items() if part != "train"):
+            line += "**what is scored is not OGB's whole part**; "
+        lines[record["features"]] = f"{line}SHA-256 of the split: {record['split_sha256']}\n"
+    return "".join(lines.values())
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{part} {count:,}" for part, count in counts.items())
 
 
 def _grid(recipe: Recipe) -> str:

@@ -95,7 +95,7 @@ def _section(table: Path, plots: Path, root: Path) -> tuple[str, str]:
 def plot(result: Found, path: Path) -> Path | None:
     """Draw the ratios of a table of speed, or the scores of one of molecules; others have no plot."""
     rows = [row for row in result.get("rows", ()) if "ratio" in row]
-    runs = [run for run in result.get("runs", ()) if "scores" in run]
+    runs = [run for run in result.get("runs", ()) if "test" in run.get("scores", ())]
     if rows:
         figure, axes = plt.subplots(figsize=(7, 0.8 + 0.14 * len(rows)), layout="constrained")
         draw_ratios(rows, axes)

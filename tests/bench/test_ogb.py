@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ from ogb.lsc import PCQM4Mv2Evaluator
 from tests.ogb_files import SMILES, write_set
 from wlkernelnn.bench import molecule_runs, ogb, trained
 from wlkernelnn.bench.baselines import count_parameters
+from wlkernelnn.bench.report import plot
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import OGB_SETS, load_molecules, load_ogb
+from wlkernelnn.datasets import OGB_SETS, get_features, load_molecules, load_ogb
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions, predict
 
@@ -40,6 +43,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     parts = {"train": [0, 1, 4], "valid": [2, 3], "test-dev": [7, 5], "test-challenge": [6]}
     split = {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
     torch.save(split, folder / "split_dict.pt")
+    monkeypatch.setattr(ogb, "SUBMITTED", {"test-dev": 2, "test-challenge": 1})
     for name in ("ogbg-molbbbp", "pcqm4mv2"):
         monkeypatch.setitem(ogb.RECIPES, name, {"small": SMALL})
     return tmp_path
@@ -62,8 +66,8 @@ def test_what_the_leaderboard_asks_for(root: Path, capsys: pytest.CaptureFixture
     for record in records:
         history = [epoch["valid_roc_auc"] for epoch in record["history"]]
         assert record["best_epoch"] == int(np.argmax(history))
-        assert record["valid"] == pytest.approx(max(history), abs=1e-6)
-        predictions = pd.read_csv(Path(record["folder"]) / "test_predictions.csv")
+        assert record["scores"]["valid"]["roc_auc"] == pytest.approx(max(history), abs=1e-6)
+        predictions = pd.read_csv(root / "out" / record["folder"] / "test_predictions.csv")
         assert predictions["row"].tolist() == data.split_idx["test"].tolist()
         official = Evaluator("ogbg-molbbbp").eval(
             {
@@ -71,15 +75,17 @@ def test_what_the_leaderboard_asks_for(root: Path, capsys: pytest.CaptureFixture
                 "y_pred": predictions[["p_np_pred"]].to_numpy(),
             }
         )
-        assert record["test"] == official["rocauc"]
+        assert record["scores"]["test"]["roc_auc"] == official["rocauc"]
         assert record["counts"] == {"train": 4, "valid": 2, "test": 2}
-        assert len(record["split_sha256"]) == 64
+        rows = (root / "out" / record["split_file"]).read_bytes()
+        assert hashlib.sha256(rows).hexdigest() == record["split_sha256"]
     table = (root / "out" / "ogb_molbbbp.md").read_text()
-    mean, std = (f(record["test"] for record in records) for f in (_mean, _std))
+    mean, std = (f(r["scores"]["test"]["roc_auc"] for r in records) for f in (_mean, _std))
     assert f"| {mean:.4f} ± {std:.4f} |" in table
-    assert f"| {records[0]['parameters']:,} | 3 | 2 |" in table
+    assert f"| {records[0]['parameters']:,} | 3 of 10 | 2 |" in table
     assert "lr **0.001**, 0.01; hidden_channels **4**, 8" in table
-    assert f"graphs: train 4, valid 2, test 2; SHA-256 of the split: {records[0]['split_sha256']}" in table
+    facts = f"OGB's own graphs; train 4, valid 2, test 2; SHA-256 of the split: {records[0]['split_sha256']}"
+    assert facts in table
     for fact in ("command: wlkernelnn benchmark ogb --name", "processor: ", "torch: ", "revision: "):
         assert fact in table
     assert "full" in capsys.readouterr().out
@@ -131,13 +137,16 @@ def test_tuning_sees_no_test_part(root: Path) -> None:
         for changed, value in (("", None), ("lr", 1e-2), ("hidden_channels", 8))
         for seed in (0, 1)
     ]
-    assert all("test" not in record and record["counts"] == {"train": 4, "valid": 2} for record in records)
+    assert all(
+        "test" not in record["scores"] and record["counts"] == {"train": 4, "valid": 2} for record in records
+    )
     assert list(root.glob("runs/**/valid_predictions.csv"))
     assert not list(root.glob("runs/**/test_predictions.csv"))
     assert records[2]["recipe"]["lr"] == 1e-2
     assert records[4]["arguments"]["hidden_channels"] == 8
     table = (root / "out" / "ogb_molbbbp_tuned.md").read_text()
     assert "| small | none: the recipe | " in table
+    assert table.count(" | 2 | 0.") + table.count(" | 2 | 1.") == 3  # seeds, and the score
     assert "| small | hidden_channels 8 | " in table
 
 
@@ -148,10 +157,11 @@ def _best_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def test_predictions_to_submit(root: Path) -> None:
     (record,) = run(root, "pcqm4mv2", "--seeds", "1")
-    assert "test" not in record
+    assert "test" not in record["scores"]
     data = load_ogb("pcqm4mv2", root)
     assert data.split_idx is not None
-    folder = Path(record["folder"])
+    folder = root / "out" / record["folder"]
+    assert "NaN" not in (folder / "result.json").read_text()
     net = GraphKernelNetwork.from_data(data[data.split_idx["train"]], **SMALL.arguments)
     net.load_state_dict(_best_weights(folder))
     with np.load(folder / "y_pred_pcqm4m-v2_test-dev.npz", allow_pickle=False) as file:
@@ -159,34 +169,89 @@ def test_predictions_to_submit(root: Path) -> None:
         assert file["y_pred"].dtype == np.float32
         in_order = load_molecules([SMILES[7], SMILES[5]], cache=False)
         assert file["y_pred"] == pytest.approx(predict(net, in_order)[:, 0], rel=1e-6)
+    with np.load(folder / "y_pred_pcqm4m-v2_test-challenge.npz", allow_pickle=False) as file:
+        challenge = load_molecules([SMILES[6]], cache=False)
+        assert file["y_pred"] == pytest.approx(predict(net, challenge)[:, 0], rel=1e-6)
     valid = data[data.split_idx["valid"]]
     error = np.abs(predict(net, valid) - valid.y.numpy()).mean()
-    assert record["valid"] == pytest.approx(float(error), rel=1e-6)
+    assert record["scores"]["valid"]["mae"] == pytest.approx(float(error), rel=1e-6)
     assert "| valid MAE | test MAE |" in (root / "out" / "ogb_pcqm4mv2.md").read_text()
 
 
-def test_the_submission_is_as_ogb_writes_it(tmp_path: Path) -> None:
-    prediction = np.random.default_rng(0).normal(size=(147_037, 1))
-    ogb.write_submission(tmp_path / "ours.npz", prediction)
+@pytest.mark.parametrize("part", ogb.SUBMITTED)
+def test_the_submission_is_as_ogb_writes_it(tmp_path: Path, part: str) -> None:
+    prediction = np.random.default_rng(0).normal(size=(ogb.SUBMITTED[part], 1))
+    ogb.write_submission(tmp_path / "ours", part, prediction)
     theirs = {"y_pred": prediction[:, 0]}
-    PCQM4Mv2Evaluator().save_test_submission(theirs, str(tmp_path), mode="test-dev")
-    with (
-        np.load(tmp_path / "ours.npz") as ours,
-        np.load(tmp_path / "y_pred_pcqm4m-v2_test-dev.npz") as expected,
-    ):
+    PCQM4Mv2Evaluator().save_test_submission(theirs, str(tmp_path), mode=part)
+    name = f"y_pred_pcqm4m-v2_{part}.npz"
+    with np.load(tmp_path / "ours" / name) as ours, np.load(tmp_path / name) as expected:
         assert ours.files == expected.files
         assert ours["y_pred"].dtype == expected["y_pred"].dtype
         assert np.array_equal(ours["y_pred"], expected["y_pred"])
+    with pytest.raises(ValueError, match=f"{part}: .* for each of its 147,.* molecules, got 147,"):
+        ogb.write_submission(tmp_path, part, prediction[1:])
 
 
-def test_a_molecule_without_a_prediction(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("row", "part"), [(7, "test-dev"), (6, "test-challenge"), (0, None)])
+def test_a_molecule_without_a_prediction(
+    root: Path, capsys: pytest.CaptureFixture[str], row: int, part: str | None
+) -> None:
+    """It matters where predictions are submitted, and is said where not."""
     path = root / "pcqm4m-v2" / "raw" / "data.csv.gz"
     table = pd.read_csv(path)
-    table.loc[7, "smiles"] = "C(C)(C)(C)(C)C"
+    table.loc[row, "smiles"] = "C(C)(C)(C)(C)C"
     table.to_csv(path, index=False)
+    if part is None:
+        run(root, "pcqm4mv2", "--seeds", "1")
+        text = (root / "out" / "ogb_pcqm4mv2.md").read_text()
+        assert "**missing**, since RDKit refuses their SMILES: train 1, valid 0, test-dev 0" in text
+        assert "graphs made from SMILES, those of OGB; train 2, valid 2, test 3" in text
+        assert "is not OGB's whole part" not in text
+        return
     arguments = f"benchmark ogb --name pcqm4mv2 --root {root} --run-dir {root / 'r'}".split()
     assert main(arguments) != 0
-    assert "1 SMILES give none, such as 'C(C)(C)(C)(C)C'" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{part}: what is submitted has a prediction for each of its" in said
+
+
+def test_parts_that_are_not_whole(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = root / "ogb" / "ogbg_molbbbp" / "mapping" / "mol.csv.gz"
+    table = pd.read_csv(path)
+    table.loc[[0, 6], "smiles"] = "C(C)(C)(C)(C)C"  # of training and test
+    table.to_csv(path, index=False)
+    recipes = {"small": SMALL, "walks": replace(SMALL, title="walks", features="ogb+rw4")}
+    monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", recipes)
+    monkeypatch.setattr(ogb, "official", lambda *_: 0.5)  # a single class is left
+    own, walks = run(root, "ogbg-molbbbp", "--seeds", "1")
+    assert own["missing"] == {"train": 0, "valid": 0, "test": 0}
+    assert walks["missing"] == {"train": 1, "valid": 0, "test": 1}
+    lines = (root / "out" / "ogb_molbbbp.md").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("* features 'ogb':"))
+    assert "OGB's own graphs; train 4, valid 2, test 2; SHA" in line
+    (line,) = (line for line in lines if line.startswith("* features 'ogb+rw4':"))
+    assert "graphs made from SMILES, those of OGB; train 3, valid 2, test 1; **missing**" in line
+    assert "train 1, valid 0, test 1; **what is scored is not OGB's whole part**" in line
+
+
+def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipes = {"small": SMALL, "two": replace(SMALL, title="two", members=2, grid={})}
+    monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", recipes)
+    one, two = run(root, "ogbg-molbbbp", "--seeds", "1")
+    assert [member["seed"] for member in two["members"]] == [0, 1000]
+    assert two["parameters"] == 2 * one["parameters"]
+    tables = [
+        pd.read_csv(root / "out" / member["folder"] / "test_predictions.csv") for member in two["members"]
+    ]
+    mean = np.mean([table[["p_np_pred"]] for table in tables], axis=0)
+    (expected,) = (
+        Evaluator("ogbg-molbbbp").eval({"y_true": tables[0][["p_np"]].to_numpy(), "y_pred": mean}).values()
+    )
+    assert two["scores"]["test"]["roc_auc"] == expected
+    text = (root / "out" / "ogb_molbbbp.md").read_text()
+    assert f"| two | {two['parameters']:,} | 1 of 10 | 2 | " in text
+    assert "* two: grid" not in text
+    assert plot(json.loads((root / "out" / "ogb_molbbbp.json").read_text()), root / "plot.png") is not None
 
 
 def test_unknown_names(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,9 +265,10 @@ def test_recipes(name: str) -> None:
         for changed, values in recipe.grid.items():
             assert recipe.value(changed) in values
             assert len(set(values)) == len(values)
-        sizes = {"node_dims": [119, 5, 12, 12, 10, 6, 6, 2, 2], "num_edge_types": 60}
+        about = get_features(recipe.features)
+        sizes = {name: getattr(about, name) for name in ("node_dims", "num_edge_types", "num_node_values")}
         for _, _, tried in recipe.variations():
             tried.network(**sizes, **tried.arguments)
         net = recipe.network(**sizes, num_tasks=OGB_SETS[name].num_tasks, **recipe.arguments)
         if OGB_SETS[name].num_tasks == 1:
-            assert count_parameters(net) < 150_000
+            assert recipe.members * count_parameters(net) < 150_000

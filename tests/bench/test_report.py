@@ -26,7 +26,9 @@ def score(model: str, value: float, data: str = "esol") -> dict[str, object]:
 
 
 def test_tables_follow_each_other_under_headings(tmp_path: Path) -> None:
-    write(tmp_path / "results", "b", "# Words (full)\n\n| a |\n| --- |\n| [x](x.png) |\n", runs=[{"acc": 1}])
+    tuned = {"scores": {"valid": {"rmse": 1.0}}}
+    runs = [{"acc": 1}, tuned]
+    write(tmp_path / "results", "b", "# Words (full)\n\n| a |\n| --- |\n| [x](x.png) |\n", runs=runs)
     write(tmp_path / "results", "a", "# First one\n\n# Part\n", rows=[])
     page = run(tmp_path)
     assert page.index("## First one\n") < page.index("\n## Part") < page.index("## Words (full)\n")
