@@ -8,9 +8,14 @@ import numpy as np
 from rdkit import Chem
 
 
+def descriptor_names() -> list[str]:
+    """Those that this RDKit knows, in their order."""
+    return [name for name, _ in _known().descList]
+
+
 def num_descriptors() -> int:
     """How many this RDKit knows."""
-    return len(_known().descList)
+    return len(descriptor_names())
 
 
 def descriptors(molecule: Chem.Mol) -> np.ndarray:

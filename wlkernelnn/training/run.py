@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import rdkit
 import torch
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.descriptors import descriptor_names
 from wlkernelnn.files import atomic_path, json_text, write_text
 from wlkernelnn.models import NETWORKS, ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
@@ -83,7 +85,8 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
 
     Raises:
         FileNotFoundError: No network lies there.
-        ValueError: A file is damaged, or the networks are of different targets or features.
+        ValueError: A file is damaged, the networks are of different targets or features, or they were trained
+            on other descriptors than this RDKit has.
     """
     path = Path(path)
     folders = [path] if (path / CONFIG).is_file() else _network_folders(path)
@@ -100,7 +103,20 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
                 raise ValueError(f"{folder / CONFIG}: missing key about.{key}")
             if about[key] != first[key]:
                 raise ValueError(f"{folder}: {key} is {about[key]!r}, but {first[key]!r} in {folders[0]}")
+    _check_descriptors(path, first)
     return Ensemble([net for net, _ in loaded], first)
+
+
+def _check_descriptors(path: Path, about: dict[str, Any]) -> None:
+    """The name of the features says "RDKit's descriptors": those are others in another RDKit."""
+    if (trained := about.get("descriptors")) is None or trained == (here := descriptor_names()):
+        return
+    gone, new = sorted(set(trained) - set(here)), sorted(set(here) - set(trained))
+    raise ValueError(
+        f"{path}: the networks were trained on {len(trained)} descriptors, and RDKit {rdkit.__version__} has "
+        f"{len(here)}, without {', '.join(gone) or 'none of theirs'}, with {', '.join(new) or 'no others'}, "
+        "or in another order: predict with the RDKit of the training"
+    )
 
 
 def _network_folders(directory: Path) -> list[Path]:
@@ -175,6 +191,8 @@ def train_run(
         "unit": data.description.unit,
         "name": data.description.name,
     }
+    if "rdkit" in data.description.features.split("+"):
+        about["descriptors"] = descriptor_names()
     seconds = 0.0
     for i in range(ensemble_size):
         folder = directory / f"model_{i}"

@@ -230,3 +230,20 @@ def test_folders_without_a_network(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / "model_1" / "config.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"model_1: no config\.json, so its training has not ended"):
         load_ensemble(tmp_path / "run")
+
+
+def test_other_descriptors_are_refused(tmp_path: Path) -> None:
+    few = regression_set()[:30]
+    data = molecules_from(few.smiles, few.y.numpy(), features="ogb+rdkit", cache=False)
+    run(tmp_path, data=data, split_idx=random_split(30, (0.6, 0.2, 0.2)), options=quick(epochs=1))
+    load_ensemble(tmp_path)
+    path = tmp_path / "model_0" / "config.json"
+    config = json.loads(path.read_text())
+    assert len(config["about"]["descriptors"]) == data.description.num_graph_values
+    replaced, config["about"]["descriptors"][3] = config["about"]["descriptors"][3], "Bygone"
+    path.write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=f"without Bygone, with {replaced}, .* the RDKit of the training"):
+        load_ensemble(tmp_path)
+    del config["about"]["descriptors"]  # of before they were kept
+    path.write_text(json.dumps(config))
+    load_ensemble(tmp_path)
