@@ -61,8 +61,13 @@ def _version(package: str) -> str:
 @cache
 def revision() -> str:
     """The :func:`state` of the source that runs. Asked once: what is changed later is not what runs."""
-    specs = {name: find_spec(name) for name in _SOURCES}
-    return state({name: Path(s.submodule_search_locations[0]) for name, s in specs.items() if s})
+    folders = {}
+    for name in _SOURCES:
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.submodule_search_locations
+        folders[name] = Path(spec.submodule_search_locations[0])
+    return state(folders)
 
 
 def state(folders: Mapping[str, Path]) -> str:
