@@ -51,7 +51,9 @@ TASKS = {
             "wl": Model("WL kernel network", {"hidden_channels": 176}, GraphKernelNetwork),
             "stack": Model("deep kernel stack", STACK),
             "stack-rw": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
-            "stack-rings": Model("deep kernel stack, ring counts", STACK, features="ogb+rings"),
+            "stack-rings": Model(
+                "deep kernel stack, walk encodings, ring counts", STACK, features="ogb+rings+rw16"
+            ),
         },
         ("published",),
         load=load_zinc,
