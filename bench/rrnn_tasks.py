@@ -239,7 +239,7 @@ class GRU(StringModel):
 
 
 class Network(torch.nn.Module):
-    r"""Embeddings, a cell, and a linear layer on what it wrote, at every token or at the last one.
+    r"""Embeddings, a cell, and a linear layer g(x_t, h_t; Γ) at every token or at the last one.
 
     Args:
         embedding: Vectors of the tokens.
@@ -259,11 +259,13 @@ class Network(torch.nn.Module):
         self.embedding = embedding
         self.encoder = encoder
         self.last = last
-        self.head = torch.nn.Linear(encoder.out_channels, num_classes)
+        self.head = torch.nn.Linear(embedding.embedding_dim + encoder.out_channels, num_classes)
 
     def forward(self, tokens: Tensor, ptr: Tensor) -> Tensor:
-        h, _ = self.encoder(self.embedding(tokens), ptr)
-        return self.head(h[ptr[1:] - 1] if self.last else h)
+        x = self.embedding(tokens)
+        h, _ = self.encoder(x, ptr)
+        both = torch.cat([x, h], 1)
+        return self.head(both[ptr[1:] - 1] if self.last else both)
 
 
 def build(name: str, task: Task, strings: Strings) -> Network:

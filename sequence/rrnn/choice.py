@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .space import rounding
+
 CHOICES = ("softmax", "straight_through", "hard")
 
 
@@ -33,8 +35,9 @@ class Choice:
 
     Args:
         how: ``"softmax"``: the node is :math:`\sum_v \mathrm{softmax}(\alpha / \tau)_v v`;
-            ``"straight_through"``: it is :math:`v^*`, and the scores have the gradient of that sum;
-            ``"hard"``: it is :math:`v^*`, and the scores have none.
+            ``"straight_through"``: it is :math:`v^*`, and the scores have the gradient of that sum, the
+            scorer's parameters, that is: what goes on to the candidates would grow by :math:`1 / \tau` at
+            every node; ``"hard"``: it is :math:`v^*`, and the scores have none.
         temperature: τ.
         gaps: Whether to look for the runner-up.
 
@@ -51,6 +54,11 @@ class Choice:
             raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {self.how!r}")
         if not self.temperature > 0:
             raise ValueError(f"temperature must be positive, got {self.temperature}")
+
+    @property
+    def mixes(self) -> bool:
+        """Whether all candidates are part of a node: otherwise only the chosen one has gradients."""
+        return self.how == "softmax"
 
     def __call__(
         self, scores: Tensor, blocks: Sequence[Tensor], vectors: Callable[[Tensor], Tensor]
@@ -112,5 +120,5 @@ class _StraightThrough(torch.autograd.Function):
 
 def copies(vectors: Tensor, others: Tensor) -> Tensor:
     """Where vectors ``[…, p]`` are the same but for rounding, ``[…]``."""
-    allowed = 2**10 * torch.finfo(vectors.dtype).eps * (1 + others.abs())
+    allowed = rounding(vectors.dtype) * (1 + others.abs())
     return ((vectors - others).abs() <= allowed).all(-1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import torch
 from torch import Tensor
 
 from .record import Record
@@ -11,13 +12,16 @@ from .space import Construction, Space
 
 
 def tuple_choices(record: Record) -> Tensor:
-    r"""Which tuple every node has, ``[N, K]``.
+    r"""Which tuple every node has, ``[N, K]``; −1 where a node was made and is in no tree of the token.
 
     This is :math:`\mathcal{I}_{e,i,t,j}` of Qian et al. (section 5.2) for the strings of one pass. Their
     :math:`N_e`, the number of changes from epoch to epoch, is ``(after != before).sum()`` of the choices for
     the same strings.
     """
-    return record.space.parts(record.numbers)[0]
+    used = torch.zeros_like(record.numbers)
+    for state, end in enumerate(record.ends):
+        used[:, :end] += record.occurrences(state)[:, -end:].long()
+    return torch.where(used > 0, record.space.parts(record.numbers)[0], -1)
 
 
 def tree_counts(record: Record, state: int = 0) -> Counter[tuple[Construction, ...]]:

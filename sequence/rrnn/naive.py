@@ -11,7 +11,7 @@ from wlkernelnn.compose import composed
 
 from .choice import copies
 from .search import Grown
-from .space import ACTIVATIONS, Space
+from .space import ACTIVATIONS, Space, bounded
 
 
 def search_naive(
@@ -49,8 +49,10 @@ def search_naive(
                     for o in space.operations:
                         for u in space.activations:
                             both = composed(nodes[i] @ weight[0, r].t(), nodes[j] @ weight[1, r].t(), o)
-                            candidates.append(ACTIVATIONS[u](both + bias[r]))
-        scores = torch.stack([scorer(candidate) for candidate in candidates], 1)
+                            made = ACTIVATIONS[u](both + bias[r])
+                            candidates.append(bounded(made) if space.bounded else made)
+        scored = candidates if how == "softmax" else [candidate.detach() for candidate in candidates]
+        scores = torch.stack([scorer(candidate) for candidate in scored], 1)
         vectors = torch.stack(candidates, 1)
         closed = torch.zeros_like(scores, dtype=torch.bool)
         for number in numbers:

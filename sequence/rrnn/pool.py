@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -64,5 +66,6 @@ class Pool:
 
     def with_tuples(self, made: Construction) -> Tensor:
         """What all tuples make where a construction has its own: ``[B, tuples, p]``."""
-        projected, only = self.projected(), Space(len(self._bias), (made.operation,), (made.activation,))
+        projected = self.projected()
+        only = replace(self.space, operations=(made.operation,), activations=(made.activation,))
         return only.made(projected[:, made.left, 0], projected[:, made.right, 1], self._bias).flatten(1, -2)

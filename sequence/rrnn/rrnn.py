@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from numbers import Number
 
 from .choice import Choice
 from .pool import Pool
@@ -41,10 +42,10 @@ class RRNN(TreeModel):
             have the gradients of the mean), or ``"hard"`` (the scores have none). Elsewhere it is hard.
         temperature: τ.
         distinct: No node is a copy of another one of the same tree either.
-        norm: Nodes are normalised when they are made: ``"layer"``: over their channels; ``"batch"``: over the
-            strings of a step, which bounds nothing in evaluation (the paper has batch normalisation, and does
-            not say where); ``None``: not at all. Products of products overflow within a few dozen tokens if
-            neither a norm nor an activation bounds them.
+        norm: What keeps products of products from overflowing within a few dozen tokens. ``"max"``:
+            candidates whose root mean square is larger than 1 are scaled down to 1; no node of a GRU is.
+            ``"batch"``: nodes are normalised over the strings of a step, which bounds nothing in evaluation
+            (the paper has batch normalisation, and does not say where); ``None``: nothing.
 
     Shapes:
         - input: ``x [N, in_channels]`` with ``ptr [B+1]``, or ``x [B, T, in_channels]``; ``state
@@ -71,17 +72,17 @@ class RRNN(TreeModel):
         choice: str = "softmax",
         temperature: float = 1.0,
         distinct: bool = False,
-        norm: str | None = "layer",
+        norm: str | None = "max",
     ) -> None:
-        runs = [rounds] if isinstance(rounds, int) else list(rounds)
-        if min(runs, default=0) < 1:
-            raise ValueError(f"rounds must be at least 1, for at least one run, got {rounds}")
+        runs = [rounds] if isinstance(rounds, Number) else list(rounds)
+        if not all(isinstance(run, int) for run in runs) or min(runs, default=0) < 1:
+            raise ValueError(f"rounds must be integers of at least 1, for at least one run, got {rounds}")
         if num_tuples < 1:
             raise ValueError(f"num_tuples must be at least 1, got {num_tuples}")
         super().__init__(
             in_channels,
             out_channels,
-            Space(num_tuples + identity, tuple(operations), tuple(activations)),
+            Space(num_tuples + identity, tuple(operations), tuple(activations), norm == "max"),
             list(accumulate(runs)),
             auxiliary,
             identity,

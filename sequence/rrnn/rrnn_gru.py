@@ -60,7 +60,7 @@ class RRNNGRU(TreeModel):
         super().__init__(
             in_channels,
             out_channels,
-            Space(num_tuples + 1),
+            Space(num_tuples + 1, bounded=norm == "max"),
             GRU.ends,
             auxiliary=(0.0,),
             identity=True,
@@ -79,7 +79,7 @@ class RRNNGRU(TreeModel):
         gaps: list[Tensor | None] = []
         for k, (node, made) in enumerate(zip(GRU.nodes, self.made, strict=True)):
             vectors = pool.with_tuples(node)
-            scores = self.scorer(vectors)
+            scores = self.scorer(vectors if choice.mixes else vectors.detach())
             for number in numbers:
                 scores = scores.masked_fill(made == number.unsqueeze(1), -torch.inf)
             chosen = choice(scores, [vectors], partial(_rows, vectors))

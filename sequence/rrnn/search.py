@@ -55,14 +55,16 @@ def search(
     gaps: list[Tensor | None] = []
     scores = taken = copied = None
     for k in range(num_rounds):
-        new = pool.candidates()
+        pool.projected()  # of which the chosen node has gradients
+        with torch.set_grad_enabled(torch.is_grad_enabled() and choice.mixes):
+            new = pool.candidates()
         if distinct or choice.how != "hard":
             blocks.append(new)
         scores = _beside(scores, scorer(new))
         taken = _beside(taken, scores.new_zeros(new.shape[:2], dtype=torch.bool))
         closed = taken
         if distinct:
-            found = torch.stack(pool.nodes[start:], 1).detach() if picks else new[:, :0].detach()
+            found = torch.stack(pool.nodes[start:], 1) if picks else new[:, :0]
             copied = _beside(copied, _copied(new, found))
             copied = copied | torch.cat([_copied(block, found[:, -1:]) for block in blocks], 1)
             closed = taken | copied

@@ -37,6 +37,21 @@ class Construction(NamedTuple):
     right: int
 
 
+def rounding(dtype: torch.dtype) -> float:
+    """How much numbers of about 1 may differ that are the same but for rounding."""
+    return min(2**10 * torch.finfo(dtype).eps, 2**-6)
+
+
+def bounded(vectors: Tensor) -> Tensor:
+    r"""Vectors :math:`v` of length p as :math:`v / \max(1, |v| / \sqrt p)`: a root mean square of at most 1.
+
+    Gates and states of a GRU stay as they are; products of products do not overflow. What was bounded before
+    stays as it is, also in its gradients.
+    """
+    size = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) / vectors.size(-1) ** 0.5
+    return vectors / torch.where(size > 1 + rounding(vectors.dtype), size, 1)
+
+
 @dataclass(frozen=True)
 class Space:
     """What a search chooses from. Constructions have numbers: first by pair, then by r, o and u.
@@ -47,6 +62,7 @@ class Space:
         num_tuples: Number of (L, R, b).
         operations: Names of o: ``"add"`` and ``"mul"``.
         activations: Names of u, see :data:`ACTIVATIONS`.
+        bounded: Whether all that is made is :func:`bounded`.
 
     Raises:
         ValueError: There is nothing to choose from, or a name is unknown.
@@ -55,6 +71,7 @@ class Space:
     num_tuples: int
     operations: tuple[str, ...] = ("add", "mul")
     activations: tuple[str, ...] = ("sigmoid", "tanh", "one_minus", "identity")
+    bounded: bool = False
 
     def __post_init__(self) -> None:
         for name in ("operations", "activations"):
@@ -124,4 +141,5 @@ class Space:
             - output: ``[…, o, u, p]``
         """
         both = torch.stack([composed(left, right, o) for o in self.operations], -2) + bias.unsqueeze(-2)
-        return torch.stack([ACTIVATIONS[u](both) for u in self.activations], -2)
+        vectors = torch.stack([ACTIVATIONS[u](both) for u in self.activations], -2)
+        return bounded(vectors) if self.bounded else vectors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -41,9 +42,9 @@ class TreeLoss(torch.nn.Module):
 
     summed over tokens and states, mean over strings. :math:`c_k^{**}` is the best candidate that is neither
     chosen already nor a copy of :math:`c_k^*`. The vectors of the target come from the model's own tuples, in
-    the order of their roles, at the current :math:`x_t, h_{t-1}`, and are normalised as its nodes are (over
-    all tokens, where it is over the strings): a tree that is made like the target has distance 0. No
-    gradients go through them.
+    the order of their roles, at the current :math:`x_t, h_{t-1}`, and are bounded as its nodes are: a tree
+    that is made like the target has distance 0. (With batch normalisation, which is here over the strings of
+    all steps at once, that holds in evaluation only.) No gradients go through them.
 
     Args:
         cell: The target: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
@@ -65,8 +66,8 @@ class TreeLoss(torch.nn.Module):
         super().__init__()
         if cell not in CELLS:
             raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
-        if len(weights) != 4 or min(weights) < 0:
-            raise ValueError(f"weights must be four numbers that are not negative, got {weights}")
+        if len(weights) != 4 or not all(0 <= weight < math.inf for weight in weights):
+            raise ValueError(f"weights must be four finite numbers that are not negative, got {weights}")
         if not max_margin > 0:
             raise ValueError(f"max_margin must be positive, got {max_margin}")
         if isomorphisms not in ISOMORPHISMS:

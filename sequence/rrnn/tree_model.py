@@ -14,7 +14,7 @@ from wlkernelnn.ops.scan import Steps
 
 from ..string_model import State, StringModel, check_state, check_widths
 from .choice import Choice
-from .norm import NodeNorm
+from .norm import NORMS, NodeNorm
 from .pool import Pool
 from .record import Record
 from .scorer import Scorer
@@ -61,7 +61,9 @@ class TreeModel(StringModel):
         self.lin = None if in_channels == out_channels else Linear(in_channels, out_channels)
         self.tuples = Tuples(out_channels, space.num_tuples - identity, identity)
         self.scorer = Scorer(out_channels, hidden_channels)
-        self.norm = None if norm is None else NodeNorm(norm, self.ends[-1], out_channels)
+        if norm not in (None, *NORMS):
+            raise ValueError(f"norm must be one of {', '.join(NORMS)}, or None, got {norm!r}")
+        self.norm = NodeNorm(self.ends[-1], out_channels) if norm == "batch" else None
         self.reset_parameters()
 
     @property
@@ -117,8 +119,13 @@ class TreeModel(StringModel):
         return Record(self.space, tuple(names), self.ends, steps.num_strings, leaves, nodes, numbers, gaps)
 
     def _extras(self) -> list[str]:
-        extras = [f"num_tuples={len(self.tuples.bias)}", f"choice={self.choice.how!r}"]
-        return extras if self.norm is None else [*extras, f"norm={self.norm.kind!r}"]
+        norm = "max" if self.space.bounded else None if self.norm is None else "batch"
+        return [
+            f"num_tuples={len(self.tuples.bias)}",
+            f"choice={self.choice.how!r}",
+            f"temperature={self.choice.temperature:g}",
+            f"norm={norm!r}",
+        ]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(self._extras())})"

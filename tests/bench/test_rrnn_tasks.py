@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
-from wlkernelnn.bench.rrnn_tasks import GRU, TASKS, Strings, build
+from wlkernelnn.bench.rrnn_tasks import GRU, LENGTH, TASKS, Strings, build
 
 
 def test_networks() -> None:
@@ -19,6 +20,22 @@ def test_networks() -> None:
     scorers = {name: task.models for name, task in TASKS.items()}
     widths: dict[str, Any] = {name: [m.hidden_channels for m in of.values()] for name, of in scorers.items()}
     assert widths == {"wiki-5k": [256, None], "wiki-10k": [64, None], "sst": [10, None], "ptb": [137, None]}
+
+
+@pytest.mark.parametrize(("task", "name"), [("wiki-5k", "rrnn"), ("wiki-10k", "rrnn-gru")])
+def test_gradients_at_the_start(task: str, name: str) -> None:
+    """Those of the cell are not so large that their bound leaves nothing of the output layer's."""
+    torch.manual_seed(0)
+    network = build(name, TASKS[task], Strings(*[None] * 3, 27, 27))  # type: ignore[arg-type]
+    tokens = torch.randint(27, (4, LENGTH))
+    ptr = (LENGTH - 1) * torch.arange(5)
+    logits = network(tokens[:, :-1].flatten(), ptr)
+    torch.nn.functional.cross_entropy(logits, tokens[:, 1:].flatten(), reduction="sum").backward()
+    of_cell, of_head = (
+        torch.stack([parameter.grad.norm() for parameter in part.parameters()]).norm()
+        for part in (network.encoder, network.head)
+    )
+    assert of_head < of_cell < 50 * of_head
 
 
 def test_labels_of_the_last_tokens() -> None:

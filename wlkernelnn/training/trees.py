@@ -16,7 +16,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedStrings, StringLoader
-from wlkernelnn.sequence.rrnn import Construction, TreeLoss, alternate, tree_counts, tuple_choices
+from wlkernelnn.sequence.rrnn import CELLS, Construction, TreeLoss, alternate, tree_counts, tuple_choices
+from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
@@ -38,6 +39,7 @@ class TreeOptions(LoopOptions):
         weights: λ1, …, λ4 of the loss (6), see :class:`~wlkernelnn.sequence.rrnn.TreeLoss`.
         max_margin: M, up to which a margin of scores is rewarded.
         cell: The target of the trees: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
+        isomorphisms: Of the target, ``"exact"``, ``"relaxed"`` or ``"expected"``, see there.
         alternate: After how many epochs the training of tuples and of the scorer take turns; 0: both are
             trained all the time.
         epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
@@ -52,11 +54,20 @@ class TreeOptions(LoopOptions):
     weights: tuple[float, float, float, float] = (1.0, 1e-3, 1e-3, 1e-5)
     max_margin: float = 1.0
     cell: str = "gru"
+    isomorphisms: str = "exact"
     alternate: int = 0
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
+            "batch_size": (self.batch_size >= 1, "at least 1"),
             "lr": (self.lr > 0, "above 0"),
+            "weights": (
+                len(self.weights) == 4 and all(0 <= weight < math.inf for weight in self.weights),
+                "four finite numbers, at least 0",
+            ),
+            "max_margin": (self.max_margin > 0, "above 0"),
+            "cell": (self.cell in CELLS, f"one of {', '.join(CELLS)}"),
+            "isomorphisms": (self.isomorphisms in ISOMORPHISMS, f"one of {', '.join(ISOMORPHISMS)}"),
             "alternate": (self.alternate >= 0, "at least 0"),
         }
 
@@ -88,12 +99,12 @@ def fit_trees(
     r"""Train ``network`` in place by the loss (6) of "Dynamic Cell Structure via Recursive-Recurrent Neural
     Networks"; afterwards it holds the weights of the best validation score.
 
-    Its first :class:`~wlkernelnn.sequence.rrnn.tree_model.TreeModel` grows the trees. A network without one
-    is trained by what is left of the loss, :math:`\lambda_1 \ell + \lambda_4 \sum_\phi \|\phi\|^2`: the
-    baseline under the same conditions. Validation is with hard choices. ``history`` has, beside losses and
-    scores, ``changed_tuples``: :math:`N_e`, the number of nodes of the validation strings whose tuple is
-    another than in the epoch before. The same arguments on the same machine give the same weights, also if
-    training was interrupted and resumed.
+    Its :class:`~wlkernelnn.sequence.rrnn.tree_model.TreeModel` grows the trees. A network without one is
+    trained by what is left of the loss, :math:`\lambda_1 \ell + \lambda_4 \sum_\phi \|\phi\|^2`: the baseline
+    under the same conditions. :math:`\phi` are all parameters but embeddings. Validation is with hard
+    choices. ``history`` has, beside losses and scores, ``changed_tuples``: :math:`N_e`, the number of nodes
+    in the trees of the validation strings whose tuple is another than in the epoch before. The same arguments
+    on the same machine give the same weights, also if training was interrupted and resumed.
 
     Args:
         network: Called with tokens ``[N]`` and ``ptr [B+1]``; its logits ``[L, classes]`` are in the order of
@@ -104,8 +115,9 @@ def fit_trees(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: An unknown metric, ``resume`` without ``directory`` or from a damaged file, an accelerator
-            that this machine lacks, or training diverged.
+        ValueError: A network that grows trees in several places, an unknown metric, ``resume`` without
+            ``directory`` or from a damaged file, an accelerator that this machine lacks, or training
+            diverged.
     """
     options = options or TreeOptions()
     _check_metric(metric)
@@ -147,8 +159,15 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
 
 
 def tree_model_of(network: torch.nn.Module) -> TreeModel | None:
-    """The part of a network that grows trees, if there is one."""
-    return next((part for part in network.modules() if isinstance(part, TreeModel)), None)
+    """The part of a network that grows trees, if there is one.
+
+    Raises:
+        ValueError: There are several.
+    """
+    found = [part for part in network.modules() if isinstance(part, TreeModel)]
+    if len(found) > 1:
+        raise ValueError(f"expected a network with one part that grows trees at most, got {len(found)}")
+    return found[0] if found else None
 
 
 _SCORES = ("accuracy", "bpc", "perplexity")
@@ -182,9 +201,17 @@ class _TreeModule(pl.LightningModule):
         self.network = network
         self.metric = metric
         self.options = options
-        self.criterion = TreeLoss(options.cell, options.weights, options.max_margin)
+        self.criterion = TreeLoss(options.cell, options.weights, options.max_margin, options.isomorphisms)
         # Before some of them take turns.
         self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        # Φ of the loss (6): vectors of tokens are data there.
+        of_tokens = {
+            id(parameter)
+            for part in network.modules()
+            if isinstance(part, torch.nn.Embedding)
+            for parameter in part.parameters()
+        }
+        self.weighted = [parameter for parameter in self.learned if id(parameter) not in of_tokens]
         self.common: list[list[CommonTree]] = []
         self._before: Tensor | None = None
 
@@ -220,11 +247,11 @@ class _TreeModule(pl.LightningModule):
         self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
         loss = nll / size
         if (trees := self._trees) is not None:
-            parts = self.criterion(loss, trees, self.learned)
+            parts = self.criterion(loss, trees, self.weighted)
             self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
             return parts.total
         of_output, _, _, of_squares = self.options.weights
-        squares = torch.stack([parameter.square().sum() for parameter in self.learned])
+        squares = torch.stack([parameter.square().sum() for parameter in self.weighted])
         return of_output * loss + of_squares * squares.sum()
 
     def on_train_epoch_end(self) -> None:

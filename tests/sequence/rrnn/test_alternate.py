@@ -8,7 +8,7 @@ from wlkernelnn.sequence.rrnn import alternate
 
 
 def test_tuples_and_scorer_take_turns() -> None:
-    model = RRNN(3, 4, 2)
+    model = RRNN(3, 4, 2, norm="batch")
     optimizer = torch.optim.Adam(model.parameters(), 0.1)
     moved = []
     for epoch in range(5):

@@ -17,6 +17,7 @@ from wlkernelnn.sequence.rrnn import (
     tree_of,
     tuple_choices,
 )
+from wlkernelnn.sequence.rrnn.trees import internal_nodes
 
 SPACE = Space(3)
 X, H, ZERO = 0, 1, 2
@@ -79,3 +80,22 @@ def test_tuples_of_the_gru() -> None:
     for token, row in enumerate(record.numbers.tolist()):
         assert choices[token].tolist() == [record.space.construction(n).tuple_index for n in row]
     assert choices.unique().tolist() == [0, 1, 2]
+
+
+def test_nodes_that_no_tree_has_have_no_tuple() -> None:
+    torch.manual_seed(0)
+    model = RRNN(3, 4, (2, 3), 2)
+    randomize(model)
+    model.eval().keep_trees = True
+    model(normal(2, 5, 3))
+    record = model.last_trees
+    assert record is not None
+    choices, made = tuple_choices(record), record.space.parts(record.numbers)[0]
+    # Trees of several states share nodes, and their vectors.
+    nodes = [
+        {node.vector.data_ptr() for tree in record[n] for node in internal_nodes(tree).values()}
+        for n in range(10)
+    ]
+    assert (choices >= 0).sum(1).tolist() == [len(found) for found in nodes]
+    assert torch.equal(choices[choices >= 0], made[choices >= 0])
+    assert (choices < 0).any()

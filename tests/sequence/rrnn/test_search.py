@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -47,35 +48,47 @@ class Given(Tuples):
 
 
 def fast(
-    choice: Choice, distinct: bool, start: Tensor, weight: Tensor, bias: Tensor, **rest: Tensor
+    choice: Choice,
+    distinct: bool,
+    start: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    space: Space = SPACE,
+    **rest: Tensor,
 ) -> Grown:
-    return search(
-        Pool(SPACE, Given(weight, bias), with_zeros(start)), scorer_of(**rest), ROUNDS, choice, distinct
-    )
+    pool = Pool(space, Given(weight, bias), with_zeros(start))
+    return search(pool, scorer_of(**rest), ROUNDS, choice, distinct)
 
 
 def naive(
-    choice: Choice, distinct: bool, start: Tensor, weight: Tensor, bias: Tensor, **rest: Tensor
+    choice: Choice,
+    distinct: bool,
+    start: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    space: Space = SPACE,
+    **rest: Tensor,
 ) -> Grown:
     same = torch.eye(P).double().expand(2, 1, P, P)
     weight = torch.cat([weight, same], 1)
     bias = torch.cat([bias, torch.zeros(1, P).double()])
     options = (ROUNDS, choice.how, choice.temperature, distinct)
-    return search_naive(with_zeros(start), weight, bias, SPACE, scorer_of(**rest), *options)
+    return search_naive(with_zeros(start), weight, bias, space, scorer_of(**rest), *options)
 
 
+@pytest.mark.parametrize("bounded", [False, True], ids=["", "bounded"])
 @pytest.mark.parametrize("distinct", [False, True], ids=["", "distinct"])
 @pytest.mark.parametrize("how", CHOICES)
-def test_search_is_the_loop_over_candidates(how: str, distinct: bool) -> None:
-    choice, given = Choice(how, 0.7, gaps=True), inputs()
+def test_search_is_the_loop_over_candidates(how: str, distinct: bool, bounded: bool) -> None:
+    choice, given, space = Choice(how, 0.7, gaps=True), inputs(), replace(SPACE, bounded=bounded)
     assert_same_with_gradients(
-        lambda **leaves: fast(choice, distinct, **leaves)[::2],
-        lambda **leaves: naive(choice, distinct, **leaves)[::2],
+        lambda **leaves: fast(choice, distinct, space=space, **leaves)[::2],
+        lambda **leaves: naive(choice, distinct, space=space, **leaves)[::2],
         given,
         tolerance=1e-9,
     )
     given["start"][1, 1] = 0  # the first step of a string
-    ours, theirs = (function(choice, distinct, **given) for function in (fast, naive))
+    ours, theirs = (function(choice, distinct, space=space, **given) for function in (fast, naive))
     torch.testing.assert_close(ours.nodes, theirs.nodes)
     torch.testing.assert_close(ours.gaps, theirs.gaps)
     # Copies have equal scores, but for rounding: which of them is taken may differ.

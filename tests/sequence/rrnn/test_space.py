@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from tests.strings import normal
 from wlkernelnn.sequence.rrnn import Construction, Space
 from wlkernelnn.sequence.rrnn.pool import Pool
+from wlkernelnn.sequence.rrnn.space import bounded
 from wlkernelnn.sequence.rrnn.tuples import Tuples
 
 SPACE = Space(3, ("mul", "add"), ("tanh", "identity", "relu"))
@@ -34,10 +36,27 @@ def test_parts_of_large_numbers() -> None:
             assert [int(part) for part in SPACE.parts(torch.tensor(number))] == [2, 1, 2, i, j]
 
 
+def test_bounded_vectors() -> None:
+    vectors = torch.tensor([[3.0, 4.0], [0.5, -0.5], [0.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    scaled = bounded(vectors)
+    expected = torch.tensor([[0.6, 0.8], [0.5, -0.5], [0.0, 0.0]]).double()
+    expected[0] *= 2**0.5
+    torch.testing.assert_close(scaled, expected)
+    (grad,) = torch.autograd.grad(scaled.sum(), vectors)
+    torch.testing.assert_close(grad[1:], torch.ones(2, 2).double())
+    # To make a large vector larger changes nothing.
+    assert float((grad[0] * vectors[0]).sum().detach()) == pytest.approx(0)
+    again = scaled.detach().requires_grad_()
+    torch.testing.assert_close(bounded(again), again, rtol=0, atol=0)
+    (grad,) = torch.autograd.grad(bounded(again).sum(), again)
+    assert (grad == 1).all()
+
+
+@pytest.mark.parametrize("space", [SPACE, replace(SPACE, bounded=True)], ids=["", "bounded"])
 @pytest.mark.parametrize("identity", [False, True])
-def test_candidates_are_what_the_numbers_say(identity: bool) -> None:
+def test_candidates_are_what_the_numbers_say(identity: bool, space: Space) -> None:
     tuples = Tuples(4, 3 - identity, identity).double()
-    pool = Pool(SPACE, tuples, normal(2, 3, 4))
+    pool = Pool(space, tuples, normal(2, 3, 4))
     candidates = pool.candidates()
     pool.append(normal(2, 4))
     candidates = torch.cat([candidates, pool.candidates()], 1)
@@ -50,11 +69,16 @@ def test_candidates_are_what_the_numbers_say(identity: bool) -> None:
         if r < len(tuples.bias):
             one, other = one @ tuples.weight[0, r].t(), other @ tuples.weight[1, r].t()
             bias = tuples.bias[r]
-        torch.testing.assert_close(candidates[:, SPACE.number(made)], torch.tanh(one * other + bias))
+        vector = torch.tanh(one * other + bias)
+        expected = bounded(vector) if space.bounded else vector
+        torch.testing.assert_close(candidates[:, SPACE.number(made)], expected)
+    large = (candidates.square().mean(-1) > 1 + 1e-9).any()
+    assert large == (not space.bounded)
 
 
-def test_tuples_at_a_construction() -> None:
-    pool = Pool(SPACE, Tuples(4, 2, True).double(), normal(2, 3, 4))
+@pytest.mark.parametrize("space", [SPACE, replace(SPACE, bounded=True)], ids=["", "bounded"])
+def test_tuples_at_a_construction(space: Space) -> None:
+    pool = Pool(space, Tuples(4, 2, True).double(), normal(2, 3, 4))
     made = Construction(0, "mul", "tanh", 0, 2)
     numbers = torch.tensor([[SPACE.number(made._replace(tuple_index=r)) for r in range(3)]] * 2)
     torch.testing.assert_close(pool.with_tuples(made), pool.make(numbers))
