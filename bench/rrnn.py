@@ -71,6 +71,7 @@ class RRNNOptions(TrainedOptions):
     glove: Path | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.rates <= len(FACTORS):
             raise ValueError(f"--rates: expected from 1 to {len(FACTORS)}, got {self.rates}")
 
