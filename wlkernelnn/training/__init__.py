@@ -6,7 +6,7 @@ from .classification import ClassifierOptions, accuracy, fit_classifier
 from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
-from .loop import FitResult, LoopOptions
+from .loop import DivergedError, FitResult, LoopOptions
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import predict
@@ -17,6 +17,7 @@ __all__ = [
     "METRICS",
     "AWDOptions",
     "ClassifierOptions",
+    "DivergedError",
     "Ensemble",
     "FitOptions",
     "FitResult",

@@ -87,7 +87,7 @@ def fit_awd(
             :func:`~wlkernelnn.training.fit_language_model`.
 
     Raises:
-        ValueError: As of :func:`~wlkernelnn.training.fit_language_model`.
+        ValueError, DivergedError: As of :func:`~wlkernelnn.training.fit_language_model`.
     """
     options = options or AWDOptions()
     check_vocabulary(model, corpus)

@@ -81,8 +81,8 @@ def fit_classifier(
 
     Raises:
         ValueError: No training strings, classes that the model does not have, ``resume`` without
-            ``directory`` or from a damaged file, an accelerator that this machine lacks, or training
-            diverged.
+            ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+        DivergedError: Training diverged.
     """
     options = options or ClassifierOptions()
     for name, strings in (("train", train), ("valid", valid)):

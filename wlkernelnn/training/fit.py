@@ -64,7 +64,8 @@ def fit(
     Raises:
         ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
             ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory`` or
-            from a damaged file, an accelerator that this machine lacks, or training diverged.
+            from a damaged file, or an accelerator that this machine lacks.
+        DivergedError: Training diverged.
     """
     options = options or FitOptions()
     for name, data in (("train", train), ("valid", valid)):

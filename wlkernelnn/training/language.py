@@ -74,7 +74,8 @@ def fit_language_model(
 
     Raises:
         ValueError: The vocabulary is not the model's, ``resume`` without ``directory`` or from a damaged
-            file, an accelerator that this machine lacks, or training diverged.
+            file, or an accelerator that this machine lacks.
+        DivergedError: Training diverged.
     """
     options = options or LanguageOptions()
     check_vocabulary(model, corpus)

@@ -89,6 +89,18 @@ class FitResult:
     epoch_seconds: list[float]
 
 
+class DivergedError(ValueError):
+    """Training led to values that are no numbers.
+
+    Attributes:
+        epoch: In which epoch, counted from 0.
+    """
+
+    def __init__(self, message: str, epoch: int) -> None:
+        super().__init__(message)
+        self.epoch = epoch
+
+
 class Watched(NamedTuple):
     """What decides which epoch is the best.
 
@@ -126,8 +138,9 @@ def train_module(
         callbacks: More of Lightning's.
 
     Raises:
-        ValueError: ``resume`` without ``directory`` or from a damaged file, an accelerator that this machine
-            lacks, or training diverged.
+        ValueError: ``resume`` without ``directory`` or from a damaged file, or an accelerator that this
+            machine lacks.
+        DivergedError: Training diverged.
     """
     if resume and directory is None:
         raise ValueError("resume=True needs the directory of the run that was interrupted")
@@ -183,7 +196,7 @@ def train_module(
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
-        raise ValueError(f"training diverged: valid_{watched.metric} was a number in no epoch")
+        raise DivergedError(f"training diverged: valid_{watched.metric} was a number in no epoch", 0)
     return FitResult(
         metric=watched.metric,
         score=best_score,
@@ -203,9 +216,10 @@ def check_loss(module: pl.LightningModule, lr: float, gradient_clip: float) -> N
     """Refuse to go on after an epoch whose ``train_loss`` is not a finite number."""
     loss = float(module.trainer.callback_metrics["train_loss"])
     if not math.isfinite(loss):
-        raise ValueError(
+        raise DivergedError(
             f"training diverged: the loss of epoch {module.current_epoch} is {loss}; lower the learning "
-            f"rate (lr={lr:g}) or bound the gradient (gradient_clip={gradient_clip:g})"
+            f"rate (lr={lr:g}) or bound the gradient (gradient_clip={gradient_clip:g})",
+            module.current_epoch,
         )
 
 

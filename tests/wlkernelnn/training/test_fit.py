@@ -24,7 +24,7 @@ from tests.molecules import (
     small_network,
 )
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
-from wlkernelnn.training import FitOptions, FitResult, fit, predict, score
+from wlkernelnn.training import DivergedError, FitOptions, FitResult, fit, predict, score
 from wlkernelnn.training.module import NetworkModule
 
 
@@ -387,5 +387,5 @@ def test_scores_that_are_never_numbers(
     parts: tuple[PackedGraphs, PackedGraphs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored(monkeypatch, [math.nan] * 2)
-    with pytest.raises(ValueError, match="training diverged: valid_rmse was a number in no epoch"):
+    with pytest.raises(DivergedError, match="training diverged: valid_rmse was a number in no epoch"):
         fail(*parts, epochs=2)

@@ -9,7 +9,7 @@ import torch
 
 from wlkernelnn.datasets import Corpus, Vocabulary
 from wlkernelnn.sequence import LanguageModel, StringKernelNetwork
-from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
+from wlkernelnn.training import DivergedError, LanguageOptions, fit_language_model, perplexity
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "log"]
 
@@ -122,10 +122,11 @@ def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:
 
 def test_divergence() -> None:
     data = corpus()
-    with pytest.raises(ValueError, match=r"diverged.*lr=1e\+30"):
+    with pytest.raises(DivergedError, match=r"diverged.*lr=1e\+30") as raised:
         fit_language_model(
             model(len(data.vocabulary)), data, replace(SMALL, lr=1e30, gradient_clip=0.0), progress=False
         )
+    assert raised.value.epoch == 0
 
 
 def test_another_vocabulary() -> None:
