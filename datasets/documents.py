@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,13 +188,15 @@ def load_documents(
     Raises:
         FileNotFoundError: The files are nowhere: says which to put where.
         ValueError: An option cannot be, or a file is damaged, not UTF-8 or has a row that is no document:
-            names file, row and line, what was expected and what came.
+            names file, row and line, what was expected and what came. A text of more characters than
+            :func:`csv.field_size_limit` is taken for one whose closing quote is missing.
     """
     if name not in DOCUMENT_SETS:
         raise ValueError(f"name must be one of {', '.join(map(repr, DOCUMENT_SETS))}, got {name!r}")
-    for option, value in (("max_length", max_length), ("num_valid", num_valid)):
-        if value is not None and value < 1:
-            raise ValueError(f"{option} must be at least 1, got {value}")
+    if max_length is not None:
+        _check_count("max_length", max_length)
+    _check_count("min_count", min_count)
+    _check_count("num_valid", num_valid)
     rng = np.random.default_rng(seed)
     documents, test, note = _found(name, root, max_length, rng)
     if num_valid >= len(documents.y):
@@ -206,6 +209,12 @@ def load_documents(
     )
     classes = DOCUMENT_SETS[name].classes
     return LabelledStrings(packed_train, packed_valid, packed_test, vocabulary, classes, name, note)
+
+
+def _check_count(option: str, value: int) -> None:
+    """Refuse what is no integer from 1 on."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{option} must be an integer of at least 1, got {value!r}")
 
 
 def _found(
@@ -265,7 +274,11 @@ def _read(
             y.append(label)
             tokens.append(document_tokens(" ".join(row[1:]).replace(documents.line_break, " "), max_length))
     except csv.Error as error:
-        raise ValueError(f"{path}: line {rows.line_num}: not comma-separated values ({error})") from error
+        what = f"not comma-separated values ({error})"
+        if "field limit" in str(error):
+            limit = csv.field_size_limit()
+            what = f"a text of more than {limit:,} characters: is the quote behind one missing?"
+        raise ValueError(f"{path}: line {rows.line_num}: {what}") from error
     if not y:
         raise ValueError(f"{path}: the file has no documents")
     return _Documents(tokens, np.array(y, dtype=np.int64))
@@ -273,7 +286,10 @@ def _read(
 
 # AG News has lost the ampersands of many character references.
 _REFERENCE = re.compile(r"&?(#\d{1,5};|\b(?:amp|lt|gt|quot|nbsp);)")
-_TAG = re.compile(r"</?[a-z][^<>]*>")
+# A name, and attributes with their values: the symbol <KMRT.O> of a share is no tag, and nothing between the
+# signs of "a<b and c>d" is. Quotes in values are often lost.
+_ATTRIBUTE = r"""\s+[a-z-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s<>]+)"""
+_TAG = re.compile(rf"</?(?:h[1-6]|[a-z]+)(?>{_ATTRIBUTE})*\s*/?>")
 _ENDING = r"n't\b|'(?:s|m|d|re|ve|ll)\b"
 _TOKEN = re.compile(rf"[^\W_]+?(?=n't\b)|{_ENDING}|[^\W_]+|[^\w\s]")
 

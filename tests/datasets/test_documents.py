@@ -41,6 +41,9 @@ def content(data: LabelledStrings, strings: PackedStrings) -> list[tuple[int, st
         ("nt n't 's 'tis they're o'clock's'", "nt n't 's ' tis they 're o ' clock 's '"),
         ("Haiti #39;s M amp;S for #36;5 &lt;b&gt;now&lt;/b&gt; #8212; x", "haiti 's m & s for $ 5 now — x"),
         ("a &#39;b&quot; &amp; <A HREF=x.com>c</A> 1 < 2 > 0", "a ' b \" & c 1 < 2 > 0"),
+        ("if a<b and c>d or e < f", "if a < b and c > d or e < f"),
+        ("Kmart <KMRT.O> a <h1>b</h1> <i >c</i><br />d <x1>", "kmart < kmrt . o > a b c d < x1 >"),
+        ("""<A HREF="a b" target=/full">c</A> <img src='d' alt = e/>f""", "c f"),
         (r"\$5 second\team snake_case ___", "$ 5 second team snake case"),
         ("Café 漢字\t東\u00a0京 -- №5", "café 漢字 東 京 - - № 5"),
         ("", ""),
@@ -191,14 +194,22 @@ def test_rows_that_are_no_documents(folder: Path, row: str, message: str) -> Non
         load_documents("ag_news", folder, num_valid=1)
 
 
+def test_quotes_that_are_never_closed(folder: Path) -> None:
+    path = folder / "ag_news" / "train.csv"
+    path.write_text(f'{TRAIN}"1","a","{"word " * 30_000}"\n')
+    with pytest.raises(ValueError, match=r"train\.csv: line 5: a text of more than 131,072 characters:"):
+        load_documents("ag_news", folder, num_valid=1)
+
+
 def test_files_and_options_that_cannot_be_used(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"name must be one of 'ag_news', .* got 'imdb'"):
         load_documents("imdb", folder)
     with pytest.raises(ValueError, match="num_valid must leave some of 4 documents, got 4"):
         load_documents("ag_news", folder, num_valid=4)
-    for option in ("max_length", "num_valid"):
-        with pytest.raises(ValueError, match=f"{option} must be at least 1, got 0"):
-            load_documents("ag_news", folder, **{option: 0})
+    for option in ("max_length", "min_count", "num_valid"):
+        for value in (0, -3, 1.5):
+            with pytest.raises(ValueError, match=f"{option} must be an integer of at least 1, got {value}"):
+                load_documents("ag_news", folder, **{option: value})
     with pytest.raises(FileNotFoundError, match=r"yahoo_answers/train\.csv is not in .*yahoo_answers_csv"):
         load_documents("yahoo_answers", folder)
     (folder / "ag_news" / "test.csv.gz").unlink()
