@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,12 @@ from .strings import PackedStrings
 
 @dataclass(frozen=True)
 class _Published:
-    """Where a published set lies, where it comes from, and what its classes are called."""
+    """Where a published set lies, where it comes from, what its classes are called, and what to know."""
 
     file: str
     source: str
     classes: tuple[str, ...]
+    note: str
 
 
 _SIGNALS = {
@@ -30,6 +32,7 @@ _SIGNALS = {
         file="eeg_alcohol/eeg_alcohol.npz",
         source="the data eegdata of the R package eegkitdata, as arrays X, y and subject (UCI EEG Database)",
         classes=("control", "alcoholic"),
+        note="X and Y, of the eyes, and the reference nd are among the channels",
     )
 }
 
@@ -52,6 +55,7 @@ class Signals:
         subject: ``[trials]`` whose trial it is.
         classes: Names of the classes.
         name: Name of the set.
+        note: What else is to be known of it.
 
     Raises:
         ValueError: They contradict each other, or a value is not a finite number.
@@ -62,6 +66,7 @@ class Signals:
     subject: np.ndarray
     classes: tuple[str, ...]
     name: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         name = self.name or type(self).__name__
@@ -130,10 +135,10 @@ def load_signals(source: str | os.PathLike[str], root: str | os.PathLike[str] | 
     """Trials of signals from a NumPy archive, which is read without unpickling anything.
 
     Args:
-        source: A ``.npz`` file with arrays ``X [trials, channels, time]`` (numbers), ``y [trials]`` (classes
-            from 0, integers) and ``subject [trials]`` (integers or strings); others are left alone. Or
-            ``"eeg_alcohol"``: 99 trials of 20 subjects, alcoholic or not, 64 channels, 1 s at 256 Hz, whose
-            file ``eeg_alcohol/eeg_alcohol.npz`` is looked for in ``root``, then in the user's cache.
+        source: A ``.npz`` file with arrays ``X [trials, channels, time]`` (numbers), ``y [trials]``
+            (integers, all classes from 0 on) and ``subject [trials]`` (integers or strings); others are left
+            alone. Or ``"eeg_alcohol"``: 99 trials of 20 subjects, alcoholic or not, 64 channels, 1 s at 256
+            Hz; the file ``eeg_alcohol/eeg_alcohol.npz`` is looked for in ``root``, then in the user's cache.
         root: Folder with published data sets; default ``$WLKERNELNN_DATA``.
 
     Raises:
@@ -144,11 +149,11 @@ def load_signals(source: str | os.PathLike[str], root: str | os.PathLike[str] | 
     if source in _SIGNALS:
         published = _SIGNALS[str(source)]
         path = require_file(published.file, root, published.source)
-        return _signals(path, published.classes, str(source))
-    return _signals(Path(source), None, Path(source).stem)
+        return _signals(path, published.classes, str(source), published.note)
+    return _signals(Path(source), None, Path(source).stem, "")
 
 
-def _signals(path: Path, classes: tuple[str, ...] | None, name: str) -> Signals:
+def _signals(path: Path, classes: tuple[str, ...] | None, name: str, note: str) -> Signals:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; published sets are {', '.join(_SIGNALS)}")
     arrays = {}
@@ -161,7 +166,7 @@ def _signals(path: Path, classes: tuple[str, ...] | None, name: str) -> Signals:
                 if part not in archive:
                     raise ValueError(f"no array {part!r} (arrays: {', '.join(archive) or 'none'})")
                 arrays[part] = archive[part]
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(
             f"{path}: expected an .npz archive with arrays X, y and subject, without pickles ({error})"
         ) from error
@@ -174,8 +179,13 @@ def _signals(path: Path, classes: tuple[str, ...] | None, name: str) -> Signals:
         if arrays[part].dtype.kind not in kinds:
             raise ValueError(f"{path}: {part} must be an array of {expected}, got {arrays[part].dtype}")
     if classes is None:
-        classes = tuple(map(str, range(int(y.max(initial=-1)) + 1)))
+        # Of labels {0, 1000000} none but two are classes.
+        found = np.unique(y)
+        if not np.array_equal(found, np.arange(len(found))):
+            shown = ", ".join(map(str, found[:9])) + (", …" if len(found) > 9 else "")
+            raise ValueError(f"{path}: y must hold all classes 0, 1, …, each at least once, got {shown}")
+        classes = tuple(map(str, found))
     try:
-        return Signals(x.astype(np.float32), y.astype(np.int64), subject.astype(str), classes, name)
+        return Signals(x.astype(np.float32), y.astype(np.int64), subject.astype(str), classes, name, note)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

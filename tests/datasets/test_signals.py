@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,10 @@ def test_published_numbers(data_root: Path) -> None:
         ({"X": X > 0}, "X must be an array of numbers, got bool"),
         ({"y": ARRAYS["y"][:5]}, r"y must have an entry for each of 6 trials, got shape \[5\]"),
         ({"y": ARRAYS["y"].astype(float)}, "y must be an array of integers, got float64"),
-        ({"y": ARRAYS["y"] - 1}, r"y\[0\] must be a class from 0 to 1, got -1"),
+        ({"y": ARRAYS["y"] - 1}, "y must hold all classes 0, 1, …, each at least once, got -1, 0, 1"),
+        ({"y": ARRAYS["y"] + 1}, "y must hold all classes 0, 1, …, each at least once, got 1, 2, 3"),
+        ({"y": np.array([0, 7] * 3)}, "y must hold all classes 0, 1, …, each at least once, got 0, 7"),
+        ({"y": np.arange(6) * 10**6}, "at least once, got 0, 1000000, 2000000"),
         ({"subject": ARRAYS["subject"][:, None]}, r"subject must have an entry .* got shape \[6, 1\]"),
         ({"subject": np.arange(6.0)}, "subject must be an array of names, got float64"),
         ({"subject": np.array([None] * 6)}, "without pickles"),
@@ -131,6 +135,22 @@ def test_files_that_are_no_archives(tmp_path: Path) -> None:
         np.save(file, X)
     with pytest.raises(ValueError, match="it holds one array"):
         load_signals(path)
+
+
+def test_damaged_archives(tmp_path: Path) -> None:
+    """Wherever a byte of a compressed archive is another, the error is the same, if there is one."""
+    path = tmp_path / "mice.npz"
+    np.savez_compressed(path, **ARRAYS)
+    whole = path.read_bytes()
+    told = []
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            load_signals(path)
+        except ValueError as error:
+            told.append(error)
+    assert all(str(error).startswith(f"{path}: ") for error in told)
+    assert zlib.error in {type(error.__cause__) for error in told}
 
 
 def test_values_of_the_class() -> None:
