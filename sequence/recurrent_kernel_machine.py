@@ -10,7 +10,7 @@ from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, last_tokens, windows
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
-from .string_model import State, StringModel, check_state, check_widths
+from .string_model import State, StringModel, check_count, check_finite, check_state, check_widths
 
 # Vectors shorter than this are 0, as in torch.nn.functional.normalize.
 _SHORTEST = 1e-12
@@ -38,7 +38,7 @@ class RecurrentKernelMachine(StringModel):
         out_channels: Number of filters.
         kernel: q: ``"linear"``, ``"polynomial"`` (of degree 2), ``"gaussian"``, ``"arccos0"``, ``"arccos1"``,
             ``"tanh"`` (not a Mercer kernel), or a
-            :class:`~wlkernelnn.sequence.recurrent_kernels.RecurrentKernel`.
+            :class:`~wlkernelnn.sequence.RecurrentKernel`.
         ngram: Length n of the filters; before its first token a string is 0.
         feedback: Whether there is an :math:`\tilde H`.
         sigma_i2, sigma_f2: σ_i² and σ_f²: weights of what is new and of the memory; widths, for
@@ -68,8 +68,9 @@ class RecurrentKernelMachine(StringModel):
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
-        if ngram < 1:
-            raise ValueError(f"ngram counts the tokens of a filter: at least 1, got {ngram}")
+        ngram = check_count("ngram", ngram)
+        check_finite("sigma_i2", sigma_i2)
+        check_finite("sigma_f2", sigma_f2)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel = get_recurrent_kernel(kernel)

@@ -36,7 +36,8 @@ class RecurrentKernel(ABC):
         Raises:
             ValueError: Says which were expected.
         """
-        if min(sigma_i2, sigma_f2) < 0 or sigma_i2 + sigma_f2 > 1 + _SLACK:
+        # NaN is in no range.
+        if not (sigma_i2 >= 0 and sigma_f2 >= 0 and sigma_i2 + sigma_f2 <= 1 + _SLACK):
             _refuse(self, "σ_i², σ_f² ≥ 0 with σ_i² + σ_f² ≤ 1", sigma_i2, sigma_f2)
 
 
@@ -61,7 +62,7 @@ class LinearKernel(_Weighted):
         return c
 
     def check(self, sigma_i2: float, sigma_f2: float) -> None:
-        if sigma_i2 < 0 or not 0 <= sigma_f2 < 1:
+        if not (sigma_i2 >= 0 and 0 <= sigma_f2 < 1):
             _refuse(self, "σ_i² ≥ 0 and 0 ≤ σ_f² < 1", sigma_i2, sigma_f2)
 
 
@@ -78,7 +79,7 @@ class PolynomialKernel(_Weighted):
     constant: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.degree < 1 or self.constant < 0:
+        if not (self.degree >= 1 and self.constant >= 0):
             raise ValueError(
                 f"((b + c) / (b + 1))^p needs p ≥ 1 and b ≥ 0, got p = {self.degree} and b = {self.constant}"
             )
@@ -97,7 +98,7 @@ class GaussianKernel(RecurrentKernel):
         return torch.exp((new - 1) / sigma_i2 + (memory - 1) / sigma_f2)
 
     def check(self, sigma_i2: float, sigma_f2: float) -> None:
-        if min(sigma_i2, sigma_f2) <= 0:
+        if not (sigma_i2 > 0 and sigma_f2 > 0):
             _refuse(self, "σ_i², σ_f² > 0", sigma_i2, sigma_f2)
 
 
@@ -139,7 +140,7 @@ class TanhKernel(_Weighted):
         return torch.tanh(c)
 
     def check(self, sigma_i2: float, sigma_f2: float) -> None:
-        if min(sigma_i2, sigma_f2) < 0:
+        if not (sigma_i2 >= 0 and sigma_f2 >= 0):
             _refuse(self, "σ_i², σ_f² ≥ 0", sigma_i2, sigma_f2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import cast
@@ -19,7 +19,7 @@ from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, filtered, gated_scan,
 from wlkernelnn.ops.scan.cell import tanh_if
 from wlkernelnn.ops.scan.gated import affine, in_one_pass
 
-from .string_model import State, StringModel, check_state, check_widths
+from .string_model import State, StringModel, check_count, check_finite, check_state, check_widths
 from .sync_filters import SyncFilters
 
 # What windows show, and the weight and bias of all parts; or, without a weight, what filters have made of it.
@@ -72,7 +72,8 @@ class RKM(StringModel):
         in_channels: Width of the tokens, −1 for lazy.
         out_channels: Width of c and h.
         variant: See above.
-        ngram: Length n of the filters, or a length for every channel of c.
+        ngram: Length n of the filters, or a length for every channel of c: such a channel has weights for the
+            longest, and those beyond its own length have no effect.
         dilation: Distance s of the tokens that a filter sees.
         layer_norm: ``"output"`` (or ``True``): h sees LN(c), and c is carried as it is. ``"state"``: LN(c) is
             carried. ``False``: none; where h has no tanh, such machines may diverge.
@@ -117,28 +118,27 @@ class RKM(StringModel):
         check_widths(in_channels, out_channels)
         if variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
-        if dilation < 1:
-            raise ValueError(f"dilation must be at least 1, got {dilation}")
+        dilation = check_count("dilation", dilation)
         if layer_norm not in (True, False, "output", "state"):
             raise ValueError(f'layer_norm must be "output", "state" or a bool, got {layer_norm!r}')
         if filters not in ("free", "sync"):
             raise ValueError(f'filters must be "free" or "sync", got {filters!r}')
         if filters == "sync" and in_channels == -1:
             raise ValueError('filters="sync" needs to know in_channels, got -1')
-        lengths = [ngram] if isinstance(ngram, int) else list(ngram)
-        if min(lengths, default=0) < 1:
-            raise ValueError(f"ngram counts the tokens of a filter: at least 1, got {ngram}")
-        if not isinstance(ngram, int) and (len(lengths) != out_channels or filters == "sync"):
+        by_channel = isinstance(ngram, Iterable)
+        lengths = [check_count("ngram", n) for n in (ngram if isinstance(ngram, Iterable) else [ngram])]
+        if by_channel and (len(lengths) != out_channels or filters == "sync"):
             raise ValueError(
                 f'ngram is a number, or, of filters="free", a number for each of {out_channels} channels, '
                 f"got {len(lengths)} of filters={filters!r}"
             )
+        check_finite("forget_bias", forget_bias)
         cell = VARIANTS[variant]
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.variant = variant
         self.cell = cell if feedback else replace(cell, feedback="none")
-        self.ngram = ngram
+        self.ngram = lengths if by_channel else lengths[0]
         self.size = max(lengths)
         self.dilation = dilation
         self.layer_norm = "output" if layer_norm is True else layer_norm
@@ -190,11 +190,14 @@ class RKM(StringModel):
                     )
 
     def _weaken(self, lin: torch.nn.Module) -> None:
-        """Of n matrices each is drawn smaller, as in a convolution."""
+        """Of n matrices each is drawn smaller, as in a convolution: n is that of the channel."""
         weight = cast(Tensor, lin.weight)
         if not is_lazy(weight):
+            factor: float | Tensor = self.size**-0.5
+            if self.reaches is not None:
+                factor = self.reaches.sum(0).repeat(len(self.cell.parts)).unsqueeze(1) ** -0.5
             with torch.no_grad():
-                weight *= self.size**-0.5
+                weight *= factor
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         before = self._named(state, steps, x)
@@ -300,4 +303,9 @@ class RKM(StringModel):
             extras.append("feedback=False")
         if self.syncs:
             extras.append("filters='sync'")
+        for name, scale in (("sigma_i2", self.scale_i), ("sigma_f2", self.scale_f)):
+            if scale is not None:
+                extras.append(f"{name}={scale.decay!r}")
+        if self.forget_bias:
+            extras.append(f"forget_bias={self.forget_bias:g}")
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"

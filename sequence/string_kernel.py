@@ -15,7 +15,7 @@ from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, feedback_scan, ngram_scan
 
 from .dropout import locked_mask
-from .string_model import State, StringModel, check_state, check_widths
+from .string_model import State, StringModel, check_count, check_state, check_widths
 
 
 class StringKernelConv(StringModel):
@@ -87,8 +87,7 @@ class StringKernelConv(StringModel):
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
-        if ngram < 1:
-            raise ValueError(f"ngram counts the tokens of a pattern: at least 1, got {ngram}")
+        ngram = check_count("ngram", ngram)
         check_compose(compose)
         if readout not in ("last", "sum", "learned"):
             raise ValueError(f'readout must be "last", "sum" or "learned", got {readout!r}')

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -39,7 +41,8 @@ class StringModel(torch.nn.Module, ABC):
         """Read strings.
 
         Raises:
-            ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, or they do not match.
+            ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
+                ``state`` is not of the parameters' type (under autocast x may be of autocast's).
         """
         name = type(self).__name__
         if ptr is None:
@@ -60,7 +63,16 @@ class StringModel(torch.nn.Module, ABC):
                 f"{name} reads tokens of {self.in_channels} values, got x of shape {list(x.shape)}"
             )
 
+        own = next((parameter.dtype for parameter in self.parameters()), x.dtype)
+        kind = x.device.type
+        if torch.is_autocast_enabled(kind) and x.dtype == torch.get_autocast_dtype(kind):
+            x = x.to(own)  # a product's: states add up over many steps
+        if x.dtype != own:
+            raise ValueError(f"{name} computes in {own}, got x of {x.dtype}")
+
         def sort(part: Tensor) -> Tensor:
+            if part.dtype != own:
+                raise ValueError(f"{name} computes in {own}, got a state of {part.dtype}")
             # Sorting takes rows by number: it would not miss rows that are too many.
             if part.dim() < 2 or part.size(-2) != steps.num_strings:
                 raise ValueError(
@@ -88,6 +100,19 @@ def check_widths(in_channels: int, out_channels: int) -> None:
         raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
     if out_channels < 1:
         raise ValueError(f"out_channels must be positive, got {out_channels}")
+
+
+def check_count(name: str, value: object) -> int:
+    """Refuse what is no integer from 1 on; ``True`` is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+    return int(value)
+
+
+def check_finite(name: str, value: object) -> None:
+    """Refuse what is no number."""
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
 
 
 def check_state(name: str, state: State, shape: tuple[int, ...]) -> Tensor:

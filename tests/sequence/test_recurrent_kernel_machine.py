@@ -160,7 +160,10 @@ def test_bad_arguments() -> None:
     for options, message in (
         ({"in_channels": 0}, "in_channels must be positive"),
         ({"out_channels": 0}, "out_channels must be positive, got 0"),
-        ({"ngram": 0}, "at least 1, got 0"),
+        ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
+        ({"ngram": 2.0}, r"ngram must be an integer of at least 1, got 2\.0"),
+        ({"sigma_i2": float("nan")}, "sigma_i2 must be a finite number, got nan"),
+        ({"sigma_f2": "learned"}, "sigma_f2 must be a finite number, got 'learned'"),
         ({"kernel": "exp"}, "kernel must be .* got 'exp'"),
         ({"kernel": "polynomial", "sigma_i2": 0.7}, "PolynomialKernel needs .* got sigma_i2=0.7"),
     ):

@@ -15,6 +15,7 @@ from wlkernelnn.sequence.recurrent_kernels import (
 )
 
 POINTS = torch.linspace(-1, 1, 41, dtype=torch.float64)
+NAN = float("nan")
 ALONE = (1.0, 0.0)  # σ_i² and σ_f²: no memory
 
 
@@ -84,6 +85,7 @@ def test_tanh_is_not_a_mercer_kernel() -> None:
         ("arccos1", (-0.5, 0.5), "σ_i², σ_f² ≥ 0"),
         ("gaussian", (0.5, 0.0), "σ_i², σ_f² > 0"),
         ("tanh", (0.5, -1.0), "σ_i², σ_f² ≥ 0"),
+        *((name, sigmas, "σ") for name in RECURRENT_KERNELS for sigmas in ((NAN, 0.5), (0.5, NAN))),
     ],
 )
 def test_sigmas_that_diverge(name: str, sigmas: tuple[float, float], expected: str) -> None:
@@ -99,5 +101,7 @@ def test_names_and_arguments() -> None:
         get_recurrent_kernel("rbf")
     with pytest.raises(ValueError, match=r"got p = 0 and b = 1\.0"):
         PolynomialKernel(0)
+    with pytest.raises(ValueError, match=r"b ≥ 0, got p = 2 and b = nan"):
+        PolynomialKernel(2, NAN)
     with pytest.raises(ValueError, match="order 0 and 1, got 2"):
         ArcCosineKernel(2)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from tests.equations import randomize
 from tests.strings import LENGTHS, normal, ptr_of
+from wlkernelnn.ops.scan import gated
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.rkm import VARIANTS
 
 D, K = 3, 4
+
+
+@pytest.fixture(params=["stock", "numba"], autouse=True, scope="module")
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """By stock operations, all tokens at once where nothing sees h, or by numba's loops."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if request.param == "stock":
+            monkeypatch.delitem(gated.SCANS, "cpu")
+        else:
+            pytest.importorskip("numba")
+        yield
 
 
 def made(*arguments: Any, **options: Any) -> RKM:
@@ -170,10 +184,14 @@ def test_without_feedback_it_is_the_machine_whose_weights_of_h_are_0(
     blind = made(variant, 2, layer_norm=layer_norm, feedback=False)
     torch.nn.init.zeros_(seeing.lin_h.weight)
     blind.load_state_dict({k: v for k, v in seeing.state_dict().items() if not k.startswith("lin_h")})
-    x, ptr = normal(11, D), ptr_of(LENGTHS["ragged"])
-    out, (c, _, window) = seeing(x, ptr)
-    for came, wanted in zip(flat(blind(x, ptr)), [out, c, window], strict=True):
-        torch.testing.assert_close(came, wanted)
+    ptr = ptr_of(LENGTHS["ragged"])
+    before, blind_before = None, None
+    for x in (normal(11, D), normal(11, D)):  # the second time with what came before
+        out, before = seeing(x, ptr, before)
+        found, blind_before = blind(x, ptr, blind_before)
+        c, _, window = before
+        for came, wanted in zip([found, *blind_before], [out, c, window], strict=True):
+            torch.testing.assert_close(came, wanted)
 
 
 # Memory
@@ -294,6 +312,19 @@ def test_filters_are_drawn_as_in_a_convolution() -> None:
             assert 0.9 * bound < lin.weight.abs().max() <= bound
 
 
+def test_short_filters_are_drawn_like_those_of_a_short_machine() -> None:
+    """A channel of n tokens is as strong as one of a machine of n tokens, in c̃ and in every gate."""
+    lengths = [1, 4, 2] * 20
+    for model in (RKM(200, 60, "rkm_cifg", lengths), RKM(-1, 60, "rkm_cifg", lengths)):
+        model(torch.randn(1, 2, 200))
+        for lag, lin in enumerate(model.lins):
+            for part in lin.weight.split(60):
+                for channel, length in enumerate(lengths):
+                    if lag < length:
+                        bound = (length * 200) ** -0.5
+                        assert 0.9 * bound < part[channel].abs().max() <= bound
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("feedback", [True, False], ids=["feedback", "at_once"])
 @pytest.mark.parametrize("filters", ["free", "sync"])
@@ -319,9 +350,17 @@ def test_under_autocast_states_keep_their_precision(variant: str, feedback: bool
             RKM(8, 8, "lstm", 40, layer_norm="state", filters="sync"),
             "RKM(8, 8, 'lstm', ngram=40, layer_norm='state', filters='sync')",
         ),
-        (RKM(8, 8, "cnn"), "RKM(8, 8, 'cnn', ngram=1, layer_norm='output')"),
+        (RKM(8, 8, "cnn"), "RKM(8, 8, 'cnn', ngram=1, layer_norm='output', sigma_i2=1.0)"),
+        (
+            RKM(8, 2, "linear", np.array([1, 3]), sigma_f2="learned"),
+            "RKM(8, 2, 'linear', ngram=[1, 3], layer_norm='output', sigma_i2=0.5, sigma_f2='learned')",
+        ),
+        (
+            RKM(8, 8, "lstm", np.int64(2), forget_bias=1.0),
+            "RKM(8, 8, 'lstm', ngram=2, layer_norm='output', forget_bias=1)",
+        ),
     ],
-    ids=["default", "lazy", "sync", "cnn"],
+    ids=["default", "lazy", "sync", "cnn", "linear", "forget_bias"],
 )
 def test_repr(model: RKM, text: str) -> None:
     assert repr(model) == text
@@ -333,12 +372,18 @@ def test_repr(model: RKM, text: str) -> None:
         ({"in_channels": 0}, "in_channels must be positive, or -1 for lazy, got 0"),
         ({"out_channels": 0}, "out_channels must be positive, got 0"),
         ({"variant": "gru"}, "variant must be one of lstm, rkm_lstm, .*, got 'gru'"),
-        ({"ngram": 0}, "ngram counts the tokens of a filter: at least 1, got 0"),
-        ({"ngram": [1, 0, 1, 1]}, r"at least 1, got \[1, 0, 1, 1\]"),
-        ({"ngram": []}, r"at least 1, got \[\]"),
+        ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
+        ({"ngram": 2.0}, r"ngram must be an integer of at least 1, got 2\.0"),
+        ({"ngram": True}, "ngram must be an integer of at least 1, got True"),
+        ({"ngram": [1, 0, 1, 1]}, "ngram must be an integer of at least 1, got 0"),
+        ({"ngram": "1212"}, "ngram must be an integer of at least 1, got '1'"),
+        ({"ngram": []}, "a number for each of 4 channels, got 0"),
         ({"ngram": [1, 2]}, "a number for each of 4 channels, got 2"),
         ({"ngram": [1, 2, 3, 4], "filters": "sync"}, "of filters='sync'"),
-        ({"dilation": 0}, "dilation must be at least 1, got 0"),
+        ({"dilation": 0}, "dilation must be an integer of at least 1, got 0"),
+        ({"dilation": 1.5}, r"dilation must be an integer of at least 1, got 1\.5"),
+        ({"forget_bias": float("nan")}, "forget_bias must be a finite number, got nan"),
+        ({"forget_bias": "1"}, "forget_bias must be a finite number, got '1'"),
         ({"layer_norm": "both"}, 'layer_norm must be "output", "state" or a bool, got \'both\''),
         ({"filters": "gabor"}, 'filters must be "free" or "sync", got \'gabor\''),
         ({"filters": "sync", "in_channels": -1}, 'filters="sync" needs to know in_channels, got -1'),

@@ -271,7 +271,7 @@ def test_repr(layer: StringKernelConv, text: str) -> None:
     [
         ({"in_channels": 0}, "in_channels must be positive, or -1 for lazy, got 0"),
         ({"out_channels": 0}, "out_channels must be positive, got 0"),
-        ({"ngram": 0}, "ngram counts the tokens of a pattern: at least 1, got 0"),
+        ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
         ({"decay": 1.5}, r"decay must be a float in \[0, 1\], \"learned\" or \"gated\", got 1.5"),
         ({"decay": -0.1}, r"got -0.1"),
         ({"decay": float("nan")}, r"got nan"),

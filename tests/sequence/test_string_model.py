@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tests.strings import normal, ptr_of
-from wlkernelnn.ops.scan import Steps
-from wlkernelnn.sequence import StringModel, detached
+from wlkernelnn.ops.scan import Steps, gated
+from wlkernelnn.sequence import RKM, StringModel, detached
 from wlkernelnn.sequence.string_model import check_state
 
 
@@ -46,6 +46,29 @@ def test_padded_strings_have_steps_of_equal_length() -> None:
     assert (steps.num_strings, steps.counts) == (2, [2, 2, 2])
     assert torch.equal(seen, x.transpose(0, 1).reshape(6, 2))
     assert torch.equal(out, x)
+
+
+def test_types_that_do_not_match() -> None:
+    model, x = RKM(2, 3), torch.zeros(1, 2, 2)
+    _, (c, h) = model(x)
+    with pytest.raises(ValueError, match=r"RKM computes in torch\.float32, got x of torch\.float64"):
+        model(x.double())
+    with pytest.raises(ValueError, match=r"RKM computes in torch\.float32, got x of torch\.int64"):
+        model(x.long())
+    with pytest.raises(ValueError, match=r"RKM computes in torch\.float32, got a state of torch\.float64"):
+        model(x, state=(c, h.double()))
+
+
+@pytest.mark.parametrize("stock", [True, False], ids=["stock", "fastest"])
+def test_what_autocast_left_in_lower_precision(stock: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if stock:
+        monkeypatch.delitem(gated.SCANS, "cpu")
+    model, x = RKM(2, 3), torch.randn(1, 2, 2).bfloat16()
+    expected, _ = model(x.float())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out, (c, h) = model(x)
+    assert {out.dtype, c.dtype, h.dtype} == {torch.float32}
+    torch.testing.assert_close(out, expected, rtol=0.1, atol=0.1)
 
 
 def test_detached() -> None:
