@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .dropout import locked_dropout
-from .string_model import State, StringModel
+from .string_model import State, StringModel, check_count
 from .tokens import check_tokens
 
 
@@ -22,8 +22,9 @@ class LanguageModel(torch.nn.Module):
         dropout: Probability of dropping a value of the embeddings, and of the encoder's output; a pair if the
             two differ.
         tied: U is the matrix of the embeddings (Press & Wolf 2016).
-        low_rank: U = A E, of the embeddings' width as its rank (Liang et al. 2019, after eq. 7): E projects
-            what the encoder writes, A is ``[num_tokens, in_channels]``, the embeddings' if ``tied``.
+        low_rank: U = A E (Liang et al. 2019, section 2): E projects what the encoder writes to j values, A
+            is ``[num_tokens, j]``. ``True`` takes the embeddings' width for j, and their matrix for A if
+            ``tied``; untied, j may be given.
         locked: Dropout drops the same values at all tokens of a string.
         word_dropout: Probability of dropping a whole token of the vocabulary from the embeddings, wherever it
             stands in a batch (Gal & Ghahramani 2016). The softmax keeps it.
@@ -33,8 +34,8 @@ class LanguageModel(torch.nn.Module):
         - output: logits ``[N, num_tokens]`` or ``[B, T, num_tokens]``, and the state at the last tokens
 
     Raises:
-        ValueError: ``tied`` without ``low_rank`` and the encoder's two widths differ, or an argument is out
-            of its range.
+        ValueError: ``tied`` without ``low_rank`` and the encoder's two widths differ, ``tied`` with a number
+            for ``low_rank``, or an argument is out of its range.
         IndexError: A token is not in [0, num_tokens).
 
     A forward pass is :meth:`read`, :meth:`drop` and :meth:`predict`, for losses that look at what is between.
@@ -46,7 +47,7 @@ class LanguageModel(torch.nn.Module):
         encoder: StringModel,
         dropout: float | tuple[float, float] = 0.0,
         tied: bool = True,
-        low_rank: bool = False,
+        low_rank: bool | int = False,
         locked: bool = False,
         word_dropout: float = 0.0,
     ) -> None:
@@ -62,9 +63,13 @@ class LanguageModel(torch.nn.Module):
                 "tied embeddings are as wide as what the encoder reads and writes (or low_rank=True): "
                 f"got an encoder from {encoder.in_channels} to {encoder.out_channels}"
             )
+        rank = encoder.in_channels if low_rank else encoder.out_channels
+        if not isinstance(low_rank, bool):
+            rank = check_count("low_rank", low_rank)
+            if tied:
+                raise ValueError(f"low_rank={low_rank} needs tied=False: tied, A is the embeddings' matrix")
         self.embedding = torch.nn.Embedding(num_tokens, encoder.in_channels)
         self.encoder = encoder
-        rank = encoder.in_channels if low_rank else encoder.out_channels
         self.projection = torch.nn.Linear(encoder.out_channels, rank, bias=False) if low_rank else None
         # Tied, U has one name alone: files of weights know no two names of one tensor.
         self.head = None if tied else torch.nn.Linear(rank, num_tokens)

@@ -116,10 +116,10 @@ def test_word_dropout_takes_whole_words_from_the_input_alone() -> None:
     assert torch.equal(seen[0], model.embedding.weight[tokens])
 
 
-@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-def test_low_rank_output_is_its_product(tied: bool) -> None:
-    """U = A E, of rank 3 between 5 channels and 7 tokens."""
-    model = LanguageModel(V, StringKernelNetwork(3, 5, 1, ngram=1), tied=tied, low_rank=True)
+@pytest.mark.parametrize(("tied", "low_rank", "rank"), [(True, True, 3), (False, True, 3), (False, 2, 2)])
+def test_low_rank_output_is_its_product(tied: bool, low_rank: bool | int, rank: int) -> None:
+    """U = A E, of rank 3 or what is given, between 5 channels and 7 tokens."""
+    model = LanguageModel(V, StringKernelNetwork(3, 5, 1, ngram=1), tied=tied, low_rank=low_rank)
     randomize(model)
     tokens, ptr = torch.randint(V, (6,)), ptr_of([4, 2])
     logits, _ = model(tokens, ptr)
@@ -127,7 +127,7 @@ def test_low_rank_output_is_its_product(tied: bool) -> None:
     a, bias = (model.embedding.weight, model.bias) if tied else (model.head.weight, model.head.bias)
     u = a @ model.projection.weight
     assert u.shape == (V, 5)
-    assert torch.linalg.matrix_rank(u) == 3
+    assert torch.linalg.matrix_rank(u) == rank
     torch.testing.assert_close(logits, h @ u.t() + bias)
 
 
@@ -160,5 +160,10 @@ def test_bad_arguments() -> None:
         LanguageModel(V, encoder, dropout=1.0, tied=False)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got -0.5"):
         LanguageModel(V, encoder, dropout=(0.5, -0.5), tied=False)
+    with pytest.raises(ValueError, match="low_rank=2 needs tied=False"):
+        LanguageModel(V, encoder, low_rank=2)
+    for rank in (0, 2.0):
+        with pytest.raises(ValueError, match=f"low_rank must be an integer of at least 1, got {rank}"):
+            LanguageModel(V, encoder, tied=False, low_rank=rank)
     with pytest.raises(ValueError, match=r"word_dropout must be in \[0, 1\), got 1.0"):
         LanguageModel(V, encoder, word_dropout=1.0, tied=False)
