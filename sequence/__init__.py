@@ -3,6 +3,14 @@
 from .language_model import LanguageModel
 from .path_graph import ToPathGraph, path_graph, to_list, to_packed, to_padded
 from .recurrent_kernel_machine import RecurrentKernelMachine
+from .recurrent_kernels import (
+    ArcCosineKernel,
+    GaussianKernel,
+    LinearKernel,
+    PolynomialKernel,
+    RecurrentKernel,
+    TanhKernel,
+)
 from .rkm import RKM
 from .rrnn import RRNN, RRNNGRU
 from .stack import Stack
@@ -18,7 +26,12 @@ __all__ = [
     "RKM",
     "RRNN",
     "RRNNGRU",
+    "ArcCosineKernel",
+    "GaussianKernel",
     "LanguageModel",
+    "LinearKernel",
+    "PolynomialKernel",
+    "RecurrentKernel",
     "RecurrentKernelMachine",
     "Stack",
     "StringClassifier",
@@ -26,6 +39,7 @@ __all__ = [
     "StringKernelNetwork",
     "StringModel",
     "SyncFilters",
+    "TanhKernel",
     "TextClassifier",
     "ToPathGraph",
     "WeightDrop",
