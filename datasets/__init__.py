@@ -2,7 +2,14 @@
 
 from .bptt import BPTTLoader
 from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
-from .documents import DOCUMENT_SETS, DocumentSet, document_tokens, load_documents
+from .documents import (
+    DOCUMENT_SETS,
+    DocumentFiles,
+    DocumentSet,
+    document_files,
+    document_tokens,
+    load_documents,
+)
 from .download import cache_folder, content_sha256, download, find_file
 from .endless import EndlessShuffle
 from .epochs import EpochLoader
@@ -37,6 +44,7 @@ __all__ = [
     "BucketResampler",
     "Corpus",
     "Description",
+    "DocumentFiles",
     "DocumentSet",
     "EndlessShuffle",
     "EpochLoader",
@@ -60,6 +68,7 @@ __all__ = [
     "cache_folder",
     "column_split",
     "content_sha256",
+    "document_files",
     "document_tokens",
     "download",
     "draw_snippets",

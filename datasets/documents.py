@@ -135,6 +135,20 @@ DOCUMENT_SETS = {
 }
 
 
+class DocumentFiles(NamedTuple):
+    """Which files a set is read from.
+
+    Attributes:
+        train: Documents for training, all or a sample.
+        test: Those for testing; ``None`` where a part of the sample has to do.
+        is_sample: Whether ``train`` is a sample.
+    """
+
+    train: Path
+    test: Path | None
+    is_sample: bool
+
+
 class _Documents(NamedTuple):
     """Tokens and classes (from 0) of documents."""
 
@@ -149,6 +163,27 @@ class _Documents(NamedTuple):
             for positions in (np.sort(order[:count]), np.sort(order[count:]))
         )
         return drawn, others
+
+
+def document_files(name: str, root: str | os.PathLike[str] | None = None) -> DocumentFiles:
+    """The files that :func:`load_documents` would read.
+
+    Args:
+        name, root: As there.
+
+    Raises:
+        FileNotFoundError: They are nowhere: says which to put where.
+        ValueError: There is no such set.
+    """
+    if name not in DOCUMENT_SETS:
+        raise ValueError(f"name must be one of {', '.join(map(repr, DOCUMENT_SETS))}, got {name!r}")
+    documents = DOCUMENT_SETS[name]
+    source = f"the archive {documents.archive} of Zhang et al. 2015"
+    sample = documents.sample
+    official, test = f"{name}/train.csv", f"{name}/test.csv"
+    if sample is None or find_file(official, root) or not (train := find_file(sample.file, root)):
+        return DocumentFiles(require_file(official, root, source), require_file(test, root, source), False)
+    return DocumentFiles(train, require_file(test, root, source) if sample.has_test else None, True)
 
 
 def load_documents(
@@ -191,14 +226,13 @@ def load_documents(
             names file, row and line, what was expected and what came. A text of more characters than
             :func:`csv.field_size_limit` is taken for one whose closing quote is missing.
     """
-    if name not in DOCUMENT_SETS:
-        raise ValueError(f"name must be one of {', '.join(map(repr, DOCUMENT_SETS))}, got {name!r}")
+    files = document_files(name, root)
     if max_length is not None:
         _check_count("max_length", max_length)
     _check_count("min_count", min_count)
     _check_count("num_valid", num_valid)
     rng = np.random.default_rng(seed)
-    documents, test, note = _found(name, root, max_length, rng)
+    documents, test, note = _read_all(name, files, max_length, rng)
     if num_valid >= len(documents.y):
         raise ValueError(f"num_valid must leave some of {len(documents.y):,} documents, got {num_valid:,}")
     valid, train = documents.cut(num_valid, rng)
@@ -217,29 +251,22 @@ def _check_count(option: str, value: int) -> None:
         raise ValueError(f"{option} must be an integer of at least 1, got {value!r}")
 
 
-def _found(
-    name: str, root: str | os.PathLike[str] | None, max_length: int | None, rng: np.random.Generator
+def _read_all(
+    name: str, files: DocumentFiles, max_length: int | None, rng: np.random.Generator
 ) -> tuple[_Documents, _Documents, str]:
     """Documents to train and to test with, and what is to be known of them."""
-    documents = DOCUMENT_SETS[name]
-    source = f"the archive {documents.archive} of Zhang et al. 2015"
-    train_file, test_file = f"{name}/train.csv", f"{name}/test.csv"
-
-    def official(file: str, published: int) -> tuple[_Documents, str]:
-        read = _read(require_file(file, root, source), documents, documents.texts, 1, max_length)
-        return read, _unlike_published(file, len(read.y), published)
-
-    sample = documents.sample
-    path = None if sample is None or find_file(train_file, root) else find_file(sample.file, root)
-    if sample is None or path is None:
-        train, note = official(train_file, documents.sizes[0])
-    else:
-        train = _read(path, documents, ("text",), sample.first_class, max_length)
+    documents, sample = DOCUMENT_SETS[name], DOCUMENT_SETS[name].sample
+    if sample is not None and files.is_sample:
+        train = _read(files.train, documents, ("text",), sample.first_class, max_length)
         note = f"a sample of {len(train.y):,} of {documents.sizes[0]:,} training documents"
-        if not sample.has_test:
-            test, train = train.cut(round(_TEST_FRACTION * len(train.y)), rng)
-            return train, test, f"{note}, {len(test.y):,} of them for testing"
-    test, of_test = official(test_file, documents.sizes[1])
+    else:
+        train = _read(files.train, documents, documents.texts, 1, max_length)
+        note = _unlike_published(f"{name}/train.csv", len(train.y), documents.sizes[0])
+    if files.test is None:
+        test, train = train.cut(round(_TEST_FRACTION * len(train.y)), rng)
+        return train, test, f"{note}, {len(test.y):,} of them for testing"
+    test = _read(files.test, documents, documents.texts, 1, max_length)
+    of_test = _unlike_published(f"{name}/test.csv", len(test.y), documents.sizes[1])
     return train, test, "; ".join(filter(None, (note, of_test)))
 
 

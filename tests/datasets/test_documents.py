@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wlkernelnn.datasets import DOCUMENT_SETS, LabelledStrings, PackedStrings, document_tokens, load_documents
+from wlkernelnn.datasets import (
+    DOCUMENT_SETS,
+    LabelledStrings,
+    PackedStrings,
+    document_files,
+    document_tokens,
+    load_documents,
+)
 
 TRAIN = '"3","Oil up","Prices rose"\n"1","Talks","""No,"" they\\said"\n"4","a","b"\n"2","Win","1-0"\n'
 TEST = '"1","Talks","end"\n"4","",""\n'
@@ -150,6 +157,16 @@ def test_sample_without_test(tmp_path: Path) -> None:
     assert [sum(counts) for counts in zip(*data.class_counts().values(), strict=True)] == [2] * 14
 
 
+def test_files_are_found_without_reading_them(folder: Path, tmp_path: Path) -> None:
+    assert document_files("ag_news", folder) == (
+        folder / "ag_news" / "train.csv",
+        folder / "ag_news" / "test.csv.gz",
+        False,
+    )
+    (tmp_path / "dbpedia_14k.csv").write_bytes(b"")
+    assert document_files("dbpedia", tmp_path) == (tmp_path / "dbpedia_14k.csv", None, True)
+
+
 def test_official_files_come_before_samples(folder: Path) -> None:
     (folder / "ag_news" / "train_sample.csv").write_text('"1","one text"\n')
     assert "sample" not in load_documents("ag_news", folder, num_valid=1).note
@@ -215,6 +232,7 @@ def test_files_and_options_that_cannot_be_used(folder: Path, tmp_path: Path) -> 
     (folder / "ag_news" / "test.csv.gz").unlink()
     with pytest.raises(FileNotFoundError, match=r"ag_news/test\.csv is not in"):
         load_documents("ag_news", folder)
+    (folder / "ag_news" / "test.csv").write_text(TEST)
     (folder / "ag_news" / "train.csv").write_bytes(b"")
     with pytest.raises(ValueError, match=r"train\.csv: the file has no documents"):
         load_documents("ag_news", folder)
