@@ -10,17 +10,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Corpus, load_ptb, load_wikitext
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
-from wlkernelnn.training import AWDOptions, fit_awd, perplexity
+from wlkernelnn.training import AWDOptions, FitResult, fit_awd, perplexity
 
 from .about import about
-from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, spread, write_results
+from .digest import digest
+from .outcomes import cell, outcome, seconds_per_epoch, survivors
+from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, write_results
 
 # Merity et al. 2018, as their release has it: embeddings, and what each layer writes.
 WIDTHS = (400, 1150, 1150, 400)
@@ -81,6 +82,7 @@ _LINEAR = {"ptb": ("72.3", "69.7"), "wikitext-2": ("84.23", "80.21")}
 _PLAIN = {"layer_norm": False}
 MODELS = {
     "lstm": Model("LSTM", {"variant": "lstm", **_PLAIN}, _LSTM),
+    "rkm-lstm": Model("RKM-LSTM", {"variant": "rkm_lstm", **_PLAIN}, _RKM_LSTM),
     "rkm-cifg": Model("RKM-CIFG", {"variant": "rkm_cifg", **_PLAIN}, _RKM_CIFG),
     "linear-gated": Model("Linear w/ o", {"variant": "linear_gated", **_PLAIN}, _LINEAR),
     "lstm-norm": Model("LSTM, LN", {"variant": "lstm"}),
@@ -99,8 +101,10 @@ LEGEND = """\
   dropped; AR 2, TAR 1, weight decay 1.2e-6; SGD with learning rate 30 in 20 streams (80) of about 70 tokens,
   gradient norm at most 0.25; averages of the weights (NT-ASGD) from the epoch "averaged" on, counted from 1.
 * Only the cell differs: one layer, one initialisation, one recipe. LN: h sees LN(c), c is carried as it is.
-  The paper does not say whether its language models have a layer norm; AWD-LSTM has none. RKM-LSTM is not
-  there without: its memory has no bound, and on a part of the treebank its loss soon was no number.
+  The paper has a layer norm in its classifiers, and does not say whether its language models have one;
+  AWD-LSTM has none. RKM-LSTM without one has a memory without a bound.
+* "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
+  scored.
 * "epochs": training so far, of the whole recipe (500, WikiText-2 750). **A row with fewer epochs is not a
   result yet**: it is a run that was cut short. "shortened": a recipe of so many epochs; such rows compare
   with each other, not with published ones.
@@ -114,7 +118,7 @@ class AWDLMOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows; by default all: lstm, rkm-cifg, linear-gated, and these and rkm-lstm with a layer
+        models: Which rows; by default all: lstm, rkm-lstm, rkm-cifg, linear-gated, and these with a layer
             norm: lstm-norm, rkm-lstm-norm, rkm-cifg-norm and linear-gated-norm.
         shorten: Make it a recipe of so many epochs; by default it is as published.
     """
@@ -172,16 +176,27 @@ def evaluate(
     if options.shorten is not None:
         recipe = shortened(recipe, options.shorten)
     epochs = options.limit(recipe.epochs)
-    directory = options.folder(f"{recipe.epochs}_epochs", text, name, f"seed_{seed}")
+    content = digest(corpus.train, corpus.valid, corpus.test)
+    trained_as = f"{recipe.epochs}_epochs_{options.matmul_precision}"
+    directory = options.folder(trained_as, f"{text}_{content}", name, f"seed_{seed}")
 
     def train() -> Record:
         torch.manual_seed(seed)
         net = model.build(len(corpus.vocabulary), TEXTS[text])
         awd_init(net)
-        fitted = fit_awd(net, corpus, replace(recipe, epochs=epochs), directory=directory, resume=True)
-        if options.accelerator != "cpu" and torch.cuda.is_available():
-            net.cuda()  # the test part is read token by token
-        averaged = [epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"]]
+
+        def fit() -> FitResult:
+            return fit_awd(net, corpus, replace(recipe, epochs=epochs), directory=directory, resume=True)
+
+        def scores(fitted: FitResult) -> Record:
+            averaged = [epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"]]
+            return {
+                "averaged_from": averaged[0] if averaged else None,
+                "best_epoch": fitted.epoch,
+                "valid_perplexity": fitted.score,
+                "test_perplexity": perplexity(net, corpus.test),
+            }
+
         return {
             "text": text,
             "model": name,
@@ -190,15 +205,8 @@ def evaluate(
             "parameters": sum(parameter.numel() for parameter in net.parameters()),
             "recipe": asdict(recipe),
             "published_epochs": published_epochs,
-            "epochs": len(fitted.history),
-            "stopped": len(fitted.history) == recipe.epochs,
-            "averaged_from": averaged[0] if averaged else None,
-            "best_epoch": fitted.epoch,
-            "valid_perplexity": fitted.score,
-            "test_perplexity": perplexity(net, corpus.test),
             "published": model.published.get(text, ("–", "–")),
-            "seconds": sum(fitted.epoch_seconds),
-            "history": fitted.history,
+            **outcome(net, options.accelerator, recipe.epochs, fit, scores),
             **known,
         }
 
@@ -231,12 +239,14 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     for text, name in dict.fromkeys((record["text"], record["model"]) for record in records):
         of_model = [record for record in records if (record["text"], record["model"]) == (text, name)]
         first = of_model[0]
-        valid, test = (spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity"))
+        scored = survivors(of_model)
+        valid, test = (
+            cell([record[f"{part}_perplexity"] for record in scored], of_model) for part in ("valid", "test")
+        )
         valid_paper, test_paper = first["published"]
-        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
         epochs = f"{min(record['epochs'] for record in of_model)} of {of_recipe(first)}"
-        begins = (record["averaged_from"] for record in of_model)
-        averaged = ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins)
+        begins = (record["averaged_from"] for record in scored)
+        averaged = ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins) or "–"
         about_run = (
             TEXTS[text].title,
             MODELS[name].title,
@@ -244,5 +254,5 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
             epochs,
             averaged,
         )
-        out.append((*about_run, valid, valid_paper, test, test_paper, f"{seconds:.0f}"))
+        out.append((*about_run, valid, valid_paper, test, test_paper, seconds_per_epoch(of_model)))
     return out

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def test_table(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     table = (tmp_path / "out" / "awd_lm.md").read_text()
     for title, valid, test in (
         ("LSTM", "61.2", "58.9"),
+        ("RKM-LSTM", "60.3", "58.2"),
         ("RKM-LSTM, LN", "60.3", "58.2"),
         ("RKM-CIFG", "61.9", "59.5"),
         ("Linear w/ o", "72.3", "69.7"),
@@ -105,6 +107,42 @@ def test_averages_are_named_by_their_first_epoch() -> None:
     _, row = awd_lm.rows([record, {**record, "averaged_from": None, "test_perplexity": 59.0}])
     assert row[3:5] == ("9 of 9", "7, –")
     assert row[7] == "58.5 ± 0.7"
+
+
+@pytest.mark.usefixtures("narrow")
+def test_runs_that_diverge_are_rows(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are over: nothing of them is trained again, and others follow."""
+    fit = awd_lm.fit_awd
+
+    def hot(net: LanguageModel, corpus: Any, options: awd_lm.AWDOptions, **more: Any) -> FitResult:
+        if any(isinstance(layer, RKM) and layer.variant == "rkm_lstm" for layer in net.modules()):
+            options = replace(options, lr=1e30, gradient_clip=0.0)
+        return fit(net, corpus, options, **more)
+
+    def refused(*_: Any, **__: Any) -> FitResult:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(awd_lm, "fit_awd", hot)
+    arguments = ("--models", "rkm-lstm", "rkm-cifg", "--epochs", "2")
+    diverged, fine = run(data, tmp_path, *arguments)["runs"]
+    assert (diverged["diverged"], diverged["epochs"], diverged["stopped"]) == (1, 1, True)
+    assert "test_perplexity" not in diverged
+    assert fine["test_perplexity"] > 1
+    table = (tmp_path / "out" / "awd_lm.md").read_text()
+    assert "| 1 of 500 | – | diverged at epoch 2 | 60.3 | diverged at epoch 2 | 58.2 | – |" in table
+    monkeypatch.setattr(awd_lm, "fit_awd", refused)
+    assert run(data, tmp_path, *arguments)["runs"] == [diverged, fine]
+
+
+@pytest.mark.usefixtures("narrow")
+def test_runs_of_other_texts_and_precisions_stay_apart(data: Path, tmp_path: Path) -> None:
+    arguments = ("--models", "lstm", "--epochs", "1")
+    run(data, tmp_path, *arguments)
+    write(tmp_path / "other" / "ptb", "ptb.{}.txt")
+    (tmp_path / "other" / "ptb" / "ptb.test.txt").write_text("the dog sat\n" * 9)
+    run(tmp_path / "other", tmp_path, *arguments)
+    run(data, tmp_path, *arguments, "--matmul-precision", "medium")
+    assert len(list((tmp_path / "runs").rglob("result.json"))) == 3
 
 
 def test_size_of_awd_lstm() -> None:
