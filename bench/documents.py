@@ -11,11 +11,20 @@ import numpy as np
 import torch
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
-from wlkernelnn.datasets import DOCUMENT_SETS, LabelledStrings, WordVectors, load_documents, load_glove
+from wlkernelnn.datasets import (
+    DOCUMENT_SETS,
+    LabelledStrings,
+    WordVectors,
+    document_files,
+    load_documents,
+    load_glove,
+)
 from wlkernelnn.sequence import RKM, TextClassifier
-from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
+from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 
 from .about import about
+from .digest import digest
+from .outcomes import cell, outcome, seconds_per_epoch, survivors
 from .trained import (
     Record,
     TrainedOptions,
@@ -23,7 +32,6 @@ from .trained import (
     glove_file,
     kept,
     print_table,
-    spread,
     write_results,
 )
 
@@ -93,6 +101,7 @@ class Recipe:
         hidden_channels: Width between the two fully connected layers, of 1-grams and 3-grams.
         act: What follows the first of them.
         dropout: Before each of them.
+        layer_norm: Whether LN(c) is carried ("state"), or only seen by h ("output").
         forget_bias: Of the forget gates, when they are drawn.
         cnn_sigma_i2: σ_i² of the CNNs.
         batch_size: By set.
@@ -102,6 +111,7 @@ class Recipe:
     hidden_channels: tuple[int, int]
     act: str
     dropout: float
+    layer_norm: Literal["output", "state"]
     forget_bias: float
     cnn_sigma_i2: float
     batch_size: dict[str, int]
@@ -113,6 +123,7 @@ RECIPES = {
         hidden_channels=(300, 300),
         act="relu",
         dropout=0.5,
+        layer_norm="state",
         forget_bias=1.0,
         cnn_sigma_i2=1.0,
         batch_size=dict.fromkeys(DOCUMENT_SETS, 16),
@@ -123,6 +134,7 @@ RECIPES = {
         hidden_channels=(100, 200),
         act="sigmoid",
         dropout=0.0,
+        layer_norm="output",
         forget_bias=0.0,
         cnn_sigma_i2=0.5,
         batch_size={"ag_news": 64, "dbpedia": 256, "yahoo_answers": 256, "yelp_full": 512},
@@ -139,15 +151,18 @@ LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the s
   and norm, (n m + d) times the width of its parts; they are fewer than in the paper where word vectors are
   shorter than its 300.
 * "release", the settings of the authors' release: fully connected layers with ReLU between 300 units, dropout
-  0.5 before both, Adam 1e-3, 40,000 batches of 16, gradient values clipped to ±1, forget bias 1; an epoch is
-  500 batches, after which it validates. Its 3-grams look ahead and its mean runs over padding; ours don't.
+  0.5 before both, Adam 1e-3, 40,000 batches of 16, gradient values clipped to ±1, forget bias 1, and LN(c)
+  carried from token to token; an epoch is 500 batches, after which it validates. Its 3-grams look ahead and
+  its mean runs over padding; ours don't.
 * "report", those of the reproduction report: 100 units (1-gram) or 200 (3-gram) with sigmoid, batches of 64
   (AG News), 256 (DBpedia, Yahoo!) or 512 (Yelp), σ_i² = 0.5 of the CNNs too. Of the ranges it names (20 to
   40 epochs, learning rate 0.01 and 0.001) ours are 30 epochs and 0.001; it says nothing of dropout and
-  clipping, and there are none.
+  clipping, and there are none, nor of what its layer norm changes: here h sees LN(c), and c is carried.
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs is not a result yet.**
 * Documents are cut after 128 tokens (Yahoo! 96). Texts are lower-cased and split into words and signs; tokens
   that the training part lacks are one unknown token.
+* "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
+  scored.
 * paper: Table 2; report: what the reproduction report measured. Both trained on the whole sets.
 """
 
@@ -190,6 +205,8 @@ def main(argv: list[str] | None = None) -> None:
     known = about("documents", argv, options.quick, ("pytorch-lightning",))
     suffix = "" if options.recipe == "release" else f"_{options.recipe}"
     for set_name in sets:
+        document_files(set_name, options.root)  # what is missing is told now, not after days
+    for set_name in sets:
         about_set = DOCUMENT_SETS[set_name]
         title = f"{TITLE}: {about_set.title}{suffix.replace('_', ', recipe of the ')}"
         data = load_documents(set_name, options.root, max_length=about_set.max_length)
@@ -222,7 +239,13 @@ def build(name: str, ngram: int, recipe: Recipe, vectors: WordVectors, num_class
     """The network of a row."""
     sigma_i2 = recipe.cnn_sigma_i2 if name in ("gated_cnn", "cnn") else None
     encoder = RKM(
-        vectors.weight.size(1), CHANNELS, name, ngram, sigma_i2=sigma_i2, forget_bias=recipe.forget_bias
+        vectors.weight.size(1),
+        CHANNELS,
+        name,
+        ngram,
+        layer_norm=recipe.layer_norm,
+        sigma_i2=sigma_i2,
+        forget_bias=recipe.forget_bias,
     )
     return TextClassifier(
         torch.nn.Embedding.from_pretrained(vectors.weight.clone(), freeze=False),
@@ -263,14 +286,27 @@ def evaluate(
     if options.quick:
         training = replace(training, steps_per_epoch=QUICK_STEPS)
     # Runs on a sample are not those on the whole set, nor are those with other word vectors.
-    of_data = f"{data.name}_{len(data.train)}_{vectors.weight.size(1)}d"
-    directory = options.folder(options.recipe, of_data, f"{name}_{ngram}", f"seed_{seed}")
+    parts = [getattr(data, part) for part in ("train", "valid", "test")]
+    content = digest(vectors.weight, *(value for part in parts for value in (part.tokens, part.ptr, part.y)))
+    of_data = f"{data.name}_{len(data.train)}_{vectors.weight.size(1)}d_{content}"
+    trained_as = f"{options.recipe}_{options.matmul_precision}"
+    directory = options.folder(trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}")
 
     def train() -> Record:
         torch.manual_seed(seed)
         model = build(name, ngram, recipe, vectors, len(data.classes))
         limited = replace(training, epochs=epochs)
-        fitted = fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
+
+        def fit() -> FitResult:
+            return fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
+
+        def scores(fitted: FitResult) -> Record:
+            return {
+                "best_epoch": fitted.epoch,
+                "valid_accuracy": fitted.score,
+                "test_accuracy": accuracy(model, data.test),
+            }
+
         place = NGRAMS.index(ngram), list(MODELS).index(name)
         return {
             "model": name,
@@ -283,15 +319,9 @@ def evaluate(
             "class_counts": data.class_counts(),
             "recipe": options.recipe,
             "training": asdict(training),
-            "epochs": len(fitted.history),
-            "stopped": len(fitted.history) == training.epochs,
-            "best_epoch": fitted.epoch,
-            "valid_accuracy": fitted.score,
-            "test_accuracy": accuracy(model, data.test),
             "paper": PAPER[data.name][place[0]][place[1]],
             "report": REPORT[data.name][place[0]][place[1]],
-            "seconds": sum(fitted.epoch_seconds),
-            "history": fitted.history,
+            **outcome(model, options.accelerator, training.epochs, fit, scores),
             **known,
         }
 
@@ -320,8 +350,11 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         row_of.setdefault((record["ngram"], record["model"]), []).append(record)
     for (ngram, name), of_row in row_of.items():
         first = of_row[0]
-        scores = [spread([100 * r[f"{part}_accuracy"] for r in of_row]) for part in ("valid", "test")]
-        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_row])
+        scored = survivors(of_row)
+        scores = [
+            cell([100 * record[f"{part}_accuracy"] for record in scored], of_row)
+            for part in ("valid", "test")
+        ]
         out.append(
             (
                 MODELS[name],
@@ -332,7 +365,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 *scores,
                 first["paper"],
                 first["report"],
-                f"{seconds:.0f}",
+                seconds_per_epoch(of_row),
             )
         )
     return out

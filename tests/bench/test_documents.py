@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from wlkernelnn.bench import documents
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import WordVectors
+from wlkernelnn.training import DivergedError
 
 NEWS = ("a war in the land", "they won the game", "the price of oil", "a new chip")
 VECTORS = "the 1 0 0\nwar 0 2 0\ngame 0 0 1\noil 1 1 0\nchip 0 1 1\n"
@@ -101,6 +103,58 @@ def test_weights_are_those_of_the_paper(ngram: int) -> None:
     for name, thousands in zip(documents.MODELS, expected, strict=True):
         net = documents.build(name, ngram, documents.RECIPES["release"], vectors, 4)
         assert documents.num_weights(net) == 1_000 * thousands
+
+
+@pytest.mark.parametrize("name", ["cnn", "linear", "rkm_lstm"])
+@pytest.mark.parametrize("recipe", documents.RECIPES)
+def test_layers_of_the_recipes(recipe: str, name: str) -> None:
+    """Layer norm, σ_i² and the forget bias, which the network shows in what it computes."""
+    vectors = WordVectors(torch.randn(9, 4), torch.ones(9, dtype=torch.bool), 0)
+    layer = documents.build(name, 1, documents.RECIPES[recipe], vectors, 4).encoder
+    norm, cnn_sigma_i2, forget_bias = {"release": ("state", 1.0, 1.0), "report": ("output", 0.5, 0.0)}[recipe]
+    assert layer.layer_norm == norm
+    if name == "rkm_lstm":
+        assert layer.scale_i is None
+        f = layer.bias.split(documents.CHANNELS)[layer.cell.biased.index("forget")]
+        torch.testing.assert_close(float(f.detach().mean()), forget_bias, rtol=0, atol=0.02)
+    else:
+        assert layer.scale_i() == (cnn_sigma_i2 if name == "cnn" else 0.5)
+
+
+def test_runs_with_other_vectors_and_precisions_stay_apart(root: Path) -> None:
+    arguments = ("--models", "cnn", "--ngrams", "1", "--epochs", "1")
+    run(root, *arguments)
+    run(root, *arguments, "--matmul-precision", "medium")
+    (root / "vectors.txt").write_text(VECTORS.replace("2", "3"))
+    run(root, *arguments)
+    assert len(list((root / "runs").rglob("result.json"))) == 3
+
+
+def test_runs_that_diverge_are_rows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = documents.fit_classifier
+
+    def hot(model: Any, train: Any, valid: Any, options: Any, **more: Any) -> Any:
+        if model.encoder.variant == "linear":
+            raise DivergedError("training diverged: …", epoch=1)
+        return fit(model, train, valid, options, **more)
+
+    monkeypatch.setattr(documents, "fit_classifier", hot)
+    diverged, fine = run(root, "--models", "linear", "cnn", "--ngrams", "1", "--epochs", "1")["runs"]
+    assert (diverged["diverged"], diverged["epochs"]) == (1, 1)
+    assert fine["epochs"] == 1
+    table = (root / "out" / "documents_ag_news.md").read_text()
+    assert "| 1 of 80 | diverged at epoch 2 | diverged at epoch 2 | 91.62 | 89.50 | – |" in table
+
+
+def test_sets_that_are_missing_are_told_before_training(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained = []
+    monkeypatch.setattr(documents, "evaluate", lambda *arguments: trained.append(arguments))
+    arguments = f"--root {root / 'data'} --glove {root / 'vectors.txt'} --sets ag_news yelp_full"
+    assert main(f"benchmark documents {arguments} --output-dir {root / 'out'}".split()) != 0
+    assert "yelp_full/train.csv is not in" in capsys.readouterr().err
+    assert not trained
 
 
 def test_names_that_are_not_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
