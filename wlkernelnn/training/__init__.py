@@ -2,7 +2,7 @@
 
 from .awd import AWDOptions, fit_awd
 from .checkpoint import load_checkpoint, save_checkpoint
-from .classification import ClassifierOptions, accuracy, fit_classifier
+from .classification import ClassifierOptions, accuracy, class_probabilities, fit_classifier
 from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
@@ -27,6 +27,7 @@ __all__ = [
     "TreeOptions",
     "accuracy",
     "check_free",
+    "class_probabilities",
     "fit",
     "fit_awd",
     "fit_classifier",

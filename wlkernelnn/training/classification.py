@@ -119,6 +119,24 @@ def fit_classifier(
 
 
 @torch.no_grad()
+def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tensor:
+    """How probable every class is for every string, ``[S, num_classes]`` on the CPU.
+
+    Args:
+        model: The model, used in evaluation mode on the device where it is.
+        strings: Strings, in whose order the rows are.
+    """
+    training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    found = [
+        model(batch.x.to(device), batch.ptr.to(device)).softmax(1).cpu()
+        for batch in StringLoader(strings, EVALUATION_BATCH)
+    ]
+    model.train(training)
+    return torch.cat(found)
+
+
 def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
     """Fraction of strings whose most probable class is theirs.
 
@@ -126,15 +144,8 @@ def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
         model: The model, used in evaluation mode on the device where it is.
         strings: Strings with int64 classes ``y [S]``.
     """
-    training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    right = 0
-    for batch in StringLoader(strings, EVALUATION_BATCH):
-        logits = model(batch.x.to(device), batch.ptr.to(device))
-        right += int((logits.argmax(1).cpu() == batch.y).sum())
-    model.train(training)
-    return right / len(strings)
+    right = class_probabilities(model, strings).argmax(1) == strings.y
+    return int(right.sum()) / len(strings)
 
 
 class _ClassifierModule(pl.LightningModule):

@@ -10,7 +10,7 @@ import torch
 
 from wlkernelnn.datasets import PackedStrings, StringLoader, Vocabulary
 from wlkernelnn.sequence import StringClassifier, StringKernelNetwork, TextClassifier
-from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
+from wlkernelnn.training import ClassifierOptions, accuracy, class_probabilities, fit_classifier
 
 VOCABULARY = Vocabulary(("good", "bad", "film", "a", "the"))
 
@@ -44,6 +44,20 @@ def test_training_learns_the_classes() -> None:
     assert result.score == pytest.approx(accuracy(net, valid))
     assert accuracy(net, reviews(100, seed=2)) > 0.9
     assert not net.training
+
+
+def test_class_probabilities() -> None:
+    """Rows are those of the strings, one by one, in evaluation mode; the mode afterwards is that before."""
+    net, strings = classifier(dropout=0.5), reviews(300)
+    net.train()
+    found = class_probabilities(net, strings)
+    assert net.training
+    assert not found.requires_grad
+    torch.testing.assert_close(found.sum(1), torch.ones(300))
+    net.eval()
+    for i in (0, 255, 299):  # of two batches
+        expected = net(strings[i].unsqueeze(0)).detach().softmax(1)[0]
+        torch.testing.assert_close(found[i], expected)
 
 
 def test_accuracy_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
