@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -19,13 +20,16 @@ from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Signals, SubjectSplit, load_signals
 from wlkernelnn.files import atomic_path
 from wlkernelnn.sequence import RKM, StringClassifier
-from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
+from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilities, fit_classifier
 
 from .about import about
+from .digest import digest
+from .outcomes import cell, outcome, seconds_per_epoch, survivors
 from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
 
 NGRAM, FILTERS = 40, 30
-RECIPE: dict[str, Any] = {"epochs": 20, "steps_per_epoch": 100, "batch_size": 10, "lr": 2e-3}
+RECIPE: dict[str, Any] = {"epochs": 20, "steps_per_epoch": 100, "batch_size": 10, "lr": 2e-3, "balance": True}
+FORGET_BIAS = 1.0
 QUICK_SUBJECTS, QUICK_STEPS = 2, 3
 
 
@@ -45,6 +49,7 @@ class Model:
 
 
 MODELS = {
+    "majority": Model("majority class", trained=False),
     "bands": Model("powers of frequency bands, logistic regression", trained=False),
     "lstm": Model("n-gram LSTM", "80.24"),
     "rkm_lstm": Model("RKM-LSTM", "79.02"),
@@ -58,13 +63,22 @@ MODELS = {
 TITLE = "Signals, one subject left out"
 LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, mean over the subjects; ± is
   the standard deviation over the seeds. "worst" and "best": the subjects with the fewest and the most right.
+* ROC-AUC: of the probabilities of all trials, each given when its subject was left out, pooled over the
+  subjects; the mean over the classes, each against the others. Guessing has 0.5.
+* All classes count alike in training, by weights in the loss. Where all trials of a subject are of one class,
+  the others hold fewer of this class than of the rest, and models that go by how frequent classes are do
+  worse than guessing: "majority class" always says the most frequent class of the training trials, with their
+  fractions for probabilities.
 * Each network is a layer of {FILTERS} Sync filters of {NGRAM} samples, one set for each gate, with layer
-  norm, the mean over the samples, and a linear layer. Channels are scaled by mean and standard deviation of
-  the training subjects. Nothing is chosen by the subject that is left out.
+  norm and a forget bias of {FORGET_BIAS:g} (our choice), the mean over the samples, and a linear layer.
+  Channels are scaled by mean and standard deviation of the training subjects. Nothing is chosen by the
+  subject that is left out.
 * Powers of frequency bands: logarithms of the mean power of every channel in each octave of frequencies,
   scaled, and scikit-learn's logistic regression: what a subject's trials tell of others' without a network.
 * The paper does not say how it pooled and trained. Here as the authors' SyncNet: Adam 2e-3, 2,000 batches of
   10; an epoch is 100 batches.
+* "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
+  scored.
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs or subjects is not a result
   yet.**
 * mice: Table 4, local field potentials of 29 mice in three states. They were never published; figures on
@@ -77,8 +91,8 @@ class LFPOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: bands, lstm, rkm_lstm, rkm_cifg, linear_gated, linear, gated_cnn, cnn; by default
-            all.
+        models: Which rows: majority, bands, lstm, rkm_lstm, rkm_cifg, linear_gated, linear, gated_cnn, cnn;
+            by default all.
         data: The signals: eeg_alcohol, or an .npz file with arrays X (trials, channels, time), y and subject.
     """
 
@@ -100,6 +114,7 @@ def main(argv: list[str] | None = None) -> None:
     splits = list(signals.leave_one_subject_out())[: QUICK_SUBJECTS if options.quick else None]
     known = about("lfp", argv, options.quick, ("pytorch-lightning",))
     stem = options.output_dir / "lfp"
+    notes = f"![Accuracy of every subject]({stem.name}.png)\n\n{LEGEND}{_of_signals(signals)}"
     records: list[Record] = []
     for seed in range(1 if options.quick else options.seeds):
         for name in names:
@@ -108,14 +123,14 @@ def main(argv: list[str] | None = None) -> None:
             for number, split in enumerate(splits):
                 records.append(evaluate(name, seed, number, split, signals, options, known))
                 # Rows appear as they are there: the rest may take hours.
-                write_results(stem, TITLE, rows(records), LEGEND + _of_signals(signals), known, records)
+                write_results(stem, TITLE, rows(records), notes, known, records)
             plot(records, stem.with_suffix(".png"))
     print_table(TITLE, rows(records), known)
 
 
 def build(name: str, num_channels: int, num_classes: int) -> StringClassifier:
     """The network of a row."""
-    encoder = RKM(num_channels, FILTERS, name, NGRAM, filters="sync", forget_bias=1.0)
+    encoder = RKM(num_channels, FILTERS, name, NGRAM, filters="sync", forget_bias=FORGET_BIAS)
     return StringClassifier(encoder, num_classes)
 
 
@@ -130,22 +145,22 @@ def evaluate(
 ) -> Record:
     """Train a model on all subjects but one (of that number), or go on with it, and score it on that one."""
     model = MODELS[name]
-    directory = options.folder(signals.name, name, f"subject_{number}", f"seed_{seed}")
+    of_data = f"{signals.name}_{digest(signals.x, signals.y, signals.subject)}"
+    directory = options.folder(options.matmul_precision, of_data, name, f"subject_{number}", f"seed_{seed}")
     epochs = options.limit(RECIPE["epochs"]) if model.trained else 0
 
     def fit() -> Record:
-        found = (
-            _fit_network(name, seed, epochs, split, signals, options, directory)
-            if model.trained
-            else fit_bands(split, signals)
-        )
+        if model.trained:
+            found = _fit_network(name, seed, epochs, split, signals, options, directory)
+        else:
+            found = (fit_bands if name == "bands" else fit_majority)(split, signals)
         return found | {
             "model": name,
             "data": signals.name,
             "subject": split.subject,
             "num_subjects": len(signals.subjects),
             "seed": seed,
-            "num_trials": len(split.test),
+            "y": signals.y[split.test].tolist(),
             "published": model.published,
             **known,
         }
@@ -174,34 +189,58 @@ def _fit_network(
     torch.manual_seed(seed)
     network = build(name, signals.x.shape[1], len(signals.classes))
     limited = replace(recipe, epochs=epochs)
-    fitted = fit_classifier(
-        network, signals.strings(seen, scaled_by=seen), None, limited, directory=directory, resume=True
-    )
+
+    def fit() -> FitResult:
+        strings = signals.strings(seen, scaled_by=seen)
+        return fit_classifier(network, strings, None, limited, directory=directory, resume=True)
+
+    def scores(fitted: FitResult) -> Record:
+        strings = signals.strings(split.test, scaled_by=seen)
+        return _scores(class_probabilities(network, strings).numpy(), signals.y[split.test])
+
     return {
         "parameters": sum(weight.numel() for weight in network.encoder.parameters()),
         "recipe": asdict(recipe),
-        "epochs": len(fitted.history),
-        "stopped": len(fitted.history) == recipe.epochs,
-        "test_accuracy": accuracy(network, signals.strings(split.test, scaled_by=seen)),
-        "seconds": sum(fitted.epoch_seconds),
-        "history": fitted.history,
+        **outcome(network, options.accelerator, recipe.epochs, fit, scores),
+    }
+
+
+def _scores(probabilities: np.ndarray, y: np.ndarray) -> Record:
+    """Of trials: which class is most probable, how often it is theirs, and how probable all are."""
+    right = probabilities.argmax(1) == y
+    return {"test_accuracy": float(right.mean()), "probabilities": probabilities.tolist()}
+
+
+def fit_majority(split: SubjectSplit, signals: Signals) -> Record:
+    """The fractions of the classes among the training trials, whatever a trial is."""
+    counts = np.bincount(signals.y[split.train], minlength=len(signals.classes))
+    same = np.tile(counts / counts.sum(), (len(split.test), 1))
+    return _untrained(0, _scores(same, signals.y[split.test]), 0.0)
+
+
+def _untrained(parameters: int, scores: Record, seconds: float) -> Record:
+    """What the record of a model without epochs says."""
+    return {
+        "parameters": parameters,
+        "recipe": {"epochs": 0},
+        "epochs": 0,
+        "stopped": True,
+        **scores,
+        "seconds": seconds,
     }
 
 
 def fit_bands(split: SubjectSplit, signals: Signals) -> Record:
     """Logistic regression on the powers of frequency bands."""
     features, start = band_powers(signals.x), time.perf_counter()
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000, class_weight="balanced"))
     pipeline.fit(features[split.train], signals.y[split.train])
     regression = pipeline[-1]
-    return {
-        "parameters": regression.coef_.size + regression.intercept_.size,
-        "recipe": {"epochs": 0},
-        "epochs": 0,
-        "stopped": True,
-        "test_accuracy": float(pipeline.score(features[split.test], signals.y[split.test])),
-        "seconds": time.perf_counter() - start,
-    }
+    # A class that only the subject has who is left out is not expected.
+    probabilities = np.zeros((len(split.test), len(signals.classes)))
+    probabilities[:, regression.classes_] = pipeline.predict_proba(features[split.test])
+    parameters = regression.coef_.size + regression.intercept_.size
+    return _untrained(parameters, _scores(probabilities, signals.y[split.test]), time.perf_counter() - start)
 
 
 def band_powers(x: np.ndarray) -> np.ndarray:
@@ -224,6 +263,7 @@ COLUMNS = (
     "epochs",
     "subjects",
     "accuracy",
+    "ROC-AUC",
     "worst",
     "best",
     "mice",
@@ -238,20 +278,23 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         of_model = [record for record in records if record["model"] == name]
         first, trained = of_model[0], MODELS[name].trained
         seeds = list(dict.fromkeys(record["seed"] for record in of_model))
-        means = [100 * np.mean([r["test_accuracy"] for r in of_model if r["seed"] == seed]) for seed in seeds]
         subjects = by_subject(of_model)
+        of_seed = [[r for r in survivors(of_model) if r["seed"] == seed] for seed in seeds]
+        means = [100 * np.mean([r["test_accuracy"] for r in found]) for found in of_seed if found]
+        areas = [area for found in of_seed if (area := pooled_roc_auc(found)) is not None]
         out.append(
             (
                 MODELS[name].title,
                 f"{first['parameters']:,}",
                 str(len(seeds)),
                 f"{min(r['epochs'] for r in of_model)} of {first['recipe']['epochs']}" if trained else "–",
-                f"{len(subjects)} of {first['num_subjects']}",
-                spread(means),
-                f"{min(subjects.values()):.0f}",
-                f"{max(subjects.values()):.0f}",
+                f"{len({record['subject'] for record in of_model})} of {first['num_subjects']}",
+                cell(means, of_model),
+                spread(areas, 3) if areas else "–",
+                f"{min(subjects.values()):.0f}" if subjects else "–",
+                f"{max(subjects.values()):.0f}" if subjects else "–",
                 first["published"],
-                f"{np.mean([r['seconds'] / r['epochs'] for r in of_model]):.1f}" if trained else "–",
+                seconds_per_epoch(of_model, 1) if trained else "–",
             )
         )
     return out
@@ -260,9 +303,20 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
 def by_subject(records: Sequence[Record]) -> dict[str, float]:
     """Accuracy in per cent of every subject, mean over the seeds."""
     found: dict[str, list[float]] = {}
-    for record in records:
+    for record in survivors(records):
         found.setdefault(record["subject"], []).append(100 * record["test_accuracy"])
     return {subject: float(np.mean(values)) for subject, values in found.items()}
+
+
+def pooled_roc_auc(records: Sequence[Record]) -> float | None:
+    """Of all trials at once, the mean over the classes; ``None`` where one of them has no trial."""
+    if not records:
+        return None
+    y = np.concatenate([record["y"] for record in records])
+    probabilities = np.concatenate([record["probabilities"] for record in records])
+    if len(np.unique(y)) < probabilities.shape[1]:
+        return None
+    return float(np.mean([roc_auc_score(y == k, of_class) for k, of_class in enumerate(probabilities.T)]))
 
 
 def plot(records: Sequence[Record], path: Path) -> None:
@@ -294,7 +348,9 @@ def _of_signals(signals: Signals) -> str:
     trials, channels, length = signals.x.shape
     counts = np.bincount(signals.y, minlength=len(signals.classes))
     named = ", ".join(f"{count} {name}" for name, count in zip(signals.classes, counts, strict=True))
+    pure = sum(len(set(signals.y[signals.subject == subject])) == 1 for subject in signals.subjects)
     return (
-        f"* {signals.name}: {trials} trials ({named}) of {len(signals.subjects)} subjects, {channels} "
-        f"channels, {length} samples; the most frequent class has {100 * counts.max() / trials:.1f} %\n"
+        f"* {signals.name}: {trials} trials ({named}) of {len(signals.subjects)} subjects, {pure} of whom "
+        f"have trials of one class alone;\n  {channels} channels, {length} samples"
+        f"{'; ' + signals.note if signals.note else ''}\n"
     )

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from wlkernelnn.bench import lfp
 from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import Signals
+from wlkernelnn.training import DivergedError
 
 
 @pytest.fixture
@@ -37,15 +42,95 @@ def test_table_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert {(record["model"], record["subject"]) for record in runs} == {
         (model, subject) for model in lfp.MODELS for subject in ("mouse 2", "mouse 1", "a/b")
     }
-    assert {record["num_trials"] for record in runs} == {20}
+    assert {len(record["y"]) for record in runs} == {20}
     table = (folder / "out" / "lfp.md").read_text()
     assert "| RKM-CIFG | " in table
     assert "| 1 of 20 | 3 of 3 |" in table
-    assert "| – | 3 of 3 | 100.0 | 100 | 100 |" in table
+    assert "| – | 3 of 3 | 100.0 | 1.000 | 100 | 100 |" in table
+    assert "| majority class | 0 | 1 | – | 3 of 3 | 50.0 |" in table
     assert "| 80.24 |" in table
-    assert "mice: 60 trials (30 0, 30 1) of 3 subjects, 3 channels, 40 samples; the most" in table
+    assert "mice: 60 trials (30 0, 30 1) of 3 subjects, 0 of whom have trials of one class" in table
+    assert "\n  3 channels, 40 samples\n" in table
+    assert "![Accuracy of every subject](lfp.png)" in table
     assert (folder / "out" / "lfp.png").read_bytes().startswith(b"\x89PNG")
     assert "full" in capsys.readouterr().out
+
+
+def test_subjects_of_one_class(folder: Path) -> None:
+    """Without a subject the other class is the most frequent: that is never right, and ranks upside down."""
+    with np.load(folder / "mice.npz") as arrays:
+        x, y = arrays["X"], arrays["y"]
+    subject = np.where(y == 1, "a", "b").astype("<U2")
+    subject[::4] = "b2"  # of class 0
+    subject[1::4] = "a2"
+    np.savez(folder / "mice.npz", X=x, y=y, subject=subject)
+    runs = run(folder, "--models", "majority", "bands", "cnn", "--epochs", "1")
+    majority = [record for record in runs if record["model"] == "majority"]
+    assert [record["test_accuracy"] for record in majority] == [0, 0, 0, 0]
+    assert lfp.pooled_roc_auc(majority) == 0
+    assert all(record["recipe"]["balance"] for record in runs if record["model"] == "cnn")
+    table = (folder / "out" / "lfp.md").read_text()
+    assert "| 4 of 4 | 0.0 | 0.000 | 0 | 0 |" in table
+    assert "4 subjects, 4 of whom have trials of one class alone" in table
+
+
+def test_pooled_roc_auc() -> None:
+    """Over all records at once: each alone has an area of 1, both together have not."""
+    records = [
+        {"y": [0, 1], "probabilities": [[0.9, 0.1], [0.8, 0.2]]},
+        {"y": [0, 1], "probabilities": [[0.7, 0.3], [0.6, 0.4]]},
+    ]
+    assert lfp.pooled_roc_auc(records) == 0.75
+    three = {"y": [0, 1, 2], "probabilities": [[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.4, 0.3]]}
+    assert lfp.pooled_roc_auc([three]) == pytest.approx((1 + 1 + 0.75) / 3)
+    assert lfp.pooled_roc_auc([{**three, "y": [0, 1, 1]}]) is None
+    assert lfp.pooled_roc_auc([]) is None
+
+
+def test_bands_are_balanced_and_know_all_classes() -> None:
+    """Three trials of one class count as much as 30 of the other; a class unseen in training has 0."""
+    x = np.ones((36, 1, 8), dtype=np.float32)  # which says nothing
+    y = np.array([0] * 30 + [1] * 3 + [2] * 3)
+    signals = Signals(x, y, np.array(["a"] * 33 + ["b"] * 3), ("0", "1", "2"))
+    _, split = signals.leave_one_subject_out()
+    found = np.array(lfp.fit_bands(split, signals)["probabilities"])
+    np.testing.assert_allclose(found, [[0.5, 0.5, 0]] * 3, atol=1e-3)
+
+
+def test_forget_bias() -> None:
+    layer = lfp.build("rkm_cifg", 3, 2).encoder
+    f, o = layer.bias.detach().split(30)
+    torch.testing.assert_close(float(f.mean()), 1.0, rtol=0, atol=0.1)
+    torch.testing.assert_close(float(o.mean()), 0.0, rtol=0, atol=0.1)
+    assert layer.norm is not None
+
+
+def test_runs_of_other_signals_and_precisions_stay_apart(folder: Path) -> None:
+    (folder / "other").mkdir()
+    with np.load(folder / "mice.npz") as arrays:
+        np.savez(folder / "other" / "mice.npz", **{**arrays, "X": arrays["X"] + 1})
+    arguments = ("--quick", "--models", "cnn")
+    run(folder, *arguments)
+    run(folder, *arguments, "--data", str(folder / "other" / "mice.npz"))
+    run(folder, *arguments, "--matmul-precision", "medium")
+    assert len(list((folder / "runs").rglob("result.json"))) == 3 * 2
+
+
+def test_runs_that_diverge_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit, count = lfp.fit_classifier, itertools.count()
+
+    def hot(*arguments: Any, **more: Any) -> Any:
+        if next(count) in (1, 3, 4, 5):  # the second subject of the first model, and all of the second
+            raise DivergedError("training diverged: …", epoch=0)
+        return fit(*arguments, **more)
+
+    monkeypatch.setattr(lfp, "fit_classifier", hot)
+    runs = run(folder, "--models", "cnn", "linear", "--epochs", "1")
+    assert ["diverged" in record for record in runs] == [False, True, False, True, True, True]
+    cnn, linear = (folder / "out" / "lfp.md").read_text().splitlines()[4:6]
+    assert "| 0 of 20 | 3 of 3 |" in cnn
+    assert "(1 of 3 runs diverged)" in cnn
+    assert "| 0 of 20 | 3 of 3 | diverged at epoch 1 | – | – | – | 73.13 | – |" in linear
 
 
 def test_quick(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
