@@ -29,9 +29,10 @@ NUM_DIAGNOSED = 64
 
 TITLE = "Recursive-recurrent networks"
 LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with hard choices. The
-  weights are those of the epoch with the best validation score. By default three learning rates are tried for
-  every model: the published one, a third of it and three times it; "1e-3 of 2" is the best of two on the
-  validation part, and "epochs" and "s / epoch" are of this run. The test part is scored with the kept weights.
+  weights are those of the epoch with the best validation score. By default three learning rates are tried
+  for every model: the published one, a third of it and three times it; "0.001 of 2" is the best of two on
+  the validation part, and "epochs" and "s / epoch" are of this run. The test part is scored with the kept
+  weights.
 * Wiki: letters a to z and blanks; 5,000 or 10,000 snippets of {LENGTH} for training, 1,000 for validation
   and 2,000 for the test, drawn from a text of Wikipedia that is not the Hutter prize's: **figures do not
   compare with the paper's, only models with each other.** Embeddings of letters are learned; the paper took
@@ -44,9 +45,9 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   of the gradient and alternation are those of appendix E.2. Not published, and chosen here: N̄ = {ROUNDS};
   {TUPLES} tuples and the identity; + and ×; σ, tanh, 1 − v and v; the GRU as target, with the minimum over
   isomorphic ones; the best candidate in training too, with gradients of a softmax at temperature
-  {TEMPERATURE}, which are the scorer's alone; candidates of RRNN with a root mean square of at most 1 (the paper
-  has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but embeddings; the
-  batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where the paper has
+  {TEMPERATURE}, which are the scorer's alone; candidates of RRNN with a root mean square of at most 1 (the
+  paper has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but
+  embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where the paper has
   no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a better
   validation score.
 * "epochs": training so far, and the best one; "stopped": how many runs, over learning rates and seeds,
@@ -194,7 +195,8 @@ def diagnose(network: Network, strings: PackedStrings) -> Record:
         with torch.no_grad():
             h, _ = trees(x)
         h.requires_grad_()
-        loss = nll(*(part[:, -labels.size(1) :] for part in (x, h)), labels)
+        last = slice(-labels.size(1), None)
+        loss = nll(x[:, last], h[:, last], labels)
         (gradients,) = torch.autograd.grad(loss, h)
         constants = gradient_constants(trees, gradients.flatten(0, 1))
         found["constants"] = asdict(constants) | {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from numbers import Number
 
 from .choice import Choice
 from .pool import Pool
@@ -74,7 +73,7 @@ class RRNN(TreeModel):
         distinct: bool = False,
         norm: str | None = "max",
     ) -> None:
-        runs = [rounds] if isinstance(rounds, Number) else list(rounds)
+        runs = list(rounds) if isinstance(rounds, Sequence) else [rounds]
         if not all(isinstance(run, int) for run in runs) or min(runs, default=0) < 1:
             raise ValueError(f"rounds must be integers of at least 1, for at least one run, got {rounds}")
         if num_tuples < 1:
