@@ -48,8 +48,8 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   {TEMPERATURE}, which are the scorer's alone; candidates of RRNN with a root mean square of at most 1 (the
   paper has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but
   embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
-  the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a better
-  validation score.
+  the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a
+  better validation score.
 * "epochs": training so far, and the best one; "stopped": how many runs, over learning rates and seeds,
   reached the end of this recipe. **A row that was not stopped by the recipe is not a result yet.**
 """
