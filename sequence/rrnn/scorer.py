@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.ops.products import linear
+from wlkernelnn.ops.products import linear, weight_gradient
+
+# Numbers between the two layers that a processor's cache holds.
+_PART = 2**18
 
 
 class Scorer(torch.nn.Module):
@@ -33,6 +39,46 @@ class Scorer(torch.nn.Module):
 
     def forward(self, candidates: Tensor) -> Tensor:
         """Score candidates."""
-        rows = candidates.reshape(-1, candidates.size(-1))
-        hidden = torch.relu_(linear(rows, self.lin.weight, self.lin.bias))
-        return self.out(hidden).view(candidates.shape[:-1]).to(candidates.dtype)
+        rows, parameters = candidates.reshape(-1, candidates.size(-1)), tuple(self.parameters())
+        in_parts = rows.is_cpu and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+        scores = _Score.apply(rows, *parameters) if in_parts else score(rows, *parameters)
+        return scores.view(candidates.shape[:-1]).to(candidates.dtype)
+
+
+def score(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
+    """Scores ``[N, 1]`` of candidates ``[N, p]``."""
+    return torch.relu_(linear(rows, weight, bias)) @ out.t()
+
+
+class _Score(torch.autograd.Function):
+    """:func:`score` for some rows after others: what is between the layers is wider than the candidates
+    themselves, and made once more for the gradients instead of being written to memory.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, weight, bias, out)
+        return torch.cat([score(part, weight, bias, out) for part in _parts(rows, len(weight))])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weight, bias, out = ctx.saved_tensors
+        of_weight, of_bias, of_out = (torch.zeros_like(parameter) for parameter in (weight, bias, out))
+        of_rows = torch.empty_like(rows) if ctx.needs_input_grad[0] else None
+        done = 0
+        for part in _parts(rows, len(weight)):
+            of_part = grad[done : done + len(part)]
+            hidden = torch.relu_(linear(part, weight, bias))
+            of_out += of_part.t() @ hidden
+            of_hidden = torch.ops.aten.threshold_backward(of_part * out, hidden, 0)
+            of_weight += weight_gradient(part, of_hidden)
+            of_bias += of_hidden.sum(0)
+            if of_rows is not None:
+                of_rows[done : done + len(part)] = linear(of_hidden, weight.t())
+            done += len(part)
+        return of_rows, of_weight, of_bias, of_out
+
+
+def _parts(rows: Tensor, width: int) -> tuple[Tensor, ...]:
+    return rows.split(max(1, _PART // width))

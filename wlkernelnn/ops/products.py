@@ -1,12 +1,16 @@
 """Products of matrices by oneDNN, with which torch computes its own recurrent layers.
 
-Other products of single precision are BLAS's, which is half as fast on some processors. Torch has no public
-name for oneDNN's: where the names have gone, everything is BLAS's.
+Other products of single precision are BLAS's. That is MKL, which is half as fast as oneDNN on processors of
+others than its maker, and faster on these. Torch has no public name for oneDNN's: where the names have gone,
+everything is BLAS's.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,6 +28,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         or torch.is_autocast_enabled("cpu")
         or x.dim() != 2
         or x.size(0) * weight.numel() < _SMALL
+        or _blas_is_fast()
         or not _by_onednn(x, weight)
     ):
         return torch.nn.functional.linear(x, weight, bias)
@@ -33,7 +38,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
     """``grad.t() @ x``, of ``x [N, k]`` and ``grad [N, d]``: the gradient of the weight of :func:`linear`."""
     small = x.numel() * grad.size(1) < _SMALL
-    if torch.compiler.is_compiling() or small or not _by_onednn(x, grad):
+    if torch.compiler.is_compiling() or small or _blas_is_fast() or not _by_onednn(x, grad):
         return grad.t() @ x
     # A convolution of one pixel, of an image whose channels come last, is a product, and oneDNN's. As one of
     # transposed matrices it would copy both. One pixel has nothing to dilate, but on one thread only
@@ -84,6 +89,13 @@ class _Linear(torch.autograd.Function):
 def _image(x: Tensor) -> Tensor:
     """``[1, k, 1, N]``, with the channels last in memory."""
     return x[None, None].permute(0, 3, 1, 2)
+
+
+@cache
+def _blas_is_fast() -> bool:
+    cpuinfo = Path("/proc/cpuinfo")
+    about = cpuinfo.read_text() if cpuinfo.is_file() else platform.processor()
+    return torch.backends.mkl.is_available() and "GenuineIntel" in about
 
 
 def _by_onednn(*factors: Tensor) -> bool:

@@ -6,12 +6,18 @@ import pytest
 import torch
 
 from tests.strings import normal
+from wlkernelnn.ops import products
 from wlkernelnn.ops.products import linear, multiplier, weight_gradient
 
 SHAPES = pytest.mark.parametrize(
     "shape", [(5, 3, 4), (5, 1, 4), (1, 1, 1), (33, 7, 64), (0, 3, 2), (64, 3, 2), (70, 300, 220)], ids=str
 )
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
+
+
+@pytest.fixture(params=[False, True], ids=["onednn", "blas"], autouse=True)
+def whose_products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_blas_is_fast", lambda: request.param)
 
 
 @SHAPES

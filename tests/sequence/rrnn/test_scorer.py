@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import importlib
+
+import pytest
+import torch
+
+from tests.strings import assert_same_with_gradients, normal
+from wlkernelnn.sequence.rrnn.scorer import Scorer, score
+
+module = importlib.import_module("wlkernelnn.sequence.rrnn.scorer")
+
+
+def test_scores_are_those_of_two_layers() -> None:
+    scorer, candidates = Scorer(3, 5).double(), normal(2, 4, 3)
+    hidden = torch.relu(candidates @ scorer.lin.weight.t() + scorer.lin.bias)
+    torch.testing.assert_close(scorer(candidates), hidden @ scorer.out.weight[0])
+
+
+@pytest.mark.parametrize("size", [1, 4, 7, 8])
+def test_parts_change_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PART", 20)  # four rows of five numbers
+    given = {"rows": normal(size, 3), "weight": normal(5, 3), "bias": normal(5), "out": normal(1, 5)}
+    assert_same_with_gradients(
+        lambda **leaves: [module._Score.apply(*leaves.values())], lambda **leaves: [score(**leaves)], given
+    )
+
+
+def test_candidates_without_gradients() -> None:
+    scorer = Scorer(3, 5).double()
+    scorer(normal(4, 3)).square().sum().backward()
+    assert all(parameter.grad.any() for parameter in scorer.parameters())
