@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import PackedGraphs, load_molecules, random_split
@@ -22,6 +23,7 @@ from . import speed_chemprop
 from .about import about
 from .baselines import GINENetwork, mean_predictor, width_for
 from .cep_chemprop import fit_chemprop
+from .cep_parts import read_parts
 from .graph_kernels import best_ridge
 from .molecule_runs import Fitted, Split, ensemble, for_table, run_method, run_network, spread_of
 from .neural_fingerprint import NeuralFingerprintNetwork
@@ -129,9 +131,8 @@ SCORES = """* RMSE and MAE of the power conversion efficiency in %, mean and unb
 OTHERS = """On these
   29,978, Duvenaud et al. 2015 report, as RMSE: neural fingerprint 1.20, circular fingerprint 1.41, mean 2.53.
 """
-OTHER_DATA = """The 2.3 million molecules come as three text files of SMILES and PCE:
-  join them into one CSV with columns smiles, PCE and split (train, valid, test), and add
-  --data FILE --split-column split.
+OTHER_DATA = """The 2.3 million molecules come as three text files of SMILES and PCE: add
+  --data TRAIN VALID TEST.
 """
 LEGENDS = {
     "paper": f"""{SCORES}\
@@ -177,8 +178,9 @@ class CEPOptions(TrainedOptions):
             wl-constant, wl-learned, wl-gated, gine, chemprop, or, of ours, wl-gated, deep, gine; by default
             all, chemprop if it is installed.
         epochs: Squeeze the recipe into so many epochs; by default the whole recipe.
-        data: Table (CSV, TSV or Parquet) of other molecules with columns smiles and PCE, such as the 2.3
-            million of the paper; by default the public 29,978.
+        data: Table (CSV, TSV or Parquet) of other molecules with columns smiles and PCE, or three text files,
+            of the training, validation and test part, as the 2.3 million of the paper: a header, then lines
+            of a SMILES and its PCE; by default the public 29,978.
         split_column: Column of that table that says train, valid or test; by default a random split.
         quick: One epoch of a few molecules: only to see that everything works.
     """
@@ -186,7 +188,7 @@ class CEPOptions(TrainedOptions):
     seeds: int = 3
     run_dir: Path = Path("runs/cep")
     recipe: Literal["paper", "ours"] = "paper"
-    data: Path | None = None
+    data: list[Path] | None = None
     split_column: str | None = None
 
     @property
@@ -238,19 +240,21 @@ def main(argv: list[str] | None = None) -> None:
 def load(options: CEPOptions, features: str) -> Split:
     """The molecules with such features, and their split."""
     columns: dict[str, Any] = {"target_columns": ["PCE"], "features": features, "progress": True}
-    if options.data is None:
-        if options.split_column is not None:
-            raise ValueError("--split-column goes with --data")
+    files, split_column = options.data or [], options.split_column
+    if len(files) != 1 and split_column is not None:
+        raise ValueError("--split-column goes with --data and a single table")
+    if not files:
         data = load_molecules("cep", options.root, **columns)
     else:
-        columns |= {"split_column": options.split_column, "task": "regression", "on_invalid": "skip"}
-        data = load_molecules(options.data, **columns, unit="%")
-    if options.split_column is not None:
+        table: Path | pd.DataFrame = files[0]
+        if len(files) > 1:
+            table, split_column = read_parts(files), "split"
+        columns |= {"split_column": split_column, "task": "regression", "on_invalid": "skip"}
+        data = load_molecules(table, **columns, name=files[0].stem, unit="%")
+    if split_column is not None:
         index, kind = data.split_idx or {}, "published"
         if missing := [part for part in PARTS if not len(index.get(part, ()))]:
-            raise ValueError(
-                f"{options.data}: column {options.split_column!r} has no {' and no '.join(missing)}"
-            )
+            raise ValueError(f"{files[0]}: column {split_column!r} has no {' and no '.join(missing)}")
     else:
         index, kind = random_split(len(data), seed=0), "random"
     if options.quick:

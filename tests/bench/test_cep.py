@@ -96,6 +96,20 @@ def test_our_recipe(table: Path) -> None:
     assert text.count("| 1 of 40 |") == 3
 
 
+def test_parts_of_the_release(table: Path) -> None:
+    frame, folder = pd.read_csv(table), table.parent
+    for part, rows in frame.groupby("part"):
+        lines = [f"{smiles} {pce}" for smiles, pce in zip(rows["SMILES"], rows["PCE"], strict=True)]
+        (folder / f"{part}.txt").write_text("\n".join(["smiles pce", *lines]))
+    files = [str(folder / f"{part}.txt") for part in ("train", "valid", "test")]
+    result = run(table, "--models", "mean", "--data", *files)
+    (record,) = result["runs"]
+    assert (record["split"], record["counts"]) == ("published", {"train": 40, "valid": 10, "test": 10})
+    mean = frame["PCE"][:40].mean()
+    error = math.sqrt(((frame["PCE"][50:] - mean) ** 2).mean())
+    assert record["scores"]["test"]["rmse"] == pytest.approx(error)
+
+
 def test_split_column(table: Path) -> None:
     arguments = ("--models", "mean", "wl-3")
     result = run(table, *arguments, "--split-column", "part")
@@ -155,7 +169,7 @@ def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["benchmark", "cep", "--models", "chemprop"]) != 0
     assert "chemprop is not installed" in capsys.readouterr().err
     assert main(["benchmark", "cep", "--split-column", "part"]) != 0
-    assert "--split-column goes with --data" in capsys.readouterr().err
+    assert "--split-column goes with --data and a single table" in capsys.readouterr().err
     frame = pd.read_csv(table)
     frame[frame["part"] != "valid"].to_csv(table, index=False)
     assert main(["benchmark", "cep", "--data", str(table), "--split-column", "part"]) != 0
