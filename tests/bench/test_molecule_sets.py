@@ -26,6 +26,14 @@ def test_rows_are_networks_of_features_that_exist(key: str, task: MoleculeTask) 
         assert count_parameters(net) > 0
 
 
+def test_rows_of_the_ablation_are_a_single_change() -> None:
+    first, *others = ablation.MODELS.values()
+    for model in others:
+        changed = [name for name, value in model.arguments.items() if value != first.arguments.get(name)]
+        changed += [name for name in ("features", "members") if getattr(model, name) != getattr(first, name)]
+        assert len(changed) == 1, model.title
+
+
 def test_zinc_is_within_its_budget() -> None:
     molecules = regression_set()
     for model in zinc.TASKS["zinc"].models.values():

@@ -28,6 +28,8 @@ class KernelStack(torch.nn.Module):
         jumping: What is read (Xu et al. 2018, jumping knowledge): the ``"last"`` states, the ``"sum"`` of all
             :math:`h^{(0)} … h^{(L)}`, or all side by side, ``"cat"``.
         virtual_node: A :class:`~wlkernelnn.models.virtual_node.VirtualNode` before every layer but the first.
+        residual: Whether :math:`h^{(l-1)}` is added.
+        layer_norm: Whether there is a norm, over the channels.
 
     Shapes:
         - input: ``h [N, channels]``, ``edge_index [2, E]``, ``edge_type [E]``, and with a virtual node ``ptr
@@ -51,6 +53,8 @@ class KernelStack(torch.nn.Module):
         dropout: float = 0.0,
         jumping: str = "last",
         virtual_node: bool = False,
+        residual: bool = True,
+        layer_norm: bool = True,
     ) -> None:
         super().__init__()
         if num_layers < 1:
@@ -64,11 +68,14 @@ class KernelStack(torch.nn.Module):
             DeepKernelConv(channels, channels, walk_length, decay, compose, num_edge_types=num_edge_types)
             for _ in range(num_layers)
         )
-        self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(channels) for _ in range(num_layers))
+        self.norms = torch.nn.ModuleList(
+            torch.nn.LayerNorm(channels) if layer_norm else torch.nn.Identity() for _ in range(num_layers)
+        )
         nodes = num_layers - 1 if virtual_node else 0
         self.virtual_nodes = torch.nn.ModuleList(VirtualNode(channels) for _ in range(nodes))
         self.dropout = torch.nn.Dropout(dropout)
         self.virtual_node = virtual_node
+        self.residual = residual
         #: How many edges far a state sees, if there is no virtual node.
         self.num_steps = num_layers * (walk_length - 1)
         self.out_channels = channels * (num_layers + 1) if jumping == "cat" else channels
@@ -97,7 +104,7 @@ class KernelStack(torch.nn.Module):
                 h, g = self.virtual_nodes[layer - 1](h, g, ptr, batch)
             # Of a quotient, a layer's result has rows of a higher level than what it was given.
             new = self.dropout(conv(norm(h), graph.below(length)))
-            h = graph.lift(h, 0, length) + new
+            h = graph.lift(h, 0, length) + new if self.residual else new
             if self.jumping == "last":
                 read = h
             else:

@@ -31,6 +31,7 @@ class KernelStackNetwork(GraphNetwork):
             computed, not every colour once.
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
+        residual, layer_norm: As of :class:`KernelStack`; ``norm`` is the one before the head.
         pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.
 
     Shapes:
@@ -54,6 +55,8 @@ class KernelStackNetwork(GraphNetwork):
         jumping: str = "cat",
         virtual_node: bool = False,
         layer_dropout: float = 0.0,
+        residual: bool = True,
+        layer_norm: bool = True,
         pooling: str = "sum",
         norm: bool = True,
         dropout: float = 0.0,
@@ -72,6 +75,8 @@ class KernelStackNetwork(GraphNetwork):
             layer_dropout,
             jumping,
             virtual_node,
+            residual,
+            layer_norm,
         )
         super().__init__(config, None if virtual_node else stack.num_steps, stack.out_channels)
         self.stack = stack

@@ -39,6 +39,16 @@ def test_layers_are_normalised_and_added(jumping: str) -> None:
     assert came.size(1) == net.out_channels
 
 
+@pytest.mark.parametrize("residual", [False, True])
+def test_plain_stacks(residual: bool) -> None:
+    batch, net = molecules(), stack(num_layers=2, residual=residual, layer_norm=False)
+    h = states(batch)
+    for conv in net.convs:
+        h = conv(h, batch.edge_index, edge_type=batch.edge_type) + (h if residual else 0)
+    torch.testing.assert_close(net(states(batch), batch.edge_index, batch.edge_type), h)
+    assert not [name for name, _ in net.named_parameters() if name.startswith("norms")]
+
+
 def test_virtual_nodes_stand_between_layers() -> None:
     batch, net = molecules(), stack(num_layers=3, virtual_node=True)
     h, g = states(batch), torch.zeros(6, 4, dtype=torch.double)

@@ -17,6 +17,7 @@ SHAPES: list[dict[str, Any]] = [
     {"jumping": "last", "walk_length": 3, "num_layers": 2},
     {"jumping": "sum", "decay": 0.5, "pooling": "mean"},
     {"compose": "add", "decay": "learned", "num_layers": 1, "norm": False},
+    {"residual": False, "layer_norm": False, "jumping": "cat"},
 ]
 
 
