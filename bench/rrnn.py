@@ -45,8 +45,8 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   of the gradient and alternation are those of appendix E.2. Not published, and chosen here: N̄ = {ROUNDS};
   {TUPLES} tuples and the identity; + and ×; σ, tanh, 1 − v and v; the GRU as target, with the minimum over
   isomorphic ones; the best candidate in training too, with gradients of a softmax at temperature
-  {TEMPERATURE}, which are the scorer's alone; candidates of RRNN with a root mean square of at most 1 (the
-  paper has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but
+  {TEMPERATURE}, which are the scorer's alone; nodes of RRNN normalised over their channels (the paper
+  has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but
   embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
   the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a
   better validation score.

@@ -13,8 +13,8 @@ from .baselines import GINENetwork
 from .molecule_table import Model, MoleculeTask, run_table
 
 FILE = "zinc/zinc12k_like.csv"
-LEGEND = """* Target: logP − SA − cycle, normalised (penalised logP); mean absolute error. "cycle" is by how much the
-  largest ring exceeds six atoms, which ring counts can tell.
+LEGEND = """* Target: logP − SA − cycle, normalised (penalised logP); mean absolute error. "cycle" is by
+  how much the largest ring exceeds six atoms, which ring counts can tell.
 * 10,000 / 1,000 / 1,000 molecules, valid and test as Dwivedi et al. 2023 ("Benchmarking graph neural
   networks") selected them. **The training molecules are others**: a random draw from ZINC, since the list
   they were drawn from is not at hand. Figures compare with published ones of the same protocol only roughly.

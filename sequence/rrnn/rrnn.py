@@ -41,10 +41,11 @@ class RRNN(TreeModel):
             have the gradients of the mean), or ``"hard"`` (the scores have none). Elsewhere it is hard.
         temperature: τ.
         distinct: No node is a copy of another one of the same tree either.
-        norm: What keeps products of products from overflowing within a few dozen tokens. ``"max"``:
-            candidates whose root mean square is larger than 1 are scaled down to 1; no node of a GRU is.
-            ``"batch"``: nodes are normalised over the strings of a step, which bounds nothing in evaluation
-            (the paper has batch normalisation, and does not say where); ``None``: nothing.
+        norm: What keeps products of products from overflowing within a few dozen tokens. ``"layer"``: nodes
+            are normalised over their channels when they are made; ``"batch"``: over the strings of a step,
+            which bounds nothing in evaluation (the paper has batch normalisation, and does not say where);
+            ``"max"``: candidates whose root mean square is larger than 1 are scaled down to 1, which no node
+            of a GRU is, so that theorem 5 holds; ``None``: nothing.
 
     Shapes:
         - input: ``x [N, in_channels]`` with ``ptr [B+1]``, or ``x [B, T, in_channels]``; ``state
@@ -71,7 +72,7 @@ class RRNN(TreeModel):
         choice: str = "softmax",
         temperature: float = 1.0,
         distinct: bool = False,
-        norm: str | None = "max",
+        norm: str | None = "layer",
     ) -> None:
         runs = list(rounds) if isinstance(rounds, Sequence) else [rounds]
         if not all(isinstance(run, int) for run in runs) or min(runs, default=0) < 1:

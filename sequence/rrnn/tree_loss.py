@@ -42,9 +42,9 @@ class TreeLoss(torch.nn.Module):
 
     summed over tokens and states, mean over strings. :math:`c_k^{**}` is the best candidate that is neither
     chosen already nor a copy of :math:`c_k^*`. The vectors of the target come from the model's own tuples, in
-    the order of their roles, at the current :math:`x_t, h_{t-1}`, and are bounded as its nodes are: a tree
-    that is made like the target has distance 0. (With batch normalisation, which is here over the strings of
-    all steps at once, that holds in evaluation only.) No gradients go through them.
+    the order of their roles, at the current :math:`x_t, h_{t-1}`, and are normalised as its nodes are: a
+    tree that is made like the target has distance 0. (With batch normalisation, which is here over the
+    strings of all steps at once, that holds in evaluation only.) No gradients go through them.
 
     Args:
         cell: The target: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.

@@ -14,7 +14,7 @@ from wlkernelnn.ops.scan import Steps
 
 from ..string_model import State, StringModel, check_state, check_widths
 from .choice import Choice
-from .norm import NORMS, NodeNorm
+from .norm import BOUNDS, NORMS, NodeNorm
 from .pool import Pool
 from .record import Record
 from .scorer import Scorer
@@ -61,9 +61,9 @@ class TreeModel(StringModel):
         self.lin = None if in_channels == out_channels else Linear(in_channels, out_channels)
         self.tuples = Tuples(out_channels, space.num_tuples - identity, identity)
         self.scorer = Scorer(out_channels, hidden_channels)
-        if norm not in (None, *NORMS):
-            raise ValueError(f"norm must be one of {', '.join(NORMS)}, or None, got {norm!r}")
-        self.norm = NodeNorm(self.ends[-1], out_channels) if norm == "batch" else None
+        if norm not in (None, *BOUNDS):
+            raise ValueError(f"norm must be one of {', '.join(BOUNDS)}, or None, got {norm!r}")
+        self.norm = NodeNorm(norm, self.ends[-1], out_channels) if norm in NORMS else None
         self.reset_parameters()
 
     @property
@@ -119,7 +119,7 @@ class TreeModel(StringModel):
         return Record(self.space, tuple(names), self.ends, steps.num_strings, leaves, nodes, numbers, gaps)
 
     def _extras(self) -> list[str]:
-        norm = "max" if self.space.bounded else None if self.norm is None else "batch"
+        norm = "max" if self.space.bounded else None if self.norm is None else self.norm.kind
         return [
             f"num_tuples={len(self.tuples.bias)}",
             f"choice={self.choice.how!r}",

@@ -2,15 +2,24 @@ from __future__ import annotations
 
 import torch
 
-from tests.strings import ptr_of
+from tests.strings import normal, ptr_of
 from wlkernelnn.sequence import RRNN
 from wlkernelnn.sequence.rrnn.norm import NodeNorm
 
 P = 4
 
 
-def test_it_is_torchs_with_statistics_of_each_round() -> None:
-    norm, theirs = NodeNorm(2, P), [torch.nn.BatchNorm1d(P) for _ in range(2)]
+def test_layer_norm_is_torchs() -> None:
+    norm, node = NodeNorm("layer", 3, P).double(), normal(5, P)
+    torch.nn.init.normal_(norm.weight)
+    torch.nn.init.normal_(norm.bias)
+    theirs = torch.nn.LayerNorm(P).double()
+    theirs.load_state_dict({"weight": norm.weight[1], "bias": norm.bias[1]})
+    torch.testing.assert_close(norm(node, 1), theirs(node))
+
+
+def test_batch_norm_is_torchs_with_statistics_of_each_round() -> None:
+    norm, theirs = NodeNorm("batch", 2, P), [torch.nn.BatchNorm1d(P) for _ in range(2)]
     for k in (0, 1, 1, 0, 1):
         node = (k + 1) * torch.randn(5, P) + k
         torch.testing.assert_close(norm(node, k), theirs[k](node))

@@ -49,9 +49,9 @@ def looped(model: RRNN, x: Tensor, how: str) -> Tensor:
 @pytest.mark.parametrize(
     "options",
     [
-        {"rounds": 2},
+        {"rounds": 2, "norm": "max"},
         {"rounds": 2, "norm": None},
-        {"rounds": (1, 2), "auxiliary": (1.0,), "identity": False, "num_tuples": 2},
+        {"rounds": (1, 2), "auxiliary": (1.0,), "identity": False, "num_tuples": 2, "norm": "max"},
     ],
     ids=["one_state", "no_norm", "two_states"],
 )
@@ -70,7 +70,7 @@ def test_it_is_a_search_at_every_token(options: dict[str, Any], training: bool) 
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize(("norm", "keep_trees"), [("max", False), ("batch", True)])
+@pytest.mark.parametrize(("norm", "keep_trees"), [("layer", False), ("max", False), ("batch", True)])
 def test_laws_of_several_states(norm: str, keep_trees: bool) -> None:
     model = made((2, 1, 2), auxiliary=(0.0, 1.0), norm=norm)
     model.keep_trees = keep_trees
@@ -154,7 +154,7 @@ def test_training_is_soft_and_inference_is_hard() -> None:
     torch.testing.assert_close(through.train()(x)[0], hard)
     assert not torch.allclose(soft.train()(x)[0], hard, atol=1e-3)
     for model in (soft, through):
-        model(x)[0].sum().backward()
+        model(x)[0].pow(3).sum().backward()
         assert all(parameter.grad.any() for parameter in model.parameters())
 
 
@@ -175,8 +175,8 @@ def test_it_learns() -> None:
 
 def test_norms_keep_long_strings_finite() -> None:
     x = torch.randn(3, 50, D)
-    plain, bounded, batch = (RRNN(D, P, 5, norm=norm) for norm in (None, "max", "batch"))
-    for model in (bounded, batch):
+    plain, bounded, layer, batch = (RRNN(D, P, 5, norm=norm) for norm in (None, "max", "layer", "batch"))
+    for model in (bounded, layer, batch):
         out, _ = model(x)
         assert out.isfinite().all()
         out.square().sum().backward()
@@ -204,13 +204,15 @@ def test_no_projection_where_widths_agree() -> None:
         "scorer.lin.weight",
         "scorer.lin.bias",
         "scorer.out.weight",
+        "norm.weight",
+        "norm.bias",
     ]
 
 
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        (RRNN(16, 32), "RRNN(16, 32, rounds=8, num_tuples=3, choice='softmax', temperature=1, norm='max')"),
+        (RRNN(16, 32), "RRNN(16, 32, rounds=8, num_tuples=3, choice='softmax', temperature=1, norm='layer')"),
         (
             RRNN(-1, 8, (7, 2), 4, choice="straight_through", norm="batch"),
             "RRNN(-1, 8, rounds=[7, 2], num_tuples=4, choice='straight_through', temperature=1, "
@@ -236,7 +238,7 @@ def test_repr(model: RRNN, text: str) -> None:
         ({"operations": ("sub",)}, 'compose must be "mul" or "add"'),
         ({"activations": ()}, "activations must be names"),
         ({"choice": "best"}, "choice must be one of softmax, straight_through, hard, got 'best'"),
-        ({"norm": "group"}, "norm must be one of max, batch, or None, got 'group'"),
+        ({"norm": "group"}, "norm must be one of layer, batch, max, or None, got 'group'"),
         ({"temperature": -1.0}, r"temperature must be positive, got -1\.0"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",

@@ -57,7 +57,7 @@ def target_of(model: RRNN, cell: str, leaves: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize(("cell", "rounds"), [("gru", 4), ("lstm", (4, 1))], ids=["gru", "lstm"])
 def test_terms(cell: str, rounds: Any) -> None:
     torch.manual_seed(0)
-    model = RRNN(D, P, rounds, 4)
+    model = RRNN(D, P, rounds, 4, norm="max")
     loss = read(model)
     parts = TreeLoss(cell, (2.0, 0.3, 0.5, 0.01), max_margin=0.7)(loss, model, model.parameters())
     record, target = model.last_trees, CELLS[cell]
@@ -93,7 +93,7 @@ def test_gradients_do_not_go_through_the_target() -> None:
     torch.testing.assert_close(grad, through)
 
 
-@pytest.mark.parametrize("norm", [None, "max", "batch"])
+@pytest.mark.parametrize("norm", [None, "layer", "max", "batch"])
 def test_the_target_has_distance_0_to_itself(norm: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own choices, made by the model, with its norm: of all strings at once if that is over strings."""
     model = RRNN(P, P, 8, 3, norm=norm)
@@ -104,7 +104,7 @@ def test_the_target_has_distance_0_to_itself(norm: str | None, monkeypatch: pyte
         numbers = list(made.expand(len(pool.nodes[0]), -1).unbind(1))
         for k, number in enumerate(numbers):
             node = pool.make(number.unsqueeze(1)).squeeze(1)
-            pool.append(model.norm(node, k) if norm == "batch" else node)
+            pool.append(node if model.norm is None else model.norm(node, k))
         return grown(pool, numbers, [torch.zeros(len(number)) for number in numbers])
 
     monkeypatch.setattr(model, "grow", grow)
