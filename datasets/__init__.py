@@ -4,7 +4,6 @@ from .bptt import BPTTLoader
 from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
 from .documents import (
     DOCUMENT_SETS,
-    DocumentFiles,
     DocumentSet,
     document_files,
     document_tokens,
@@ -44,7 +43,6 @@ __all__ = [
     "BucketResampler",
     "Corpus",
     "Description",
-    "DocumentFiles",
     "DocumentSet",
     "EndlessShuffle",
     "EpochLoader",

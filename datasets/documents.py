@@ -136,8 +136,12 @@ DOCUMENT_SETS = {
 
 
 class DocumentFiles(NamedTuple):
-    """Which files a set is read from: documents for training, all or a sample, and those for testing, ``None``
-    where a part of the sample has to do.
+    """Which files a set is read from.
+
+    Attributes:
+        train: Documents for training, all or a sample.
+        test: Those for testing; ``None`` where a part of the sample has to do.
+        is_sample: Whether ``train`` is a sample.
     """
 
     train: Path
