@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from ..string_model import check_count
 from .choice import Choice
 from .pool import Pool
 from .search import Grown, search
@@ -74,11 +75,10 @@ class RRNN(TreeModel):
         distinct: bool = False,
         norm: str | None = "layer",
     ) -> None:
-        runs = list(rounds) if isinstance(rounds, Sequence) else [rounds]
-        if not all(isinstance(run, int) for run in runs) or min(runs, default=0) < 1:
-            raise ValueError(f"rounds must be integers of at least 1, for at least one run, got {rounds}")
-        if num_tuples < 1:
-            raise ValueError(f"num_tuples must be at least 1, got {num_tuples}")
+        runs = [check_count("rounds", n) for n in (rounds if isinstance(rounds, Sequence) else [rounds])]
+        if not runs:
+            raise ValueError(f"rounds must be those of at least one run, got {rounds}")
+        num_tuples = check_count("num_tuples", num_tuples)
         super().__init__(
             in_channels,
             out_channels,

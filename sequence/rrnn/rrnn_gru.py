@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from ..string_model import check_count
 from .cells import GRU
 from .choice import Choice
 from .pool import Pool
@@ -55,8 +56,7 @@ class RRNNGRU(TreeModel):
         temperature: float = 1.0,
         norm: str | None = None,
     ) -> None:
-        if num_tuples < 1:
-            raise ValueError(f"num_tuples must be at least 1, got {num_tuples}")
+        num_tuples = check_count("num_tuples", num_tuples)
         super().__init__(
             in_channels,
             out_channels,

@@ -116,8 +116,8 @@ def fit_trees(
 
     Raises:
         ValueError: A network that grows trees in several places, an unknown metric, ``resume`` without
-            ``directory`` or from a damaged file, an accelerator that this machine lacks, or training
-            diverged.
+            ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+        DivergedError: Training diverged.
     """
     options = options or TreeOptions()
     _check_metric(metric)

@@ -108,5 +108,5 @@ def test_straight_through() -> None:
 
 def test_repr_and_bad_arguments() -> None:
     assert repr(RRNNGRU(3, 8, 5)) == "RRNNGRU(3, 8, num_tuples=5, choice='softmax', temperature=1, norm=None)"
-    with pytest.raises(ValueError, match="num_tuples must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_tuples must be an integer of at least 1, got 0"):
         RRNNGRU(3, 8, 0)
