@@ -18,7 +18,19 @@ from wlkernelnn.training.trees import tree_model_of
 
 from .about import about
 from .rrnn_pictures import draw
-from .rrnn_tasks import CHANNELS, LENGTH, ROUNDS, TASKS, TEMPERATURE, TUPLES, Network, Strings, build
+from .rrnn_tasks import (
+    BIAS_STD,
+    CHANNELS,
+    LENGTH,
+    ROUNDS,
+    TASKS,
+    TEMPERATURE,
+    TUPLES,
+    WARM_START,
+    Network,
+    Strings,
+    build,
+)
 from .trained import Record, TrainedOptions, chosen, glove_file, kept, print_table, spread, write_results
 
 # Not published: how long, and the bound of gradients where the paper has none.
@@ -50,6 +62,9 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
   the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a
   better validation score.
+* RRNN is started warm, which is not the paper's: for {WARM_START} epochs every token has the GRU's tree
+  in training, made of RRNN's own tuples, while the scorer learns to choose its nodes; then trees are free.
+  Biases have a standard deviation of {BIAS_STD:g} at first. Validation is always with RRNN's own trees.
 * "epochs": training so far, and the best one; "stopped": how many runs, over learning rates and seeds,
   reached the end of this recipe. **A row that was not stopped by the recipe is not a result yet.**
 """

@@ -6,6 +6,7 @@ from .counts import tree_counts, tuple_choices
 from .distance import tree_distances
 from .draw import draw_tree
 from .gradients import GradientConstants, gradient_constants, state_gradients
+from .imitation import imitation
 from .record import Record
 from .rrnn import RRNN
 from .rrnn_gru import RRNNGRU
@@ -32,6 +33,7 @@ __all__ = [
     "alternate",
     "draw_tree",
     "gradient_constants",
+    "imitation",
     "internal_nodes",
     "isomorphic",
     "state_gradients",

@@ -46,19 +46,20 @@ class Cell:
         """
         return [space.number(node) for node in self.nodes]
 
-    def follow(self, pool: Pool, norm: NodeNorm | None = None) -> Tensor:
+    def follow(self, pool: Pool, norm: NodeNorm | None = None, learn: bool = False) -> Tensor:
         """Make the nodes, ``[B, K, p]``, and append them to a pool that has the leaves.
 
         Args:
             pool: The leaves.
             norm: Normalises every node as that of the same round, or of the last one if there are fewer.
+            learn: Whether running statistics of the norm move to these nodes'.
         """
         made: list[Tensor] = []
         for k, number in enumerate(self.numbers(pool.space)):
             numbers = torch.full((len(pool.nodes[0]), 1), number, device=pool.nodes[0].device)
             node = pool.make(numbers).squeeze(1)
             if norm is not None:
-                node = norm(node, min(k, len(norm.weight) - 1), learn=False)
+                node = norm(node, min(k, len(norm.weight) - 1), learn)
             made.append(node)
             pool.append(node)
         return torch.stack(made, 1)

@@ -18,6 +18,7 @@ class NodeNorm(torch.nn.Module):
             with running means and variances of the round; so is a single string.
         num_rounds: How many nodes are made.
         channels: Width p of the nodes.
+        bias_std: Standard deviation of the shifts at first.
 
     Raises:
         ValueError: ``kind`` is neither.
@@ -26,11 +27,12 @@ class NodeNorm(torch.nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, kind: str, num_rounds: int, channels: int) -> None:
+    def __init__(self, kind: str, num_rounds: int, channels: int, bias_std: float = 0.0) -> None:
         super().__init__()
         if kind not in NORMS:
             raise ValueError(f"norm must be one of {', '.join(NORMS)}, or None, got {kind!r}")
         self.kind = kind
+        self.bias_std = bias_std
         self.weight = torch.nn.Parameter(torch.empty(num_rounds, channels))
         self.bias = torch.nn.Parameter(torch.empty(num_rounds, channels))
         if kind == "batch":
@@ -39,9 +41,9 @@ class NodeNorm(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Neither scale nor shift, and no statistics."""
+        """No scale, shifts as they were asked for, and no statistics."""
         torch.nn.init.ones_(self.weight)
-        torch.nn.init.zeros_(self.bias)
+        torch.nn.init.normal_(self.bias, std=self.bias_std)
         if self.kind == "batch":
             self.running_mean.zero_()
             self.running_var.fill_(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -47,6 +48,9 @@ class RRNN(TreeModel):
             which bounds nothing in evaluation (the paper has batch normalisation, and does not say where);
             ``"max"``: candidates whose root mean square is larger than 1 are scaled down to 1, which no node
             of a GRU is, so that theorem 5 holds; ``None``: nothing.
+        bias_std: Standard deviation at first of the :math:`b_r` and of the shifts of a norm. α sees a node's
+            values and not how it was made: that it was made by this tuple, of the nodes of these rounds, are
+            such offsets to it. Default: the :math:`b_r` uniform in :math:`\pm 1 / \sqrt p`, shifts 0.
 
     Shapes:
         - input: ``x [N, in_channels]`` with ``ptr [B+1]``, or ``x [B, T, in_channels]``; ``state
@@ -74,11 +78,14 @@ class RRNN(TreeModel):
         temperature: float = 1.0,
         distinct: bool = False,
         norm: str | None = "layer",
+        bias_std: float | None = None,
     ) -> None:
         runs = [check_count("rounds", n) for n in (rounds if isinstance(rounds, Sequence) else [rounds])]
         if not runs:
             raise ValueError(f"rounds must be those of at least one run, got {rounds}")
         num_tuples = check_count("num_tuples", num_tuples)
+        if bias_std is not None and not 0 <= bias_std < math.inf:
+            raise ValueError(f"bias_std must be finite and not negative, got {bias_std}")
         super().__init__(
             in_channels,
             out_channels,
@@ -90,6 +97,7 @@ class RRNN(TreeModel):
             choice,
             temperature,
             norm,
+            bias_std,
         )
         self.distinct = distinct
 

@@ -102,7 +102,7 @@ class TreeLoss(torch.nn.Module):
         return LossParts(torch.stack([weight * term for weight, term in terms]).sum(), distance, margin, norm)
 
     def _distance(self, record: Record, model: TreeModel) -> Tensor:
-        self._check(model)
+        self.check(model)
         with torch.no_grad():
             leaves = Pool(model.space, model.tuples, record.leaves.detach())
             target = self.cell.follow(leaves, model.norm)
@@ -112,7 +112,12 @@ class TreeLoss(torch.nn.Module):
         ]
         return torch.stack(distances).sum()
 
-    def _check(self, model: TreeModel) -> None:
+    def check(self, model: TreeModel) -> None:
+        """Whether a model can grow the target.
+
+        Raises:
+            ValueError: It has not its leaves or tuples.
+        """
         cell, tuples = self.cell, model.tuples
         if model.num_states != cell.num_states or model.auxiliary != (0.0,):
             raise ValueError(

@@ -13,6 +13,7 @@ from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps
 
 from ..string_model import State, StringModel, check_state, check_widths
+from .cells import Cell
 from .choice import Choice
 from .norm import BOUNDS, NORMS, NodeNorm
 from .pool import Pool
@@ -29,6 +30,7 @@ class TreeModel(StringModel):
     A subclass writes :meth:`grow`. See :class:`RRNN` for the arguments.
 
     Attributes:
+        cell: A known cell that all tokens have, instead of one of their own; or ``None``.
         keep_trees: Whether a forward pass keeps what it has grown.
         last_trees: What the last forward pass has grown, if it was asked to keep it and there were tokens.
     """
@@ -45,6 +47,7 @@ class TreeModel(StringModel):
         choice: str,
         temperature: float,
         norm: str | None,
+        bias_std: float | None = None,
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
@@ -56,14 +59,15 @@ class TreeModel(StringModel):
         self.ends = tuple(ends)
         self.auxiliary = tuple(auxiliary)
         self.choice = Choice(choice, temperature)
+        self.cell: Cell | None = None
         self.keep_trees = False
         self.last_trees: Record | None = None
         self.lin = None if in_channels == out_channels else Linear(in_channels, out_channels)
-        self.tuples = Tuples(out_channels, space.num_tuples - identity, identity)
+        self.tuples = Tuples(out_channels, space.num_tuples - identity, identity, bias_std)
         self.scorer = Scorer(out_channels, hidden_channels)
         if norm not in (None, *BOUNDS):
             raise ValueError(f"norm must be one of {', '.join(BOUNDS)}, or None, got {norm!r}")
-        self.norm = NodeNorm(norm, self.ends[-1], out_channels) if norm in NORMS else None
+        self.norm = NodeNorm(norm, self.ends[-1], out_channels, bias_std or 0.0) if norm in NORMS else None
         self.reset_parameters()
 
     @property
@@ -97,7 +101,7 @@ class TreeModel(StringModel):
             start = torch.cat([x_t.unsqueeze(1), previous, auxiliary.expand(size, -1, -1)], 1)
             of_h, fixed = self.tuples.project(previous), of_auxiliary.expand(size, -1, -1, -1, -1)
             pool = Pool(self.space, self.tuples, start, torch.cat([of_x.unsqueeze(1), of_h, fixed], 1))
-            grown = self.grow(pool, choice)
+            grown = self.grow(pool, choice) if self.cell is None else self._follow(self.cell, pool)
             h = grown.nodes[:, [end - 1 for end in self.ends]].transpose(0, 1)
             outs.append(h)
             if self.keep_trees:
@@ -109,6 +113,12 @@ class TreeModel(StringModel):
         states = torch.cat(outs, 1)
         last = [steps.last(steps.with_state(*pair)) for pair in zip(states, before, strict=True)]
         return states[-1], torch.stack(last)
+
+    def _follow(self, cell: Cell, pool: Pool) -> Grown:
+        """Make the nodes of a known cell: nothing is chosen, and no runner-up is near."""
+        nodes = cell.follow(pool, self.norm, learn=True)
+        numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(len(nodes), -1)
+        return Grown(nodes, numbers, nodes.new_full(numbers.shape, torch.inf))
 
     def _record(self, steps: Steps, starts: list[Tensor], found: list[Grown]) -> Record:
         leaves, nodes, numbers, gaps = (

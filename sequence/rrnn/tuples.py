@@ -16,21 +16,25 @@ class Tuples(torch.nn.Module):
         channels: Width p of the nodes.
         num_tuples: Number of tuples that are learned.
         identity: Whether (I, I, 0) stands behind them, which is not learned.
+        bias_std: Standard deviation of the biases at first; default: as of :class:`torch.nn.Linear`.
 
     ``weight[0, r]`` is :math:`L_r`, ``weight[1, r]`` is :math:`R_r`, and ``bias[r]`` is :math:`b_r`.
     """
 
-    def __init__(self, channels: int, num_tuples: int, identity: bool) -> None:
+    def __init__(self, channels: int, num_tuples: int, identity: bool, bias_std: float | None = None) -> None:
         super().__init__()
         self.identity = identity
+        self.bias_std = bias_std
         self.weight = torch.nn.Parameter(torch.empty(2, num_tuples, channels, channels))
         self.bias = torch.nn.Parameter(torch.empty(num_tuples, channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw them as :class:`torch.nn.Linear` does."""
+        """Draw them as :class:`torch.nn.Linear` does, or biases from a normal distribution."""
         for parameter in (self.weight, self.bias):
             uniform(self.bias.size(1), parameter)
+        if self.bias_std is not None:
+            torch.nn.init.normal_(self.bias, std=self.bias_std)
 
     def __len__(self) -> int:
         return len(self.bias) + self.identity

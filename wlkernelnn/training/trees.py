@@ -16,13 +16,26 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedStrings, StringLoader
-from wlkernelnn.sequence.rrnn import CELLS, Construction, TreeLoss, alternate, tree_counts, tuple_choices
+from wlkernelnn.sequence.rrnn import (
+    CELLS,
+    RRNN,
+    Construction,
+    TreeLoss,
+    alternate,
+    imitation,
+    tree_counts,
+    tuple_choices,
+)
 from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
+# Of a warm start: tokens of a batch at which the scorer imitates, half of them from the network's own trees,
+# strings in which those are grown, and the weight of its loss.
+NUM_IMITATED, NUM_GROWN = 24, 2
+IMITATION_WEIGHT = 0.3
 # Most common trees that are kept of every epoch.
 NUM_COMMON = 3
 
@@ -42,6 +55,9 @@ class TreeOptions(LoopOptions):
         isomorphisms: Of the target, ``"exact"``, ``"relaxed"`` or ``"expected"``, see there.
         alternate: After how many epochs the training of tuples and of the scorer take turns; 0: both are
             trained all the time.
+        warm_start: For so many epochs all trees are the target's, while the scorer learns to choose its
+            nodes, see :func:`~wlkernelnn.sequence.rrnn.imitation`; only of an
+            :class:`~wlkernelnn.sequence.RRNN`. Validation is with the network's own trees there too.
         epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
             :class:`LoopOptions`.
 
@@ -56,6 +72,7 @@ class TreeOptions(LoopOptions):
     cell: str = "gru"
     isomorphisms: str = "exact"
     alternate: int = 0
+    warm_start: int = 0
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
@@ -69,6 +86,7 @@ class TreeOptions(LoopOptions):
             "cell": (self.cell in CELLS, f"one of {', '.join(CELLS)}"),
             "isomorphisms": (self.isomorphisms in ISOMORPHISMS, f"one of {', '.join(ISOMORPHISMS)}"),
             "alternate": (self.alternate >= 0, "at least 0"),
+            "warm_start": (self.warm_start >= 0, "at least 0"),
         }
 
 
@@ -115,13 +133,15 @@ def fit_trees(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: A network that grows trees in several places, an unknown metric, ``resume`` without
+        ValueError: A network that grows trees in several places, or not those that ``warm_start`` or the tree
+            distance need, an unknown metric, ``resume`` without
             ``directory`` or from a damaged file, or an accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     options = options or TreeOptions()
     _check_metric(metric)
     module = _TreeModule(network, metric, options)
+    module.check_warm_start()
     with module.at_work():
         result = train_module(
             module,
@@ -219,6 +239,19 @@ class _TreeModule(pl.LightningModule):
     def _trees(self) -> TreeModel | None:
         return tree_model_of(self.network)
 
+    @property
+    def _warm(self) -> bool:
+        return self.current_epoch < self.options.warm_start
+
+    def check_warm_start(self) -> None:
+        if not self.options.warm_start:
+            return
+        trees = self._trees
+        if not isinstance(trees, RRNN):
+            came = type(self.network if trees is None else trees).__name__
+            raise ValueError(f"warm_start={self.options.warm_start} needs a network with an RRNN, got {came}")
+        self.criterion.check(trees)
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Trees are kept; afterwards everything is learned as before, also what waited for its turn."""
@@ -232,27 +265,49 @@ class _TreeModule(pl.LightningModule):
             for parameter in self.learned:
                 parameter.requires_grad_()
             if trees is not None:
-                trees.keep_trees, trees.last_trees = keep_trees, None
+                trees.keep_trees, trees.last_trees, trees.cell = keep_trees, None, None
 
     def on_train_epoch_start(self) -> None:
         seed_epoch(self.options.seed, self.current_epoch)
-        if (trees := self._trees) is not None and self.options.alternate:
+        if (trees := self._trees) is not None and self.options.alternate and not self._warm:
             alternate(trees, self.current_epoch, self.options.alternate)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        trees = self._trees
+        if trees is not None:
+            trees.cell = self.criterion.cell if self._warm else None
         logits = self.network(batch.x, batch.ptr)
         nll = torch.nn.functional.cross_entropy(logits, batch.y.flatten(), reduction="sum")
         size = len(batch.y)
         per_label = nll.detach() / batch.y.numel()
         self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
         loss = nll / size
-        if (trees := self._trees) is not None:
+        if trees is not None:
             parts = self.criterion(loss, trees, self.weighted)
             self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
-            return parts.total
+            return parts.total + self._imitation(batch, trees) if self._warm else parts.total
         of_output, _, _, of_squares = self.options.weights
         squares = torch.stack([parameter.square().sum() for parameter in self.weighted])
         return of_output * loss + of_squares * squares.sum()
+
+    def _imitation(self, batch: Data, trees: TreeModel) -> Tensor:
+        """At states that the target's trees have led to, and at those of the network's own: from where these
+        are wrong, it must find back.
+        """
+        of_target = trees.last_trees
+        trees.cell = None
+        self.network.eval()
+        with torch.no_grad():
+            some = batch.ptr[: NUM_GROWN + 1]
+            self.network(batch.x[: int(some[-1])], some)
+        self.network.train()
+        leaves = [
+            found.leaves[torch.randperm(len(found), device=self.device)[: NUM_IMITATED // 2]].detach()
+            for found in (of_target, trees.last_trees)
+        ]
+        losses = imitation(trees, self.criterion.cell, torch.cat(leaves))
+        self.log("imitation", losses.detach().mean(), on_step=False, on_epoch=True, batch_size=len(batch.y))
+        return IMITATION_WEIGHT * losses.sum(1).mean()
 
     def on_train_epoch_end(self) -> None:
         check_loss(self, self.options.lr, self.options.gradient_clip)
