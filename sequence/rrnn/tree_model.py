@@ -116,6 +116,8 @@ class TreeModel(StringModel):
 
     def _follow(self, cell: Cell, pool: Pool) -> Grown:
         """Make the nodes of a known cell: nothing is chosen, and no runner-up is near."""
+        if cell.ends != self.ends:
+            raise ValueError(f"expected a cell whose states end after {self.ends} nodes, got {cell.ends}")
         nodes = cell.follow(pool, self.norm, learn=True)
         numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(len(nodes), -1)
         return Grown(nodes, numbers, nodes.new_full(numbers.shape, torch.inf))

@@ -269,6 +269,9 @@ class _TreeModule(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         seed_epoch(self.options.seed, self.current_epoch)
+        if not self._warm:
+            # What is logged no more would stand in the history as it was at last.
+            self.trainer.callback_metrics.pop("imitation", None)
         if (trees := self._trees) is not None and self.options.alternate and not self._warm:
             alternate(trees, self.current_epoch, self.options.alternate)
 

@@ -40,10 +40,10 @@ class Lemma1(torch.nn.Module):
 class Forced(RRNN):
     """Makes the nodes of a cell; each must be a candidate of its round."""
 
-    cell: Cell
+    target: Cell
 
     def grow(self, pool: Pool, choice: Choice) -> Grown:
-        candidates, numbers = pool.candidates(), self.cell.numbers(self.space)
+        candidates, numbers = pool.candidates(), self.target.numbers(self.space)
         for number in numbers:
             assert number < candidates.size(1)
             pool.append(candidates[:, number])
@@ -61,7 +61,7 @@ def model_of(name: str, module: type[RRNN] = RRNN, distinct: bool = False, norm:
         .double()
         .eval()
     )
-    model.cell = cell
+    model.target = cell
     return model
 
 
@@ -113,10 +113,21 @@ def test_forced_choices(name: str, norm: str | None) -> None:
     load(model, name, cell)
     x, state = normal(3, 5, P), normal(model.num_states, 3, P).clamp(-1, 1)
     out, after = model(x, state=state)
+    following = model_of(name, norm=norm)
+    following.load_state_dict(model.state_dict())
+    following.cell = CELLS[name]
+    torch.testing.assert_close(following(x, state=state)[0], out, rtol=0, atol=1e-12)
     for t in range(5):
         state = torch.stack(expected(name, cell, x[:, t], state))
         torch.testing.assert_close(out[:, t], state[-1], rtol=0, atol=1e-10)
     torch.testing.assert_close(after, state, rtol=0, atol=1e-10)
+
+
+def test_a_cell_that_does_not_fit() -> None:
+    model = RRNN(P, P, 4)
+    model.cell = CELLS["gru"]
+    with pytest.raises(ValueError, match=r"a cell whose states end after \(4,\) nodes, got \(8,\)"):
+        model(torch.randn(1, 2, P))
 
 
 def candidates_after(model: RRNN, cell: Cell, start: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,7 +147,7 @@ def test_one_scorer_finds_the_cell(name: str) -> None:
     for _ in range(2):
         x, state = normal(1, P), normal(model.num_states, 1, P)
         start = torch.cat([x.unsqueeze(1), state.transpose(0, 1), torch.zeros(1, 1, P)], 1)
-        nodes, candidates = candidates_after(model, model.cell, start)
+        nodes, candidates = candidates_after(model, model.target, start)
         vectors = torch.cat([nodes, candidates])
         apart = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
         first = (apart < 1e-9).int().argmax(1) == torch.arange(len(vectors))

@@ -209,6 +209,16 @@ def test_no_projection_where_widths_agree() -> None:
     ]
 
 
+def test_biases_as_far_apart_as_asked_for() -> None:
+    torch.manual_seed(0)
+    model = RRNN(2, 400, 8, 3, bias_std=1.5)
+    for bias in (model.tuples.bias, model.norm.bias):
+        assert float(bias.detach().std()) == pytest.approx(1.5, rel=0.05)
+    model = RRNN(2, 400, 8, 3)
+    assert model.tuples.bias.abs().max() < 0.05
+    assert not model.norm.bias.any()
+
+
 @pytest.mark.parametrize(
     ("model", "text"),
     [
@@ -240,6 +250,8 @@ def test_repr(model: RRNN, text: str) -> None:
         ({"choice": "best"}, "choice must be one of softmax, straight_through, hard, got 'best'"),
         ({"norm": "group"}, "norm must be one of layer, batch, max, or None, got 'group'"),
         ({"temperature": -1.0}, r"temperature must be positive, got -1\.0"),
+        ({"bias_std": -1.0}, r"bias_std must be finite and not negative, got -1\.0"),
+        ({"bias_std": float("nan")}, "bias_std must be finite and not negative, got nan"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

@@ -10,9 +10,6 @@ from tests.equations import randomize
 from tests.strings import end_to_end, normal
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import CELLS, Leaf, TreeLoss, isomorphic, tree_distance
-from wlkernelnn.sequence.rrnn.choice import Choice
-from wlkernelnn.sequence.rrnn.pool import Pool
-from wlkernelnn.sequence.rrnn.search import Grown, grown
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 from wlkernelnn.sequence.rrnn.trees import tree_of
 
@@ -94,20 +91,11 @@ def test_gradients_do_not_go_through_the_target() -> None:
 
 
 @pytest.mark.parametrize("norm", [None, "layer", "max", "batch"])
-def test_the_target_has_distance_0_to_itself(norm: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own choices, made by the model, with its norm: of all strings at once if that is over strings."""
+def test_the_target_has_distance_0_to_itself(norm: str | None) -> None:
+    """Made by the model as its own nodes, with its norm: of all strings at once if that is over strings."""
     model = RRNN(P, P, 8, 3, norm=norm)
     randomize(model)
-    made = torch.tensor(CELLS["gru"].numbers(model.space))
-
-    def grow(pool: Pool, choice: Choice) -> Grown:
-        numbers = list(made.expand(len(pool.nodes[0]), -1).unbind(1))
-        for k, number in enumerate(numbers):
-            node = pool.make(number.unsqueeze(1)).squeeze(1)
-            pool.append(node if model.norm is None else model.norm(node, k))
-        return grown(pool, numbers, [torch.zeros(len(number)) for number in numbers])
-
-    monkeypatch.setattr(model, "grow", grow)
+    model.cell = CELLS["gru"]
     model.keep_trees = True
     out, _ = model(normal(6, 1, P), None, normal(1, 6, P))
     before = {name: value.clone() for name, value in model.named_buffers()}

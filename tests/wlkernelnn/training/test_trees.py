@@ -132,6 +132,41 @@ def test_tuples_and_scorer_take_turns(tmp_path: Path) -> None:
     assert moved == [[True, False, True], [False, True, True], [True, False, True]]
 
 
+def test_a_warm_start_imitates_the_target(tmp_path: Path) -> None:
+    """Both network and scorer learn, neither waits for its turn, and then trees are free."""
+
+    def trained(epochs: int, alternate: int, directory: str) -> list[dict[str, float]]:
+        torch.manual_seed(0)
+        network = Net(RRNN(WIDTH, WIDTH, 8, 3, choice="straight_through", temperature=0.1, bias_std=2.0))
+        options = {"lr": 0.02, "batch_size": 4, "warm_start": 4, "alternate": alternate, "epochs": epochs}
+        history = fitted("rrnn", network, tmp_path / directory, **options).history
+        assert network.encoder.cell is None
+        return history
+
+    trained(2, 0, "one")
+    history = trained(5, 0, "one")
+    *warm, free = history
+    assert trained(4, 1, "other") == warm
+    assert warm[-1]["imitation"] < 0.6 * warm[0]["imitation"]
+    assert warm[-1]["train_loss"] < warm[0]["train_loss"]
+    assert [epoch["tree_distance"] for epoch in warm] == pytest.approx([0.0] * 4, abs=1e-6)
+    assert "imitation" not in free
+    assert free["tree_distance"] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("rrnn_gru", "warm_start=1 needs a network with an RRNN, got RRNNGRU"),
+        ("no_trees", "warm_start=1 needs a network with an RRNN, got Net"),
+        ("rrnn", r"a cell whose states end after \(2,\) nodes, got \(8,\)"),
+    ],
+)
+def test_a_warm_start_needs_a_tree_of_the_target(kind: str, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        fitted(kind, net(kind), warm_start=1)
+
+
 def test_trees_of_every_epoch(tmp_path: Path) -> None:
     """N_e and the most common trees, by reading the validation strings with the weights of each epoch."""
     _, valid = cycles(40, 20)
@@ -197,7 +232,11 @@ def test_labels_of_whole_strings() -> None:
 
 @pytest.mark.parametrize(
     ("options", "error"),
-    [({"lr": 0.0}, "lr must be above 0"), ({"alternate": -1}, "alternate must be at least 0")],
+    [
+        ({"lr": 0.0}, "lr must be above 0"),
+        ({"alternate": -1}, "alternate must be at least 0"),
+        ({"warm_start": -1}, "warm_start must be at least 0"),
+    ],
 )
 def test_bad_options(options: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
