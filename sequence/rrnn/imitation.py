@@ -7,10 +7,10 @@ from torch import Tensor
 
 from .cells import Cell
 from .pool import Pool
-from .rrnn import RRNN
+from .tree_model import TreeModel
 
 
-def imitation(model: RRNN, cell: Cell, leaves: Tensor) -> Tensor:
+def imitation(model: TreeModel, cell: Cell, leaves: Tensor) -> Tensor:
     r"""How improbable the choice of each node of a cell is, if all candidates of a token were there at once.
 
     .. math::
@@ -22,7 +22,8 @@ def imitation(model: RRNN, cell: Cell, leaves: Tensor) -> Tensor:
     search finds the cell as it is: the scorer of Lemma 1 of Qian et al., but learned.
 
     Args:
-        model: Has the scorer α and τ. Its tuples get gradients too: only then can nodes be told apart.
+        model: Has the scorer α and τ, and chooses among all candidates, as :class:`~.rrnn.RRNN`. Its tuples
+            get gradients too: only then can nodes be told apart.
         cell: The cell, whose nodes come from the model's own tuples in their fixed roles.
         leaves: Nodes at the start of some tokens, ``[N, n, p]``.
 

@@ -307,6 +307,7 @@ class _TreeModule(pl.LightningModule):
         leaves = [
             found.leaves[torch.randperm(len(found), device=self.device)[: NUM_IMITATED // 2]].detach()
             for found in (of_target, trees.last_trees)
+            if found is not None  # the first strings may be empty
         ]
         losses = imitation(trees, self.criterion.cell, torch.cat(leaves))
         self.log("imitation", losses.detach().mean(), on_step=False, on_epoch=True, batch_size=len(batch.y))
