@@ -21,6 +21,7 @@ from .rrnn_pictures import draw
 from .rrnn_tasks import (
     BIAS_STD,
     CHANNELS,
+    IMITATION,
     LENGTH,
     ROUNDS,
     TASKS,
@@ -56,15 +57,17 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
 * Width {CHANNELS}, one layer, Adam. Batch size, learning rate, λ1 … λ4, margin, width of the scorer, bound
   of the gradient and alternation are those of appendix E.2. Not published, and chosen here: N̄ = {ROUNDS};
   {TUPLES} tuples and the identity; + and ×; σ, tanh, 1 − v and v; the GRU as target, with the minimum over
-  isomorphic ones; the best candidate in training too, with gradients of a softmax at temperature
+  isomorphic ones; the best candidate in training too, of RRNN-GRU with gradients of a softmax at temperature
   {TEMPERATURE}, which are the scorer's alone; nodes of RRNN normalised over their channels (the paper
   has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but
   embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
   the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a
   better validation score.
-* RRNN is started warm, which is not the paper's: for {WARM_START} epochs every token has the GRU's tree
-  in training, made of RRNN's own tuples, while the scorer learns to choose its nodes; then trees are free.
-  Biases have a standard deviation of {BIAS_STD:g} at first. Validation is always with RRNN's own trees.
+* RRNN's scorer imitates the GRU's trees, which is not the paper's: {IMITATION:g} times the improbability
+  of their nodes, made of RRNN's own tuples, is part of its loss; for {WARM_START} epochs all trees are the
+  GRU's in training, and then RRNN's own. The choice is hard, without gradients for the scorer: it learns by
+  imitation and margin alone. Biases have a standard deviation of {BIAS_STD:g} at first. Validation is always
+  with RRNN's own trees.
 * "epochs": training so far, and the best one; "stopped": how many runs, over learning rates and seeds,
   reached the end of this recipe. **A row that was not stopped by the recipe is not a result yet.**
 """

@@ -32,10 +32,8 @@ from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
-# Of a warm start: tokens of a batch at which the scorer imitates, half of them from the network's own trees,
-# strings in which those are grown, and the weight of its loss.
+# Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.
 NUM_IMITATED, NUM_GROWN = 24, 2
-IMITATION_WEIGHT = 0.3
 # Most common trees that are kept of every epoch.
 NUM_COMMON = 3
 
@@ -55,9 +53,12 @@ class TreeOptions(LoopOptions):
         isomorphisms: Of the target, ``"exact"``, ``"relaxed"`` or ``"expected"``, see there.
         alternate: After how many epochs the training of tuples and of the scorer take turns; 0: both are
             trained all the time.
-        warm_start: For so many epochs all trees are the target's, while the scorer learns to choose its
-            nodes, see :func:`~wlkernelnn.sequence.rrnn.imitation`; only of an
-            :class:`~wlkernelnn.sequence.RRNN`. Validation is with the network's own trees there too.
+        imitation: Weight of what the scorer has still to learn before it grows the target's trees, see
+            :func:`~wlkernelnn.sequence.rrnn.imitation`: a sum over the nodes of a token, mean over some
+            tokens; 0: the target matters by its distance only. Only of an
+            :class:`~wlkernelnn.sequence.RRNN`.
+        warm_start: For so many epochs all trees are the target's, while the scorer imitates them. Validation
+            is with the network's own trees there too.
         epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
             :class:`LoopOptions`.
 
@@ -72,6 +73,7 @@ class TreeOptions(LoopOptions):
     cell: str = "gru"
     isomorphisms: str = "exact"
     alternate: int = 0
+    imitation: float = 0.0
     warm_start: int = 0
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
@@ -86,7 +88,11 @@ class TreeOptions(LoopOptions):
             "cell": (self.cell in CELLS, f"one of {', '.join(CELLS)}"),
             "isomorphisms": (self.isomorphisms in ISOMORPHISMS, f"one of {', '.join(ISOMORPHISMS)}"),
             "alternate": (self.alternate >= 0, "at least 0"),
-            "warm_start": (self.warm_start >= 0, "at least 0"),
+            "imitation": (0 <= self.imitation < math.inf, "finite and at least 0"),
+            "warm_start": (
+                self.warm_start >= 0 and (self.imitation > 0 or not self.warm_start),
+                "at least 0, and 0 without imitation",
+            ),
         }
 
 
@@ -133,7 +139,7 @@ def fit_trees(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: A network that grows trees in several places, or not those that ``warm_start`` or the tree
+        ValueError: A network that grows trees in several places, or not those that ``imitation`` or the tree
             distance need, an unknown metric, ``resume`` without
             ``directory`` or from a damaged file, or an accelerator that this machine lacks.
         DivergedError: Training diverged.
@@ -141,7 +147,7 @@ def fit_trees(
     options = options or TreeOptions()
     _check_metric(metric)
     module = _TreeModule(network, metric, options)
-    module.check_warm_start()
+    module.check_imitation()
     with module.at_work():
         result = train_module(
             module,
@@ -243,13 +249,13 @@ class _TreeModule(pl.LightningModule):
     def _warm(self) -> bool:
         return self.current_epoch < self.options.warm_start
 
-    def check_warm_start(self) -> None:
-        if not self.options.warm_start:
+    def check_imitation(self) -> None:
+        if not self.options.imitation:
             return
         trees = self._trees
         if not isinstance(trees, RRNN):
             came = type(self.network if trees is None else trees).__name__
-            raise ValueError(f"warm_start={self.options.warm_start} needs a network with an RRNN, got {came}")
+            raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {came}")
         self.criterion.check(trees)
 
     @contextmanager
@@ -269,9 +275,6 @@ class _TreeModule(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         seed_epoch(self.options.seed, self.current_epoch)
-        if not self._warm:
-            # What is logged no more would stand in the history as it was at last.
-            self.trainer.callback_metrics.pop("imitation", None)
         if (trees := self._trees) is not None and self.options.alternate and not self._warm:
             alternate(trees, self.current_epoch, self.options.alternate)
 
@@ -288,30 +291,32 @@ class _TreeModule(pl.LightningModule):
         if trees is not None:
             parts = self.criterion(loss, trees, self.weighted)
             self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
-            return parts.total + self._imitation(batch, trees) if self._warm else parts.total
+            if not self.options.imitation:
+                return parts.total
+            return parts.total + self.options.imitation * self._imitation(batch, trees)
         of_output, _, _, of_squares = self.options.weights
         squares = torch.stack([parameter.square().sum() for parameter in self.weighted])
         return of_output * loss + of_squares * squares.sum()
 
     def _imitation(self, batch: Data, trees: TreeModel) -> Tensor:
-        """At states that the target's trees have led to, and at those of the network's own: from where these
-        are wrong, it must find back.
-        """
-        of_target = trees.last_trees
-        trees.cell = None
-        self.network.eval()
-        with torch.no_grad():
-            some = batch.ptr[: NUM_GROWN + 1]
-            self.network(batch.x[: int(some[-1])], some)
-        self.network.train()
+        records = [trees.last_trees]
+        if self._warm:
+            # The target's trees lead to other states than the network's own, from which it must find back.
+            trees.cell = None
+            self.network.eval()
+            with torch.no_grad():
+                some = batch.ptr[: NUM_GROWN + 1]
+                self.network(batch.x[: int(some[-1])], some)
+            self.network.train()
+            records.append(trees.last_trees)
         leaves = [
-            found.leaves[torch.randperm(len(found), device=self.device)[: NUM_IMITATED // 2]].detach()
-            for found in (of_target, trees.last_trees)
-            if found is not None  # the first strings may be empty
+            record.leaves[torch.randperm(len(record), device=self.device)[: NUM_IMITATED // len(records)]]
+            for record in records
+            if record is not None  # the first strings may be empty
         ]
-        losses = imitation(trees, self.criterion.cell, torch.cat(leaves))
-        self.log("imitation", losses.detach().mean(), on_step=False, on_epoch=True, batch_size=len(batch.y))
-        return IMITATION_WEIGHT * losses.sum(1).mean()
+        losses = imitation(trees, self.criterion.cell, torch.cat(leaves).detach()).sum(1).mean()
+        self.log("imitation", losses.detach(), on_step=False, on_epoch=True, batch_size=len(batch.y))
+        return losses
 
     def on_train_epoch_end(self) -> None:
         check_loss(self, self.options.lr, self.options.gradient_clip)

@@ -138,8 +138,8 @@ def test_a_warm_start_imitates_the_target(tmp_path: Path) -> None:
     def trained(epochs: int, alternate: int, directory: str) -> list[dict[str, float]]:
         torch.manual_seed(0)
         network = Net(RRNN(WIDTH, WIDTH, 8, 3, choice="straight_through", temperature=0.1, bias_std=2.0))
-        options = {"lr": 0.02, "batch_size": 4, "warm_start": 4, "alternate": alternate, "epochs": epochs}
-        history = fitted("rrnn", network, tmp_path / directory, **options).history
+        options = {"lr": 0.02, "batch_size": 4, "imitation": 0.3, "warm_start": 4, "alternate": alternate}
+        history = fitted("rrnn", network, tmp_path / directory, epochs=epochs, **options).history
         assert network.encoder.cell is None
         return history
 
@@ -150,21 +150,21 @@ def test_a_warm_start_imitates_the_target(tmp_path: Path) -> None:
     assert warm[-1]["imitation"] < 0.6 * warm[0]["imitation"]
     assert warm[-1]["train_loss"] < warm[0]["train_loss"]
     assert [epoch["tree_distance"] for epoch in warm] == pytest.approx([0.0] * 4, abs=1e-6)
-    assert "imitation" not in free
+    assert free["imitation"] < warm[0]["imitation"]
     assert free["tree_distance"] > 1e-3
 
 
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
-        ("rrnn_gru", "warm_start=1 needs a network with an RRNN, got RRNNGRU"),
-        ("no_trees", "warm_start=1 needs a network with an RRNN, got Net"),
+        ("rrnn_gru", r"imitation=0\.3 needs a network with an RRNN, got RRNNGRU"),
+        ("no_trees", r"imitation=0\.3 needs a network with an RRNN, got Net"),
         ("rrnn", r"a cell whose states end after \(2,\) nodes, got \(8,\)"),
     ],
 )
-def test_a_warm_start_needs_a_tree_of_the_target(kind: str, error: str) -> None:
+def test_imitation_needs_trees_of_the_target(kind: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        fitted(kind, net(kind), warm_start=1)
+        fitted(kind, net(kind), imitation=0.3, warm_start=1)
 
 
 def test_trees_of_every_epoch(tmp_path: Path) -> None:
@@ -236,6 +236,8 @@ def test_labels_of_whole_strings() -> None:
         ({"lr": 0.0}, "lr must be above 0"),
         ({"alternate": -1}, "alternate must be at least 0"),
         ({"warm_start": -1}, "warm_start must be at least 0"),
+        ({"warm_start": 1}, "warm_start must be at least 0, and 0 without imitation, got 1"),
+        ({"imitation": math.inf}, "imitation must be finite and at least 0, got inf"),
     ],
 )
 def test_bad_options(options: Any, error: str) -> None:
