@@ -59,8 +59,8 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   {TUPLES} tuples and the identity; + and ×; σ, tanh, 1 − v and v; the GRU as target, with the minimum over
   isomorphic ones; the best candidate in training too, of RRNN-GRU with gradients of a softmax at temperature
   {TEMPERATURE}, which are the scorer's alone; nodes of RRNN normalised over their channels (the paper
-  has batch normalisation); a linear output layer on x_t and h_t; λ_4 is of all parameters but
-  embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
+  has batch normalisation), of RRNN-GRU bounded; a linear output layer on x_t and h_t; λ_4 is of all
+  parameters but embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
   the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a
   better validation score.
 * RRNN's scorer imitates the GRU's trees, which is not the paper's: {IMITATION:g} times the improbability

@@ -294,5 +294,6 @@ def _encoder(name: str, task: Task, width: int) -> StringModel:
     if name == "rrnn":
         # Straight-through gradients undo within a hundred steps what the scorer has learned by imitation.
         return RRNN(width, CHANNELS, ROUNDS, TUPLES, choice="hard", bias_std=BIAS_STD, **options)
-    # With "softmax" nodes are mixtures in training only, and hard validation falls behind.
-    return RRNNGRU(width, CHANNELS, TUPLES, choice="straight_through", **options)
+    # With "softmax" nodes are mixtures in training only, and hard validation falls behind. Without a bound,
+    # below which a GRU's are, nodes overflow where products choose other tuples than the identity.
+    return RRNNGRU(width, CHANNELS, TUPLES, choice="straight_through", norm="max", **options)
