@@ -60,9 +60,9 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   isomorphic ones; the best candidate in training too, of RRNN-GRU with gradients of a softmax at temperature
   {TEMPERATURE}, which are the scorer's alone; nodes of RRNN normalised over their channels (the paper
   has batch normalisation), of RRNN-GRU bounded; a linear output layer on x_t and h_t; λ_4 is of all
-  parameters but embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most {RECIPE["gradient_clip"]:g} where
-  the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after {RECIPE["patience"]} without a
-  better validation score.
+  parameters but embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most
+  {RECIPE["gradient_clip"]:g} where the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after
+  {RECIPE["patience"]} without a better validation score.
 * RRNN's scorer imitates the GRU's trees, which is not the paper's: {IMITATION:g} times the improbability
   of their nodes, made of RRNN's own tuples, is part of its loss; for {WARM_START} epochs all trees are the
   GRU's in training, and then RRNN's own. The choice is hard, without gradients for the scorer: it learns by

@@ -33,7 +33,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rrnn_tasks, "NUM_TEST", 8)
     monkeypatch.setattr(rrnn_tasks, "NUM_TRAIN", {"wiki-5k": 24, "wiki-10k": 48, "ptb": 24})
     monkeypatch.setattr(rrnn_tasks, "CHANNELS", 6)
-    monkeypatch.setattr(rrnn_tasks, "ROUNDS", 2)
     return tmp_path
 
 

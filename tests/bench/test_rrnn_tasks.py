@@ -24,7 +24,7 @@ def test_networks() -> None:
 
 @pytest.mark.parametrize(("task", "name"), [("wiki-5k", "rrnn"), ("wiki-10k", "rrnn-gru")])
 def test_gradients_at_the_start(task: str, name: str) -> None:
-    """Those of the cell are not so large that their bound leaves nothing of the output layer's."""
+    """Those of the cell are neither lost nor so large that their bound leaves nothing to the output."""
     torch.manual_seed(0)
     network = build(name, TASKS[task], Strings(*[None] * 3, 27, 27))  # type: ignore[arg-type]
     tokens = torch.randint(27, (4, LENGTH))
@@ -32,10 +32,11 @@ def test_gradients_at_the_start(task: str, name: str) -> None:
     logits = network(tokens[:, :-1].flatten(), ptr)
     torch.nn.functional.cross_entropy(logits, tokens[:, 1:].flatten(), reduction="sum").backward()
     of_cell, of_head = (
-        torch.stack([parameter.grad.norm() for parameter in part.parameters()]).norm()
+        torch.stack([parameter.grad.norm() for parameter in part.parameters() if parameter.grad is not None])
         for part in (network.encoder, network.head)
     )
-    assert of_head < of_cell < 50 * of_head
+    assert len(of_cell) >= 2  # of tuples; a scorer whose choice is hard has none
+    assert of_head.norm() / 5 < of_cell.norm() < 50 * of_head.norm()
 
 
 def test_labels_of_the_last_tokens() -> None:
