@@ -292,7 +292,7 @@ def _encoder(name: str, task: Task, width: int) -> StringModel:
         return GRU(width, CHANNELS)
     options: dict[str, Any] = {"hidden_channels": hidden, "temperature": TEMPERATURE}
     if name == "rrnn":
-        # Straight-through gradients undo within a hundred steps what the scorer has learned by imitation.
+        # In a trial, straight-through gradients undid within twenty steps what the scorer had learned.
         return RRNN(width, CHANNELS, ROUNDS, TUPLES, choice="hard", bias_std=BIAS_STD, **options)
     # With "softmax" nodes are mixtures in training only, and hard validation falls behind. Without a bound,
     # below which a GRU's are, nodes overflow where products choose other tuples than the identity.

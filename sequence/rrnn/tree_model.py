@@ -114,10 +114,18 @@ class TreeModel(StringModel):
         last = [steps.last(steps.with_state(*pair)) for pair in zip(states, before, strict=True)]
         return states[-1], torch.stack(last)
 
-    def _follow(self, cell: Cell, pool: Pool) -> Grown:
-        """Make the nodes of a known cell: nothing is chosen, and no runner-up is near."""
+    def check_cell(self, cell: Cell) -> None:
+        """Whether the states of a cell are where this model has its own.
+
+        Raises:
+            ValueError: They are not.
+        """
         if cell.ends != self.ends:
             raise ValueError(f"expected a cell whose states end after {self.ends} nodes, got {cell.ends}")
+
+    def _follow(self, cell: Cell, pool: Pool) -> Grown:
+        """Make the nodes of a known cell: nothing is chosen, and no runner-up is near."""
+        self.check_cell(cell)
         nodes = cell.follow(pool, self.norm, learn=True)
         numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(len(nodes), -1)
         return Grown(nodes, numbers, nodes.new_full(numbers.shape, torch.inf))

@@ -127,7 +127,8 @@ def fit_trees(
     trained by what is left of the loss, :math:`\lambda_1 \ell + \lambda_4 \sum_\phi \|\phi\|^2`: the baseline
     under the same conditions. :math:`\phi` are all parameters but embeddings. Validation is with hard
     choices. ``history`` has, beside losses and scores, ``changed_tuples``: :math:`N_e`, the number of nodes
-    in the trees of the validation strings whose tuple is another than in the epoch before. The same arguments
+    in the trees of the validation strings whose tuple is another than in the epoch before, and ``imitation``,
+    that term before its weight, if it has one. The same arguments
     on the same machine give the same weights, also if training was interrupted and resumed.
 
     Args:
@@ -140,8 +141,8 @@ def fit_trees(
 
     Raises:
         ValueError: A network that grows trees in several places, or not those that ``imitation`` or the tree
-            distance need, an unknown metric, ``resume`` without
-            ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+            distance need, an unknown metric, ``resume`` without ``directory`` or from a damaged file, or an
+            accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     options = options or TreeOptions()
@@ -257,6 +258,7 @@ class _TreeModule(pl.LightningModule):
             came = type(self.network if trees is None else trees).__name__
             raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {came}")
         self.criterion.check(trees)
+        trees.check_cell(self.criterion.cell)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:

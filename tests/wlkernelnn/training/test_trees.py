@@ -164,7 +164,7 @@ def test_a_warm_start_imitates_the_target(tmp_path: Path) -> None:
 )
 def test_imitation_needs_trees_of_the_target(kind: str, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        fitted(kind, net(kind), imitation=0.3, warm_start=1)
+        fitted(kind, net(kind), imitation=0.3)
 
 
 def test_trees_of_every_epoch(tmp_path: Path) -> None:
