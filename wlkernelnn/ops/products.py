@@ -1,4 +1,4 @@
-"""Products of matrices by oneDNN, with which torch computes its own recurrent layers.
+"""Products of matrices by oneDNN, with which torch computes its own recurrent layers, or by MKL.
 
 Other products of single precision are BLAS's. That is MKL, which is half as fast as oneDNN on processors of
 others than its maker, and faster on these. Torch has no public name for oneDNN's: where the names have gone,
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.grad import conv2d_weight
 
-# Multiplications below which a product takes less time than the way to oneDNN.
-_SMALL = 2**22
+# Multiplications below which a product takes less time than the way to oneDNN, and to a packed matrix of MKL's.
+_SMALL, _SMALL_PACKED = 2**22, 2**20
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -49,23 +49,50 @@ def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
 def multiplier(weight: Tensor, rows: int) -> Callable[..., Tensor]:
     """``x @ weight.t()``, ``+ plus`` if it is given, for many x ``[about rows, k]``; without gradients."""
     if torch.compiler.is_compiling() or not rows or not _by_onednn(weight):
-        transposed = weight.t()
+        return _plain(weight)
+    # Both bring a matrix into an order of their own, once.
+    if _blas_is_fast() and _has_packed_blas():
+        return _by_packed_blas(weight.contiguous(), rows)
+    return _by_packed_onednn(weight.contiguous(), rows)
 
-        def multiplied(x: Tensor, plus: Tensor | None = None) -> Tensor:
-            return torch.mm(x, transposed) if plus is None else torch.addmm(plus, x, transposed)
 
-        return multiplied
-    # A matrix is brought into oneDNN's order once.
+def smallest_worth_a_call() -> int:
+    """Multiplications from which a product by :func:`multiplier` is faster than a compiled loop."""
+    return _SMALL_PACKED if _blas_is_fast() and _has_packed_blas() else _SMALL
+
+
+def _plain(weight: Tensor) -> Callable[..., Tensor]:
+    transposed = weight.t()
+
+    def multiplied(x: Tensor, plus: Tensor | None = None) -> Tensor:
+        return torch.mm(x, transposed) if plus is None else torch.addmm(plus, x, transposed)
+
+    return multiplied
+
+
+def _by_packed_blas(weight: Tensor, rows: int) -> Callable[..., Tensor]:
+    # For any other number of rows it takes the weight as it was.
+    packed = torch.ops.mkl._mkl_reorder_linear_weight.default(weight, rows)
+    product = torch.ops.mkl._mkl_linear.default
+
+    def multiplied(x: Tensor, plus: Tensor | None = None) -> Tensor:
+        found = product(x, packed, weight, None, rows)
+        return found if plus is None else found.add_(plus)
+
+    return multiplied
+
+
+def _by_packed_onednn(weight: Tensor, rows: int) -> Callable[..., Tensor]:
     linear = torch.ops.mkldnn._linear_pointwise
-    packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), rows)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
     single, added = linear.default, linear.binary
 
-    def multiplied_by_onednn(x: Tensor, plus: Tensor | None = None) -> Tensor:
+    def multiplied(x: Tensor, plus: Tensor | None = None) -> Tensor:
         if plus is None:
             return single(x, packed, None, "none", [], "")
         return added(x, plus, packed, None, "add")
 
-    return multiplied_by_onednn
+    return multiplied
 
 
 class _Linear(torch.autograd.Function):
@@ -96,6 +123,11 @@ def _blas_is_fast() -> bool:
     cpuinfo = Path("/proc/cpuinfo")
     about = cpuinfo.read_text() if cpuinfo.is_file() else platform.processor()
     return torch.backends.mkl.is_available() and "GenuineIntel" in about
+
+
+@cache
+def _has_packed_blas() -> bool:
+    return hasattr(torch.ops.mkl, "_mkl_reorder_linear_weight") and hasattr(torch.ops.mkl, "_mkl_linear")
 
 
 def _by_onednn(*factors: Tensor) -> bool:

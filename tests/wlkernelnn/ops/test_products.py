@@ -1,4 +1,4 @@
-"""Products by oneDNN against those by everything else."""
+"""Products by oneDNN and by packed matrices against those by everything else."""
 
 from __future__ import annotations
 

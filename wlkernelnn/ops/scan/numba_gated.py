@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops import compiled
-from wlkernelnn.ops.products import multiplier, weight_gradient
+from wlkernelnn.ops.products import multiplier, smallest_worth_a_call, weight_gradient
 
 from . import gated_kernels as kernels
 from .cell import Cell
@@ -21,9 +21,6 @@ DTYPES = (torch.float32, torch.float64)
 
 # Values (parts of tokens) that are worth waking a thread for.
 GRAIN = 2**17
-
-# Multiplications of a step from which they are left to a library: it is faster, once it has been called.
-LARGE = 2**22
 
 
 def gated(
@@ -94,7 +91,8 @@ class _Scan:
         self.num_parts, self.width = len(cell.parts), parts.size(1) // len(cell.parts)
         # Without products there are no steps in between, and what takes one step to compute is not kept.
         self.is_kept = weight is not None
-        self.is_by_step = weight is not None and steps.num_strings * weight.numel() > LARGE
+        work = 0 if weight is None else steps.num_strings * weight.numel()
+        self.is_by_step = work > smallest_worth_a_call()
         self.weight = parts.new_empty(0, self.width) if weight is None or self.is_by_step else weight
         rows = steps.num_strings if self.is_by_step else steps.num_tokens
         self.chunks = compiled.chunks_for(rows * parts.size(1), GRAIN)
