@@ -94,6 +94,11 @@ def test_our_recipe(table: Path) -> None:
     text = (table.parent / "out" / "cep_ours.md").read_text()
     assert text.startswith("# Harvard Clean Energy Project, our recipe (full)\n")
     assert text.count("| 1 of 40 |") == 3
+    *_, together = result["runs"]
+    assert {member["model"] for member in together["members"]} == {"wl-gated", "deep"}
+    assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] != "gine")
+    assert "| WL kernel network, gated λ and deep kernel stack, walk encodings, together | " in text
+    assert f"| 4 networks | – | {together['scores']['valid']['rmse']:.3f} | – | – | " in text
 
 
 def test_parts_of_the_release(table: Path) -> None:
