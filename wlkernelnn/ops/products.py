@@ -51,14 +51,14 @@ def multiplier(weight: Tensor, rows: int) -> Callable[..., Tensor]:
     if torch.compiler.is_compiling() or not rows or not _by_onednn(weight):
         return _plain(weight)
     # Both bring a matrix into an order of their own, once.
-    if _blas_is_fast() and _has_packed_blas():
+    if _packed_blas_is_fast():
         return _by_packed_blas(weight.contiguous(), rows)
     return _by_packed_onednn(weight.contiguous(), rows)
 
 
 def smallest_worth_a_call() -> int:
     """Multiplications from which a product by :func:`multiplier` is faster than a compiled loop."""
-    return _SMALL_PACKED if _blas_is_fast() and _has_packed_blas() else _SMALL
+    return _SMALL_PACKED if _packed_blas_is_fast() else _SMALL
 
 
 def _plain(weight: Tensor) -> Callable[..., Tensor]:
@@ -123,6 +123,12 @@ def _blas_is_fast() -> bool:
     cpuinfo = Path("/proc/cpuinfo")
     about = cpuinfo.read_text() if cpuinfo.is_file() else platform.processor()
     return torch.backends.mkl.is_available() and "GenuineIntel" in about
+
+
+def _packed_blas_is_fast() -> bool:
+    # Where less precision is enough, only oneDNN makes use of it.
+    exact = torch.get_float32_matmul_precision() == "highest"
+    return exact and _blas_is_fast() and _has_packed_blas()
 
 
 @cache

@@ -51,3 +51,20 @@ def test_multiplier_and_weight_gradient(shape: tuple[int, int, int], dtype: torc
         torch.testing.assert_close(multiplied(x), expected, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(multiplied(x, grad), expected + grad, rtol=1e-4, atol=1e-4)
         torch.testing.assert_close(multiplied(x[:1]), expected[:1], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["highest", "high", "medium"])
+def test_multiplier_heeds_the_precision_that_was_asked_for(precision: str) -> None:
+    """A packed matrix of MKL's would not: what is called must be what torch calls."""
+    x, weight = normal(40, 300, dtype=torch.float32), normal(220, 300, dtype=torch.float32)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision(precision)
+        came, wanted = multiplier(weight, 40)(x), torch.nn.functional.linear(x, weight)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    exact = x.double() @ weight.double().t()
+    error, allowed = (came - exact).abs().max(), (wanted - exact).abs().max()
+    assert error <= 4 * allowed + 1e-4
+    # Lower precision is taken where the processor has it: the largest errors are then of one size.
+    assert error >= 0.25 * allowed - 1e-4
