@@ -107,4 +107,5 @@ class RRNN(TreeModel):
     def _extras(self) -> list[str]:
         first, *rest = self.ends
         runs = [first, *(later - earlier for earlier, later in zip(self.ends, rest, strict=False))]
-        return [f"rounds={runs if rest else first}", *super()._extras()]
+        offsets = [] if self.tuples.bias_std is None else [f"bias_std={self.tuples.bias_std:g}"]
+        return [f"rounds={runs if rest else first}", *super()._extras(), *offsets]

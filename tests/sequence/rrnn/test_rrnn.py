@@ -224,9 +224,9 @@ def test_biases_as_far_apart_as_asked_for() -> None:
     [
         (RRNN(16, 32), "RRNN(16, 32, rounds=8, num_tuples=3, choice='softmax', temperature=1, norm='layer')"),
         (
-            RRNN(-1, 8, (7, 2), 4, choice="straight_through", norm="batch"),
+            RRNN(-1, 8, (7, 2), 4, choice="straight_through", norm="batch", bias_std=0.5),
             "RRNN(-1, 8, rounds=[7, 2], num_tuples=4, choice='straight_through', temperature=1, "
-            "norm='batch')",
+            "norm='batch', bias_std=0.5)",
         ),
     ],
     ids=["default", "states"],
