@@ -15,7 +15,7 @@ from wlkernelnn.datasets import BPTTLoader, Corpus, RandomBPTTLoader
 from wlkernelnn.sequence import LanguageModel, detached
 
 from .language import TextModule, check_vocabulary, negative_log_likelihood
-from .loop import FitResult, LoopOptions, Watched, check_loss, train_module
+from .loop import FitResult, LoopOptions, Watched, train_module
 
 # Streams that the validation part is cut into, as the authors' release does.
 VALIDATION_STREAMS = 10
@@ -160,9 +160,6 @@ class _AWDModule(TextModule):
         self.log("averaged_steps", float(self.averaged.n_averaged))
         self._scores.append(self._nll)
         self._averaging = self._averaging or stopped_falling(self._scores, self.options.nonmonotone)
-
-    def on_train_epoch_end(self) -> None:
-        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["awd"] = (self._scores, self._averaging, self.batches.epoch)

@@ -15,7 +15,7 @@ from torchmetrics.classification import MulticlassAccuracy
 from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringClassifier
 
-from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
 
@@ -178,9 +178,6 @@ class _ClassifierModule(pl.LightningModule):
         gradient_clip_algorithm: str | None = None,
     ) -> None:
         self.clip_gradients(optimizer, gradient_clip_val, self.options.clip)
-
-    def on_train_epoch_end(self) -> None:
-        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         self.accuracy(self.model(batch.x, batch.ptr), batch.y)

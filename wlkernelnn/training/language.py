@@ -14,7 +14,7 @@ from torch import Tensor
 from wlkernelnn.datasets import BPTTLoader, Corpus
 from wlkernelnn.sequence import LanguageModel, detached
 
-from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
@@ -179,9 +179,6 @@ class _LanguageModule(TextModule):
         nll = negative_log_likelihood(logits, targets)
         self.log_loss(nll, targets)
         return nll / len(targets)
-
-    def on_train_epoch_end(self) -> None:
-        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.SGD(self.parameters(), lr=self.options.lr)

@@ -24,6 +24,9 @@ from .allocator import freed_memory_kept
 
 logger = logging.getLogger("wlkernelnn")
 
+# After how many batches the loss is looked at again: on a GPU this waits for it.
+WATCHED_BATCHES = 50
+
 
 @dataclass
 class LoopOptions:
@@ -130,7 +133,7 @@ def train_module(
     Without ``valid_batches`` the last weights are kept.
 
     Args:
-        module: What is trained; it logs ``valid_<metric>``.
+        module: What is trained; it logs ``train_loss`` and ``valid_<metric>``, and has ``options``.
         batches, valid_batches: What goes to its steps.
         watched: See :class:`Watched`.
         options: How to train.
@@ -163,7 +166,7 @@ def train_module(
         bar = progress and (console.is_terminal or console.is_jupyter)
         history = _History(tell=not bar)
         # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
-        all_callbacks = [history, *([best] if best is not newest else []), newest, *callbacks]
+        all_callbacks = [_Watchdog(), history, *([best] if best is not newest else []), newest, *callbacks]
         if options.patience and monitor is not None:
             all_callbacks.append(EarlyStopping(monitor, patience=options.patience, mode=mode))
         if bar:
@@ -212,15 +215,27 @@ def seed_epoch(seed: int, epoch: int) -> None:
     torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1)[0]))
 
 
-def check_loss(module: pl.LightningModule, lr: float, gradient_clip: float) -> None:
-    """Refuse to go on after an epoch whose ``train_loss`` is not a finite number."""
-    loss = float(module.trainer.callback_metrics["train_loss"])
-    if not math.isfinite(loss):
-        raise DivergedError(
-            f"training diverged: the loss of epoch {module.current_epoch} is {loss}; lower the learning "
-            f"rate (lr={lr:g}) or bound the gradient (gradient_clip={gradient_clip:g})",
-            module.current_epoch,
-        )
+class _Watchdog(Callback):
+    """Ends a training, of a module with ``options``, when its loss is not finite: epochs can be long."""
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if batch_idx % WATCHED_BATCHES == 0:
+            self._check(pl_module, float(outputs["loss"]))
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._check(pl_module, float(trainer.callback_metrics["train_loss"]))
+
+    @staticmethod
+    def _check(module: pl.LightningModule, loss: float) -> None:
+        if not math.isfinite(loss):
+            options: Any = module.options
+            raise DivergedError(
+                f"training diverged: the loss of epoch {module.current_epoch} is {loss}; lower the learning "
+                f"rate (lr={options.lr:g}) or bound the gradient (gradient_clip={options.gradient_clip:g})",
+                module.current_epoch,
+            )
 
 
 class _History(Callback):

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.models import GraphNetwork
 
-from .loop import check_loss, seed_epoch
+from .loop import seed_epoch
 from .metrics import score
 from .options import FitOptions
 
@@ -80,9 +80,6 @@ class NetworkModule(pl.LightningModule):
         loss = masked_loss(self.net, self.net(batch), batch.y)
         self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
         return loss
-
-    def on_train_epoch_end(self) -> None:
-        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.net(batch)

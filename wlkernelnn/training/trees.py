@@ -29,7 +29,7 @@ from wlkernelnn.sequence.rrnn import (
 from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
-from .loop import FitResult, LoopOptions, Watched, check_loss, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
 # Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.
@@ -319,9 +319,6 @@ class _TreeModule(pl.LightningModule):
         losses = imitation(trees, self.criterion.cell, torch.cat(leaves).detach()).sum(1).mean()
         self.log("imitation", losses.detach(), on_step=False, on_epoch=True, batch_size=len(batch.y))
         return losses
-
-    def on_train_epoch_end(self) -> None:
-        check_loss(self, self.options.lr, self.options.gradient_clip)
 
     def on_validation_epoch_start(self) -> None:
         self._sums = torch.zeros(3, dtype=torch.float64)

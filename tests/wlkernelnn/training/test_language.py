@@ -9,7 +9,7 @@ import torch
 
 from wlkernelnn.datasets import Corpus, Vocabulary
 from wlkernelnn.sequence import LanguageModel, StringKernelNetwork
-from wlkernelnn.training import DivergedError, LanguageOptions, fit_language_model, perplexity
+from wlkernelnn.training import DivergedError, LanguageOptions, fit_language_model, loop, perplexity
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "log"]
 
@@ -127,6 +127,22 @@ def test_divergence() -> None:
             model(len(data.vocabulary)), data, replace(SMALL, lr=1e30, gradient_clip=0.0), progress=False
         )
     assert raised.value.epoch == 0
+
+
+def test_divergence_is_seen_before_the_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many batches only a few are computed with weights that are no numbers."""
+    monkeypatch.setattr(loop, "WATCHED_BATCHES", 3)
+    data, seen = corpus(), 0
+    network = model(len(data.vocabulary))
+
+    def count(*_: object) -> None:
+        nonlocal seen
+        seen += 1
+
+    network.register_forward_hook(count)
+    with pytest.raises(DivergedError, match="the loss of epoch 0 is"):
+        fit_language_model(network, data, replace(SMALL, lr=1e30, gradient_clip=0.0), progress=False)
+    assert 1 < seen <= 4
 
 
 def test_another_vocabulary() -> None:
