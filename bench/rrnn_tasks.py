@@ -26,7 +26,7 @@ ROUNDS, TUPLES = 8, 3
 TEMPERATURE = 0.1
 # RRNN's scorer imitates the GRU's trees, as the paper's early trees look: with this weight, at first for so
 # many epochs in which all trees are the GRU's, and with this standard deviation of biases.
-IMITATION, WARM_START, BIAS_STD = 0.3, 3, 1.0
+IMITATION, WARM_START, BIAS_STD = 0.3, 5, 1.0
 # Section 5.1: snippets of 20 tokens, and how many.
 LENGTH, NUM_VALID, NUM_TEST = 20, 1_000, 2_000
 NUM_TRAIN = {"wiki-5k": 5_000, "wiki-10k": 10_000, "ptb": 10_000}
@@ -255,6 +255,8 @@ class Network(torch.nn.Module):
         encoder: The cell.
         num_classes: How many logits.
         last: Logits of whole strings, none of which may be empty.
+        learned_state: The first state of an RRNN is learned. At 0 all products with it are the same vector,
+            and whichever of these a scorer likes most it chooses again and again.
 
     Shapes:
         - input: tokens ``[N]`` with ``ptr [B+1]``
@@ -262,19 +264,29 @@ class Network(torch.nn.Module):
     """
 
     def __init__(
-        self, embedding: torch.nn.Embedding, encoder: StringModel, num_classes: int, last: bool
+        self,
+        embedding: torch.nn.Embedding,
+        encoder: StringModel,
+        num_classes: int,
+        last: bool,
+        learned_state: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.encoder = encoder
         self.last = last
+        self.state = torch.nn.Parameter(torch.randn(1, 1, encoder.out_channels)) if learned_state else None
         self.head = torch.nn.Linear(embedding.embedding_dim + encoder.out_channels, num_classes)
 
     def forward(self, tokens: Tensor, ptr: Tensor) -> Tensor:
         x = self.embedding(tokens)
-        h, _ = self.encoder(x, ptr)
+        h, _ = self.encoder(x, ptr, self.first_state(len(ptr) - 1))
         both = torch.cat([x, h], 1)
         return self.head(both[ptr[1:] - 1] if self.last else both)
+
+    def first_state(self, num_strings: int) -> Tensor | None:
+        """Of every string, or ``None`` for 0."""
+        return None if self.state is None else self.state.expand(-1, num_strings, -1)
 
 
 def build(name: str, task: Task, strings: Strings) -> Network:
@@ -283,7 +295,8 @@ def build(name: str, task: Task, strings: Strings) -> Network:
         embedding = torch.nn.Embedding(strings.num_tokens, CHANNELS)
     else:
         embedding = torch.nn.Embedding.from_pretrained(strings.vectors, freeze=True)
-    return Network(embedding, _encoder(name, task, embedding.embedding_dim), strings.num_classes, task.last)
+    encoder = _encoder(name, task, embedding.embedding_dim)
+    return Network(embedding, encoder, strings.num_classes, task.last, learned_state=name == "rrnn")
 
 
 def _encoder(name: str, task: Task, width: int) -> StringModel:

@@ -128,7 +128,9 @@ def _jacobians(record: Record, sizes: Tensor) -> Tensor:
     return torch.where(product, others, 1.0)
 
 
-def state_gradients(model: StringModel, x: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+def state_gradients(
+    model: StringModel, x: Tensor, loss: Callable[[Tensor], Tensor], state: State | None = None
+) -> Tensor:
     r"""Norms of :math:`\partial E_T / \partial h_t` for t = 1 … T, in evaluation mode: with hard choices.
 
     Args:
@@ -136,13 +138,13 @@ def state_gradients(model: StringModel, x: Tensor, loss: Callable[[Tensor], Tens
             :class:`~wlkernelnn.sequence.RRNN`.
         x: Strings of equal length, ``[B, T, in_channels]``, T ≥ 1.
         loss: :math:`E_T` of :math:`h_T` ``[B, p]``, summed over the strings.
+        state: :math:`h_0`; default 0.
 
     Returns:
         ``[T, B]``; of several states the norm is that of all together.
     """
     training = model.training
     model.eval()
-    state: State | None = None
     states: list[Tensor] = []
     with torch.enable_grad():
         for t in range(x.size(1)):

@@ -36,7 +36,20 @@ def test_gradients_at_the_start(task: str, name: str) -> None:
         for part in (network.encoder, network.head)
     )
     assert len(of_cell) >= 2  # of tuples; a scorer whose choice is hard has none
-    assert of_head.norm() / 5 < of_cell.norm() < 50 * of_head.norm()
+    assert of_head.norm() / 10 < of_cell.norm() < 50 * of_head.norm()
+
+
+def test_an_rrnn_learns_its_first_state() -> None:
+    network = build("rrnn", TASKS["wiki-5k"], Strings(*[None] * 3, 27, 27))  # type: ignore[arg-type]
+    tokens, ptr = torch.tensor([1, 2, 3]), torch.tensor([0, 2, 2, 3])
+    h, _ = network.encoder(network.embedding(tokens), ptr, network.state.expand(1, 3, 100))
+    torch.testing.assert_close(
+        network(tokens, ptr), network.head(torch.cat([network.embedding(tokens), h], 1))
+    )
+    network(tokens, ptr).square().sum().backward()
+    assert network.state.grad.norm() > 0
+    for other in ("gru", "rrnn-gru"):
+        assert build(other, TASKS["wiki-10k"], Strings(*[None] * 3, 27, 27)).state is None  # type: ignore[arg-type]
 
 
 def test_labels_of_the_last_tokens() -> None:
