@@ -116,18 +116,20 @@ def test_needs_trees_and_gradients_of_all_tokens() -> None:
     [RRNN(D, P, (2, 1), 2, auxiliary=(1.0,), identity=False, norm="max"), RRNNGRU(D, P, 2)],
     ids=["rrnn", "rrnn_gru"],
 )
-def test_state_gradients_are_slopes(model: Any) -> None:
+@pytest.mark.parametrize("begins", [False, True], ids=["from_0", "from_a_state"])
+def test_state_gradients_are_slopes(model: Any, begins: bool) -> None:
     """Differences of E_T when h_t is moved, for states that are carried by hand."""
     torch.manual_seed(0)
     randomize(model)
     model.train()
     x, direction = normal(2, 4, D), normal(P)
-    norms = state_gradients(model, x, lambda h: (h @ direction).sin().sum())
+    first = normal(model.num_states, 2, P) if begins else None
+    norms = state_gradients(model, x, lambda h: (h @ direction).sin().sum(), first)
     assert norms.shape == (4, 2)
     assert model.training
     model.eval()
     for t in range(4):
-        _, state = model(x[:, : t + 1])
+        _, state = model(x[:, : t + 1], state=first)
 
         def end(state: Tensor, t: int = t) -> Tensor:
             last = model(x[:, t + 1 :], state=state)[1] if t < 3 else state
