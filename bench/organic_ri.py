@@ -31,4 +31,4 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    run_table("organic_ri", "Polarizability", TASKS, argv, __doc__, legend=LEGEND, seeds=3)
+    run_table("organic-ri", "Polarizability", TASKS, argv, __doc__, legend=LEGEND, seeds=3)
