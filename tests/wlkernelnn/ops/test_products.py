@@ -54,17 +54,26 @@ def test_multiplier_and_weight_gradient(shape: tuple[int, int, int], dtype: torc
 
 
 @pytest.mark.parametrize("precision", ["highest", "high", "medium"])
-def test_multiplier_heeds_the_precision_that_was_asked_for(precision: str) -> None:
-    """A packed matrix of MKL's would not: what is called must be what torch calls."""
-    x, weight = normal(40, 300, dtype=torch.float32), normal(220, 300, dtype=torch.float32)
+def test_packed_matrices_only_where_full_precision_is_asked_for(
+    precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A packed matrix of MKL's knows no other: oneDNN is faster then, as it was asked to be."""
+    packed = []
+
+    def spy(weight: torch.Tensor, rows: int) -> object:
+        packed.append(rows)
+        return products._plain(weight)
+
+    monkeypatch.setattr(products, "_blas_is_fast", lambda: True)
+    monkeypatch.setattr(products, "_has_packed_blas", lambda: True)
+    monkeypatch.setattr(products, "_by_onednn", lambda *factors: True)
+    monkeypatch.setattr(products, "_by_packed_onednn", lambda weight, rows: products._plain(weight))
+    monkeypatch.setattr(products, "_by_packed_blas", spy)
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision(precision)
-        came, wanted = multiplier(weight, 40)(x), torch.nn.functional.linear(x, weight)
+        multiplier(normal(220, 300, dtype=torch.float32), 40)
+        assert products.smallest_worth_a_call() == (2**20 if precision == "highest" else 2**22)
     finally:
         torch.set_float32_matmul_precision(before)
-    exact = x.double() @ weight.double().t()
-    error, allowed = (came - exact).abs().max(), (wanted - exact).abs().max()
-    assert error <= 4 * allowed + 1e-4
-    # Lower precision is taken where the processor has it: the largest errors are then of one size.
-    assert error >= 0.25 * allowed - 1e-4
+    assert packed == ([40] if precision == "highest" else [])
