@@ -129,8 +129,7 @@ SCORES = """* RMSE and MAE of the power conversion efficiency in %, mean and unb
   the seeds of the networks, at the epoch with the best validation RMSE; the test part is scored once, with
   these weights. All seeds share one split, 80/10/10, random with seed 0, unless a table has its own; its
   rows, counted from 0, lie in the folder "splits" beside this table, in the file that the JSON file names.
-* ensemble: test RMSE of the mean prediction of all seeds; its parameters are the sum of theirs, which
-  the row of several networks together shows, and the others do not.
+* ensemble: test RMSE of the mean prediction of all seeds; its parameters are the sum of theirs.
 """
 OTHERS = """On these
   29,978, Duvenaud et al. 2015 report, as RMSE: neural fingerprint 1.20, circular fingerprint 1.41, mean 2.53.
@@ -163,6 +162,7 @@ LEGENDS = {
   with. {OTHERS}\
 * Networks have the width at which their parameters come closest to {PARAMETERS:,}, 4 iterations or layers
   and sums over atoms; {DROPOUT:g} of the head's inputs are dropped.
+* "together": both kernel networks, all seeds of both, in one mean; the parameters shown are their sum.
 * Features ("duvenaud") are the paper's; those of the deep kernel stack are OGB's, and the chances of a random
   walk to be back at its atom after 1 to 16 steps.
 * Recipe: AdamW {OURS.lr:g}, cosine, {OURS.epochs} epochs of batches of {OURS.batch_size}, moving averages of
