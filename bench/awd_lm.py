@@ -98,8 +98,9 @@ LEGEND = """\
 * Recipe of that release (Merity et al. 2018): three layers of 1150, 1150 and 400 on embeddings of 400 that
   are the softmax's too; half of the recurrent weights dropped, one mask a batch; locked dropout of 0.4 on
   embeddings and output and 0.25 between layers (WikiText-2: 0.65, 0.4 and 0.2), a tenth of the words
-  dropped; AR 2, TAR 1, weight decay 1.2e-6; SGD with learning rate 30 in 20 streams (80) of about 70 tokens,
-  gradient norm at most 0.25; averages of the weights (NT-ASGD) from the epoch "averaged" on, counted from 1.
+  dropped; AR 2, TAR 1, weight decay 1.2e-6; SGD with learning rate 30 ("lr": that of the row) in 20 streams
+  (80) of about 70 tokens, gradient norm at most 0.25; averages of the weights (NT-ASGD) from the epoch
+  "averaged" on, counted from 1.
 * Only the cell differs: one layer, one initialisation, one recipe. LN: h sees LN(c), c is carried as it is.
   The paper has a layer norm in its classifiers, and does not say whether its language models have one;
   AWD-LSTM has none. RKM-LSTM without one has a memory without a bound.
@@ -121,10 +122,12 @@ class AWDLMOptions(TrainedOptions):
         models: Which rows; by default all: lstm, rkm-lstm, rkm-cifg, linear-gated, and these with a layer
             norm: lstm-norm, rkm-lstm-norm, rkm-cifg-norm and linear-gated-norm.
         shorten: Make it a recipe of so many epochs; by default it is as published.
+        lr: Learning rate; by default the recipe's, 30.
     """
 
     run_dir: Path = Path("runs/awd-lm")
     shorten: int | None = None
+    lr: float | None = None
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -175,9 +178,11 @@ def evaluate(
     published_epochs = recipe.epochs
     if options.shorten is not None:
         recipe = shortened(recipe, options.shorten)
+    if options.lr is not None:
+        recipe = replace(recipe, lr=options.lr)
     epochs = options.limit(recipe.epochs)
     content = digest(corpus.train, corpus.valid, corpus.test)
-    trained_as = f"{recipe.epochs}_epochs_{options.matmul_precision}"
+    trained_as = f"{recipe.epochs}_epochs_lr_{recipe.lr:g}_{options.matmul_precision}"
     directory = options.folder(trained_as, f"{text}_{content}", name, f"seed_{seed}")
 
     def train() -> Record:
@@ -230,14 +235,14 @@ def awd_init(net: LanguageModel) -> None:
                 torch.nn.init.uniform_(cast(Tensor, weight), -bound, bound)
 
 
-COLUMNS = ("text", "model", "size", "epochs", "averaged", "valid", "paper", "test", "paper", "s/epoch")
+COLUMNS = ("text", "model", "size", "lr", "epochs", "averaged", "valid", "paper", "test", "paper", "s/epoch")
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per text and model, over its seeds."""
+    """The table, its header first: a row per text, model and learning rate, over its seeds."""
     out: list[tuple[str, ...]] = [COLUMNS]
-    for text, name in dict.fromkeys((record["text"], record["model"]) for record in records):
-        of_model = [record for record in records if (record["text"], record["model"]) == (text, name)]
+    for text, name, lr in dict.fromkeys(_row(record) for record in records):
+        of_model = [record for record in records if _row(record) == (text, name, lr)]
         first = of_model[0]
         scored = survivors(of_model)
         valid, test = (
@@ -251,8 +256,13 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
             TEXTS[text].title,
             MODELS[name].title,
             f"{first['parameters'] / 1e6:.1f}M",
+            f"{lr:g}",
             epochs,
             averaged,
         )
         out.append((*about_run, valid, valid_paper, test, test_paper, seconds_per_epoch(of_model)))
     return out
+
+
+def _row(record: Record) -> tuple[str, str, float]:
+    return record["text"], record["model"], record["recipe"]["lr"]

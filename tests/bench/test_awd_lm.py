@@ -98,15 +98,31 @@ def test_shortened_recipes(data: Path, tmp_path: Path) -> None:
     assert "| 2 of 2, shortened from 500 |" in (tmp_path / "out" / "awd_lm.md").read_text()
 
 
+@pytest.mark.usefixtures("narrow")
+def test_learning_rates_are_rows_of_their_own(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--models", "lstm", "--epochs", "1")
+    (usual,) = run(data, tmp_path, *arguments)["runs"]
+    (lower,) = run(data, tmp_path, *arguments, "--lr", "0.5")["runs"]
+    assert (usual["recipe"]["lr"], lower["recipe"]["lr"]) == (30.0, 0.5)
+    assert lower["test_perplexity"] != usual["test_perplexity"]
+    _, *rows = awd_lm.rows([usual, lower])
+    assert [row[3] for row in rows] == ["30", "0.5"]
+    assert rows[0][8] == f"{usual['test_perplexity']:.1f}"
+    assert main(["benchmark", "awd-lm", "--root", str(data), "--run-dir", str(tmp_path), "--lr", "0"]) == 1
+    assert "lr must be above 0, got 0" in capsys.readouterr().err
+
+
 def test_averages_are_named_by_their_first_epoch() -> None:
     record = {
         **{"text": "ptb", "model": "lstm", "parameters": 10, "epochs": 9, "seconds": 9.0},
-        **{"recipe": {"epochs": 9}, "published_epochs": 9, "published": ("1", "2")},
+        **{"recipe": {"epochs": 9, "lr": 30.0}, "published_epochs": 9, "published": ("1", "2")},
         **{"valid_perplexity": 60.0, "test_perplexity": 58.0, "averaged_from": 6},
     }
     _, row = awd_lm.rows([record, {**record, "averaged_from": None, "test_perplexity": 59.0}])
-    assert row[3:5] == ("9 of 9", "7, –")
-    assert row[7] == "58.5 ± 0.7"
+    assert row[3:6] == ("30", "9 of 9", "7, –")
+    assert row[8] == "58.5 ± 0.7"
 
 
 @pytest.mark.usefixtures("narrow")
