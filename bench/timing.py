@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-# A first call that takes so many turns' time is not all preparation: there is no second to find out.
-_LONG = 5
+# A first call that takes so many turns' time is not all preparation, such as compiling: there is no second to
+# find out.
+_LONG = 50
 
 
 @dataclass(frozen=True)
