@@ -290,7 +290,7 @@ class _TreeModule(pl.LightningModule):
         per_label = nll.detach() / batch.y.numel()
         self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
         loss = nll / size
-        if trees is not None:
+        if trees is not None and trees.last_trees is not None:  # empty strings grow none
             parts = self.criterion(loss, trees, self.weighted)
             self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
             if not self.options.imitation:

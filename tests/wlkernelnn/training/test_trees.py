@@ -154,6 +154,26 @@ def test_a_warm_start_imitates_the_target(tmp_path: Path) -> None:
     assert free["tree_distance"] > 1e-3
 
 
+def test_a_warm_start_where_the_first_strings_are_empty() -> None:
+    """Of them no trees of the network's own are grown; the target's are imitated all the same."""
+
+    class OfStrings(Net):
+        def forward(self, tokens: Tensor, ptr: Tensor) -> Tensor:
+            h, _ = self.encoder(self.embedding(tokens), ptr)
+            return self.head(torch.segment_reduce(h, "sum", lengths=ptr.diff(), initial=0.0))
+
+    torch.manual_seed(0)
+    network = OfStrings(RRNN(WIDTH, WIDTH, 8, 3, bias_std=2.0))
+    lengths = torch.tensor([0, 0, 4, 0, 0, 6])
+    ptr = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    strings = PackedStrings(torch.arange(10) % NUM_TOKENS, ptr, torch.tensor([0, 0, 1, 0, 0, 2]))
+    # Batches of three: whatever the order, two empty strings come first in some of them.
+    options = replace(OPTIONS, epochs=8, batch_size=3, imitation=0.3, warm_start=8)
+    history = fit_trees(network, strings, strings, "accuracy", options, progress=False).history
+    assert all(math.isfinite(epoch["train_loss"]) for epoch in history)
+    assert history[-1]["imitation"] < history[0]["imitation"]
+
+
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
