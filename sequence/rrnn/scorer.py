@@ -52,7 +52,7 @@ def score(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
 
 class _Score(torch.autograd.Function):
     """:func:`score` for some rows after others: what is between the layers is wider than the candidates
-    themselves, and made once more for the gradients instead of being written to memory.
+    themselves, and made once more for the gradients, where there are any, instead of being written to memory.
     """
 
     @staticmethod
@@ -65,19 +65,26 @@ class _Score(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         rows, weight, bias, out = ctx.saved_tensors
         of_weight, of_bias, of_out = (torch.zeros_like(parameter) for parameter in (weight, bias, out))
-        of_rows = torch.empty_like(rows) if ctx.needs_input_grad[0] else None
-        done = 0
-        for part in _parts(rows, len(weight)):
-            of_part = grad[done : done + len(part)]
+        of_rows = torch.zeros_like(rows) if ctx.needs_input_grad[0] else None
+        for some in _parts(_with_gradient(grad), len(weight)):
+            part, of_part = rows[some], grad[some]
             hidden = torch.relu_(linear(part, weight, bias))
             of_out += of_part.t() @ hidden
             of_hidden = torch.ops.aten.threshold_backward(of_part * out, hidden, 0)
             of_weight += weight_gradient(part, of_hidden)
             of_bias += of_hidden.sum(0)
             if of_rows is not None:
-                of_rows[done : done + len(part)] = linear(of_hidden, weight.t())
-            done += len(part)
+                of_rows[some] = linear(of_hidden, weight.t())
         return of_rows, of_weight, of_bias, of_out
+
+
+def _with_gradient(grad: Tensor) -> Tensor:
+    """Which rows count. Of a hard choice only the best candidate and the runner-up have gradients; those of a
+    softmax may be so small that products with them are no normal numbers, with which processors are slow.
+    """
+    info = torch.finfo(grad.dtype)
+    none = grad[:, 0].abs() <= info.tiny / info.eps
+    return none.logical_not_().nonzero()[:, 0]  # NaN counts
 
 
 def _parts(rows: Tensor, width: int) -> tuple[Tensor, ...]:
