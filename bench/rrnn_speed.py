@@ -30,15 +30,18 @@ from .timing import compare, torch_settings
 CHANNELS, STRINGS, HIDDEN = 100, 16, 256
 TUPLES = 3
 ROUNDS = (4, 8)
+# The paper's, and that of "wlkernelnn benchmark rrnn".
+CHOICES = ("softmax", "hard")
 GRU_LENGTH = 20
 GOAL = 30
 
 LEGEND = f"""Tokens per second of a training step: forwards, the loss (6) with the GRU as target, and
 backwards; {STRINGS} strings of a token, {CHANNELS} channels, {TUPLES} tuples and the identity, two
-operations, four activations, {HIDDEN} hidden units in the scorer, softmax, float32. Ratios are medians over
-rounds in which both sides take turns, with their least and greatest in brackets.
+operations, four activations, {HIDDEN} hidden units in the scorer, float32. Ratios are medians over rounds in
+which both sides take turns, with their least and greatest in brackets.
 
-* RRNN: N̄ is the number of rounds. "loop": Algorithm 1 as it stands, string by string and candidate by
+* RRNN: N̄ is the number of rounds; nodes are sums over all candidates (softmax), or the best one without
+  gradients for the others (hard). "loop": Algorithm 1 as it stands, string by string and candidate by
   candidate; "loop, all strings at once": candidate by candidate. Otherwise model and step are the same.
 * RRNNGRU, strings of {GRU_LENGTH} tokens, beside torch.nn.GRU: what the choice of tuples costs, without the
   loss of trees.
@@ -79,18 +82,18 @@ def _training_step(model: TreeModel, x: Tensor) -> Callable[[], None]:
     return step
 
 
-def measure_search(num_rounds: int, timer: Timer) -> Iterator[Row]:
+def measure_search(num_rounds: int, choice: str, timer: Timer) -> Iterator[Row]:
     """The search beside the loops."""
     x = torch.randn(STRINGS, 1, CHANNELS)
     loops = {"loop": (LoopedByString, GOAL), "loop, all strings at once": (Looped, None)}
     for against, (loop, goal) in loops.items():
         ours, theirs = (
-            model(CHANNELS, CHANNELS, num_rounds, TUPLES, hidden_channels=HIDDEN, norm=None)
+            model(CHANNELS, CHANNELS, num_rounds, TUPLES, hidden_channels=HIDDEN, choice=choice, norm=None)
             for model in (RRNN, loop)
         )
         theirs.load_state_dict(ours.state_dict())
         result = timer(_training_step(ours, x), _training_step(theirs, x), work=STRINGS)
-        yield compared(f"RRNN, N̄ = {num_rounds}", against, result, goal)
+        yield compared(f"RRNN, N̄ = {num_rounds}, {choice}", against, result, goal)
 
 
 def measure_gru(timer: Timer) -> Iterator[Row]:
@@ -118,7 +121,11 @@ def main(argv: list[str] | None = None) -> None:
     timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.2)
     known = about("rrnn-speed", argv, quick)
     known |= {"threads": options.threads}
-    searches = (measure_search(num_rounds, timer) for num_rounds in (ROUNDS[:1] if quick else ROUNDS))
+    searches = (
+        measure_search(num_rounds, choice, timer)
+        for num_rounds in (ROUNDS[:1] if quick else ROUNDS)
+        for choice in CHOICES
+    )
     stem = Path(options.output_dir) / "rrnn_speed"
     with torch_settings(options.threads):
         torch.manual_seed(0)

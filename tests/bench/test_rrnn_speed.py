@@ -21,16 +21,19 @@ def test_quick(tmp_path: Path) -> None:
     result = json.loads((tmp_path / "rrnn_speed.json").read_text())
     assert result["mode"] == "quick"
     assert [(row["what"], row["against"], row["goal"][:4]) for row in result["rows"]] == [
-        ("RRNN, N̄ = 1", "loop", "≥ 30"),
-        ("RRNN, N̄ = 1", "loop, all strings at once", ""),
+        ("RRNN, N̄ = 1, softmax", "loop", "≥ 30"),
+        ("RRNN, N̄ = 1, softmax", "loop, all strings at once", ""),
+        ("RRNN, N̄ = 1, hard", "loop", "≥ 30"),
+        ("RRNN, N̄ = 1, hard", "loop, all strings at once", ""),
         ("RRNNGRU", "GRU", ""),
     ]
     assert all(row["ours"] > 0 and row["theirs"] > 0 for row in result["rows"])
 
 
 @pytest.mark.parametrize("loop", [rrnn_speed.Looped, rrnn_speed.LoopedByString])
-def test_the_loops_do_the_same_work(loop: type[rrnn_speed.Looped]) -> None:
-    ours, theirs = (model(3, 3, 2, 3, norm=None) for model in (RRNN, loop))
+@pytest.mark.parametrize("choice", rrnn_speed.CHOICES)
+def test_the_loops_do_the_same_work(loop: type[rrnn_speed.Looped], choice: str) -> None:
+    ours, theirs = (model(3, 3, 2, 3, choice=choice, norm=None) for model in (RRNN, loop))
     theirs.load_state_dict(ours.state_dict())
     x = torch.randn(2, 2, 3)
     for model in (ours, theirs):
