@@ -53,11 +53,14 @@ class Cell:
             pool: The leaves.
             norm: Normalises every node as that of the same round, or of the last one if there are fewer.
             learn: Whether running statistics of the norm move to these nodes'.
+
+        Raises:
+            ValueError: A node is not in the space of the pool.
         """
+        self.numbers(pool.space)  # whether all are there
         made: list[Tensor] = []
-        for k, number in enumerate(self.numbers(pool.space)):
-            numbers = torch.full((len(pool.nodes[0]), 1), number, device=pool.nodes[0].device)
-            node = pool.make(numbers).squeeze(1)
+        for k, construction in enumerate(self.nodes):
+            node = pool.one(construction)
             if norm is not None:
                 node = norm(node, min(k, len(norm.weight) - 1), learn)
             made.append(node)

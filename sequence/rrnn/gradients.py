@@ -88,7 +88,7 @@ def gradient_constants(model: TreeModel, gradients: Tensor) -> GradientConstants
     on_tree = record.occurrences(model.num_states - 1)
     vectors = torch.cat([record.leaves, record.nodes], 1)
     # ‖L_r v‖ and ‖R_r v‖ of all places: [N, places, 2, tuples].
-    sizes = Pool(model.space, model.tuples, vectors).projected().abs().amax(-1)
+    sizes = torch.stack(Pool(model.space, model.tuples, vectors).sides(), 2).abs().amax(-1)
     there = on_tree > 0
     matrices = float(torch.linalg.matrix_norm(model.tuples.weight, 2).max())
     slopes = max(_SLOPES[name] for name in model.space.activations)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -31,24 +29,27 @@ class Pool:
         self.nodes = list(nodes.unbind(1))
         self._tuples = tuples
         self._bias = tuples.biases()
-        self._projected = tuples.project(nodes) if projected is None else projected
+        # L_r c_i and R_r c_i of every node, [B, tuples, p] each, and all of them side by side if asked for.
+        self._left: list[Tensor] = []
+        self._right: list[Tensor] = []
+        self._sides: tuple[Tensor, Tensor] | None = None
+        self._keep(tuples.project(nodes) if projected is None else projected)
         self._num_paired = 1
 
     def append(self, node: Tensor) -> None:
         """One more node, ``[B, p]``."""
         self.nodes.append(node)
 
-    def projected(self) -> Tensor:
-        """:math:`L_r c_i` and :math:`R_r c_i` of all nodes and tuples, ``[B, nodes, 2, tuples, p]``."""
-        known = self._projected.size(1)
-        if known < len(self.nodes):
-            new = self._tuples.project(torch.stack(self.nodes[known:], 1))
-            self._projected = torch.cat([self._projected, new], 1)
-        return self._projected
+    def sides(self) -> tuple[Tensor, Tensor]:
+        """:math:`L_r c_i` and :math:`R_r c_i` of all nodes and tuples, ``[B, nodes, tuples, p]`` each."""
+        self._project()
+        if self._sides is None or self._sides[0].size(1) < len(self.nodes):
+            self._sides = torch.stack(self._left, 1), torch.stack(self._right, 1)
+        return self._sides
 
     def candidates(self) -> Tensor:
         """What can be made with nodes that were not there at the last call: ``[B, C, p]``, as numbered."""
-        left, right = self.projected().unbind(2)
+        left, right = self.sides()
         blocks = [
             self.space.made(left[:, :j], right[:, j : j + 1], self._bias).flatten(1, -2)
             for j in range(self._num_paired, len(self.nodes))
@@ -59,13 +60,29 @@ class Pool:
     def make(self, numbers: Tensor) -> Tensor:
         """What constructions give: vectors ``[B, K, p]`` of numbers ``[B, K]``."""
         r, o, u, i, j = self.space.parts(numbers)
-        left, right = self.projected().unbind(2)
+        left, right = self.sides()
         strings = torch.arange(len(numbers), device=numbers.device).unsqueeze(1)
         made = self.space.made(left[strings, i, r], right[strings, j, r], self._bias[r])
         return made[strings, torch.arange(numbers.size(1), device=numbers.device), o, u]
 
+    def one(self, made: Construction) -> Tensor:
+        """What one construction gives, the same for all strings: ``[B, p]``."""
+        self._project()
+        r = made.tuple_index
+        return self.space.one(made, self._left[made.left][:, r], self._right[made.right][:, r], self._bias[r])
+
     def with_tuples(self, made: Construction) -> Tensor:
         """What all tuples make where a construction has its own: ``[B, tuples, p]``."""
-        projected = self.projected()
-        only = replace(self.space, operations=(made.operation,), activations=(made.activation,))
-        return only.made(projected[:, made.left, 0], projected[:, made.right, 1], self._bias).flatten(1, -2)
+        self._project()
+        return self.space.one(made, self._left[made.left], self._right[made.right], self._bias)
+
+    def _project(self) -> None:
+        """See to nodes that are new."""
+        known = len(self._left)
+        if known < len(self.nodes):
+            self._keep(self._tuples.project(torch.stack(self.nodes[known:], 1)))
+
+    def _keep(self, projected: Tensor) -> None:
+        left, right = projected.unbind(2)
+        self._left += left.unbind(1)
+        self._right += right.unbind(1)

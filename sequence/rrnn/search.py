@@ -55,7 +55,7 @@ def search(
     gaps: list[Tensor | None] = []
     scores = taken = copied = None
     for k in range(num_rounds):
-        pool.projected()  # of which the chosen node has gradients
+        pool.sides()  # of which the chosen node has gradients
         with torch.set_grad_enabled(torch.is_grad_enabled() and choice.mixes):
             new = pool.candidates()
         if distinct or choice.how != "hard":

@@ -141,5 +141,11 @@ class Space:
             - output: ``[…, o, u, p]``
         """
         both = torch.stack([composed(left, right, o) for o in self.operations], -2) + bias.unsqueeze(-2)
-        vectors = torch.stack([ACTIVATIONS[u](both) for u in self.activations], -2)
+        return self._bounded(torch.stack([ACTIVATIONS[u](both) for u in self.activations], -2))
+
+    def one(self, made: Construction, left: Tensor, right: Tensor, bias: Tensor) -> Tensor:
+        """What the operation and the activation of a construction make of them, ``[…, p]``."""
+        return self._bounded(ACTIVATIONS[made.activation](composed(left, right, made.operation) + bias))
+
+    def _bounded(self, vectors: Tensor) -> Tensor:
         return bounded(vectors) if self.bounded else vectors

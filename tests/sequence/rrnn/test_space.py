@@ -82,6 +82,9 @@ def test_tuples_at_a_construction(space: Space) -> None:
     made = Construction(0, "mul", "tanh", 0, 2)
     numbers = torch.tensor([[SPACE.number(made._replace(tuple_index=r)) for r in range(3)]] * 2)
     torch.testing.assert_close(pool.with_tuples(made), pool.make(numbers))
+    for r in range(3):
+        torch.testing.assert_close(pool.one(made._replace(tuple_index=r)), pool.make(numbers)[:, r])
+    torch.testing.assert_close(pool.one(made._replace(tuple_index=-1)), pool.make(numbers)[:, 2])
 
 
 @pytest.mark.parametrize(
