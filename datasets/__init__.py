@@ -1,7 +1,9 @@
 """Data sets: from files of molecules, graphs or text to packed stores and mini-batches."""
 
+from .arrays import Arrays
 from .bptt import BPTTLoader
 from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
+from .description import Description, Reject
 from .documents import (
     DOCUMENT_SETS,
     DocumentSet,
@@ -18,7 +20,7 @@ from .glove import WordVectors, load_glove
 from .loader import PackedLoader
 from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
 from .ogb import OGB_SETS, OGBSet, load_ogb
-from .packed import Arrays, Description, PackedGraphs, Reject, sorted_edge_index
+from .packed import PackedGraphs, sorted_edge_index
 from .published import MOLECULE_SETS, MoleculeSet
 from .random_bptt import RandomBPTTLoader
 from .resample import BucketResampler

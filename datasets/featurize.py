@@ -25,10 +25,12 @@ from rich.progress import Progress
 
 from wlkernelnn.ops.wl_colours import packed_columns
 
+from .arrays import Arrays, distinct_rows, pack_strings, smallest
+from .description import Description, Reject
 from .descriptors import descriptors
 from .features import Features, get_features
 from .morgan import morgan_counts
-from .packed import Arrays, Description, PackedGraphs, Reject, distinct_rows, pack_strings, smallest
+from .packed import PackedGraphs
 from .rdkit_reader import NO_CONFORMERS, Molecules, read_molecules
 from .rings import ring_counts
 from .walk_encodings import UNITS, walk_encodings

@@ -23,10 +23,11 @@ from rdkit import RDConfig
 
 from wlkernelnn.files import write_text
 
+from .description import Description, Reject
 from .download import content_sha256, data_folders, download, find_file
 from .features import get_features
 from .featurize import featurize
-from .packed import Description, PackedGraphs, Reject
+from .packed import PackedGraphs
 from .published import MOLECULE_SETS, MoleculeSet
 from .splits import SplitIndex, SplitKind, column_split
 from .splits import split as split_graphs

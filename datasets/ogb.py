@@ -18,12 +18,13 @@ import rdkit
 import torch
 
 from . import pcqm4mv2
+from .description import Description
 from .download import data_folders, download
 from .features import Features, get_features
 from .featurize import featurize
 from .molecules import load_molecules
 from .number_rows import check_lines, check_range, fail, read_integers, read_numbers
-from .packed import Description, PackedGraphs
+from .packed import PackedGraphs
 from .splits import PARTS, SplitIndex
 from .store_cache import cached_store
 from .table_chunks import text_pieces

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,83 +18,14 @@ from torch_geometric.data import Data, Dataset
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.ops.wl_colours import wl_colours
 
+from .arrays import Arrays, distinct_rows, pack_strings, smallest
+from .description import Description, Reject
+
 logger = logging.getLogger("wlkernelnn")
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
 # What colours in a file mean; to be changed with their definition.
 COLOURS = "wl_colours/1"
-
-
-class Reject(NamedTuple):
-    """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""
-
-    row: int
-    smiles: object
-    reason: str
-
-
-@dataclass(frozen=True)
-class Description:
-    """What the arrays of a :class:`PackedGraphs` mean.
-
-    Attributes:
-        name: Name of the data set.
-        features: Name of the featurizer that made the codes (``"ogb"``, ``"duvenaud+rw16"``, …), or ``""``.
-        node_dims: Number of values of each column of node codes.
-        num_edge_types: Number of values of an edge code; 0 without edge codes.
-        task: ``"regression"``, ``"classification"`` (binary, any number of tasks) or ``None``.
-        metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
-        target_names: One name per column of ``y``.
-        unit: Unit of the targets, for people.
-        is_undirected: Every edge is there in both directions.
-        num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
-        num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
-    """
-
-    name: str = ""
-    features: str = ""
-    node_dims: tuple[int, ...] = ()
-    num_edge_types: int = 0
-    task: str | None = None
-    metric: str | None = None
-    target_names: tuple[str, ...] = ()
-    unit: str = ""
-    is_undirected: bool = False
-    num_node_values: int = 0
-    num_graph_values: int = 0
-
-
-@dataclass(frozen=True)
-class Arrays:
-    """The flat tensors of all graphs, as they lie in the file.
-
-    Attributes:
-        node_type: ``[ΣV]`` row of ``node_table`` of every node (the smallest integer type that fits).
-        node_table: uint8 or int16 ``[A, F]`` the distinct rows of node codes, numbers behind them.
-        source: ``[ΣE]`` source of every edge, counted inside its graph; the edges of a graph are sorted
-            by target, then source.
-        in_degree: ``[ΣV]`` number of edges that end in a node: with ``source`` this is a CSR matrix.
-        edge_type: ``[ΣE]`` edge codes.
-        node_ptr: int64 ``[G+1]``; edge_ptr: int64 ``[G+1]``: where each graph begins.
-        y: float32 ``[G, tasks]``, NaN where a target is missing.
-        row: int64 ``[G]`` row of the input file that a graph came from.
-        smiles: uint8, the SMILES of all graphs end to end (UTF-8); smiles_ptr: int64 ``[G+1]``.
-        graph_x: uint8 (counts) or float32 (numbers) ``[G, num_graph_values]`` features of whole graphs; ``[0,
-            0]`` without.
-    """
-
-    node_type: Tensor
-    node_table: Tensor
-    source: Tensor
-    in_degree: Tensor
-    edge_type: Tensor
-    node_ptr: Tensor
-    edge_ptr: Tensor
-    y: Tensor
-    row: Tensor
-    smiles: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))
-    smiles_ptr: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
-    graph_x: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.uint8))
 
 
 @dataclass
@@ -111,36 +42,6 @@ class _Colours:
     levels: list[np.ndarray] = field(default_factory=list)
     stored: bool = False
     claim: str | None = None
-
-
-def smallest(values: np.ndarray) -> Tensor:
-    """Non-negative integers in the smallest integer type that torch can index with."""
-    top = int(values.max(initial=0))
-    dtype = np.uint8 if top < 2**8 else np.int16 if top < 2**15 else np.int32 if top < 2**31 else np.int64
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
-
-
-def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows, in ascending order, and which of them each row is.
-
-    As ``np.unique(rows, axis=0, return_inverse=True)``, in a tenth of the time.
-    """
-    order = np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows))
-    ascending = rows[order]
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = (ascending[1:] != ascending[:-1]).any(axis=1)
-    number = np.empty(len(rows), dtype=np.int64)
-    number[order] = np.cumsum(new) - 1
-    return ascending[new], number
-
-
-def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Strings end to end as UTF-8 bytes, and where each begins."""
-    encoded = [string.encode() for string in strings]
-    ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(string) for string in encoded], out=ptr[1:])
-    flat = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
-    return torch.from_numpy(flat), torch.from_numpy(ptr)
 
 
 def _codes(name: str, values: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .packed import smallest
+from .arrays import smallest
 from .strings import PackedStrings
 
 

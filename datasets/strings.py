@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .packed import smallest
+from .arrays import smallest
 from .spans import bounds_of, take_spans
 from .splits import PARTS
 from .vocabulary import Vocabulary, check_ids

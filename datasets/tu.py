@@ -14,9 +14,10 @@ import numpy as np
 
 from wlkernelnn.files import atomic_path
 
+from .description import Description
 from .download import data_folders, download
 from .number_rows import Place, check_lines, check_range, fail, read_integers, read_numbers
-from .packed import Description, PackedGraphs
+from .packed import PackedGraphs
 
 logger = logging.getLogger("wlkernelnn")
 

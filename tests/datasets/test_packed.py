@@ -13,8 +13,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
 from tests.graphs import random_packed
-from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, packed, sorted_edge_index
-from wlkernelnn.datasets.packed import Reject, smallest
+from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, Reject, packed, sorted_edge_index
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.ops.wl_colours import wl_colours_naive
 
@@ -133,45 +132,11 @@ def test_equal_rows_of_codes_are_stored_once() -> None:
     assert data.arrays.node_type.tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize("shape", [(40, 3), (40, 1), (1, 2), (0, 4), (3, 0)], ids=str)
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
-def test_distinct_rows_are_those_of_numpy(shape: tuple[int, int], dtype: type) -> None:
-    rows = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
-    table, number = packed.distinct_rows(rows)
-    expected, inverse = np.unique(rows, axis=0, return_inverse=True)
-    assert table.dtype == dtype
-    assert table.shape == expected.shape
-    np.testing.assert_array_equal(table, expected)
-    np.testing.assert_array_equal(number, inverse.reshape(-1))
-
-
 def test_missing_targets_stay_missing() -> None:
     data = small(y=np.array([[1.0, np.nan], [np.nan, 2.0]]))
     assert data.y.dtype == torch.float32
     assert data.y.isnan().tolist() == [[False, True], [True, False]]
     assert data[1].y.isnan().tolist() == [[True, False]]
-
-
-@pytest.mark.parametrize(
-    ("top", "dtype"),
-    [
-        (0, torch.uint8),
-        (255, torch.uint8),
-        (256, torch.int16),
-        (2**15 - 1, torch.int16),
-        (2**15, torch.int32),
-        (2**31 - 1, torch.int32),
-        (2**31, torch.int64),
-    ],
-)
-def test_smallest_type_that_holds_everything(top: int, dtype: torch.dtype) -> None:
-    tensor = smallest(np.array([0, top]))
-    assert tensor.dtype == dtype
-    assert tensor.tolist() == [0, top]
-
-
-def test_smallest_type_of_nothing() -> None:
-    assert smallest(np.zeros((0, 3), dtype=np.int64)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("num_nodes", [256, 257, 40_000])

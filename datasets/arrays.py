@@ -1,0 +1,73 @@
+"""The flat arrays of a packed store, and values in as few bytes as hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """The flat tensors of all graphs, as they lie in the file.
+
+    Attributes:
+        node_type: ``[ΣV]`` row of ``node_table`` of every node (the smallest integer type that fits).
+        node_table: uint8 or int16 ``[A, F]`` the distinct rows of node codes, numbers behind them.
+        source: ``[ΣE]`` source of every edge, counted inside its graph; the edges of a graph are sorted
+            by target, then source.
+        in_degree: ``[ΣV]`` number of edges that end in a node: with ``source`` this is a CSR matrix.
+        edge_type: ``[ΣE]`` edge codes.
+        node_ptr: int64 ``[G+1]``; edge_ptr: int64 ``[G+1]``: where each graph begins.
+        y: float32 ``[G, tasks]``, NaN where a target is missing.
+        row: int64 ``[G]`` row of the input file that a graph came from.
+        smiles: uint8, the SMILES of all graphs end to end (UTF-8); smiles_ptr: int64 ``[G+1]``.
+        graph_x: uint8 (counts) or float32 (numbers) ``[G, num_graph_values]`` features of whole graphs; ``[0,
+            0]`` without.
+    """
+
+    node_type: Tensor
+    node_table: Tensor
+    source: Tensor
+    in_degree: Tensor
+    edge_type: Tensor
+    node_ptr: Tensor
+    edge_ptr: Tensor
+    y: Tensor
+    row: Tensor
+    smiles: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))
+    smiles_ptr: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+    graph_x: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.uint8))
+
+
+def smallest(values: np.ndarray) -> Tensor:
+    """Non-negative integers in the smallest integer type that torch can index with."""
+    top = int(values.max(initial=0))
+    dtype = np.uint8 if top < 2**8 else np.int16 if top < 2**15 else np.int32 if top < 2**31 else np.int64
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows, in ascending order, and which of them each row is.
+
+    As ``np.unique(rows, axis=0, return_inverse=True)``, in a tenth of the time.
+    """
+    order = np.lexsort(rows.T[::-1]) if rows.size else np.arange(len(rows))
+    ascending = rows[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (ascending[1:] != ascending[:-1]).any(axis=1)
+    number = np.empty(len(rows), dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return ascending[new], number
+
+
+def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Strings end to end as UTF-8 bytes, and where each begins."""
+    encoded = [string.encode() for string in strings]
+    ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in encoded], out=ptr[1:])
+    flat = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
+    return torch.from_numpy(flat), torch.from_numpy(ptr)

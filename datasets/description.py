@@ -1,0 +1,45 @@
+"""What the values of a packed store mean, and which rows of its input gave no graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Reject(NamedTuple):
+    """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""
+
+    row: int
+    smiles: object
+    reason: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What the arrays of a :class:`PackedGraphs` mean.
+
+    Attributes:
+        name: Name of the data set.
+        features: Name of the featurizer that made the codes (``"ogb"``, ``"duvenaud+rw16"``, …), or ``""``.
+        node_dims: Number of values of each column of node codes.
+        num_edge_types: Number of values of an edge code; 0 without edge codes.
+        task: ``"regression"``, ``"classification"`` (binary, any number of tasks) or ``None``.
+        metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
+        target_names: One name per column of ``y``.
+        unit: Unit of the targets, for people.
+        is_undirected: Every edge is there in both directions.
+        num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
+        num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
+    """
+
+    name: str = ""
+    features: str = ""
+    node_dims: tuple[int, ...] = ()
+    num_edge_types: int = 0
+    task: str | None = None
+    metric: str | None = None
+    target_names: tuple[str, ...] = ()
+    unit: str = ""
+    is_undirected: bool = False
+    num_node_values: int = 0
+    num_graph_values: int = 0
