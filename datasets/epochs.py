@@ -44,6 +44,7 @@ class EpochLoader(ABC):
         self.epoch = 0
         self._done = 0  # batches of this epoch that were yielded
         self._resumed = False
+        self._begun = False  # an epoch, which was not read to its end
 
     #: Lightning asks for one wherever there is a sampler.
     batch_sampler = None
@@ -54,14 +55,14 @@ class EpochLoader(ABC):
         return self
 
     def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
+        self.epoch, self._begun = epoch, False
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader stands: enough to resume in the middle of an epoch."""
         return {"epoch": self.epoch, "batch": self._done}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        self.epoch, self._done, self._resumed = state["epoch"], state["batch"], True
+        self.epoch, self._done, self._resumed, self._begun = state["epoch"], state["batch"], True, False
 
     def positions(self) -> np.ndarray:
         """Positions in ``data`` in this epoch's order."""
@@ -76,6 +77,9 @@ class EpochLoader(ABC):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self) -> Iterator[Data]:
+        # What was left early is over.
+        self.epoch += self._begun
+        self._begun = True
         positions = self.positions()
         if self.drop_last:
             positions = positions[: len(positions) // self.batch_size * self.batch_size]
@@ -83,7 +87,7 @@ class EpochLoader(ABC):
         for batch in self._batches(positions[self._done * self.batch_size :]):
             self._done += 1
             yield batch
-        self._done = 0
+        self._done, self._begun = 0, False
         self.epoch += 1
 
     @abstractmethod

@@ -96,7 +96,7 @@ def molecules_from(
     y: ArrayLike | None = None,
     *,
     smiles_column: str | None = None,
-    target_columns: Sequence[str] | None = None,
+    target_columns: str | Sequence[str] | None = None,
     split_column: str | None = None,
     split: SplitKind | None = None,
     task: str | None = None,
@@ -118,9 +118,9 @@ def molecules_from(
     Args:
         source: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`), a data frame, or SMILES.
         y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES.
-        smiles_column: Default: the column called "smiles" in any case, or the only column.
-        target_columns: Columns of targets, or names for the columns of ``y``. Default: none. Blank cells are
-            missing values.
+        smiles_column: Default: the column called "smiles", in any case if there is one, or the only column.
+        target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
+            none. Blank cells are missing values.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
         split: ``"random"`` or ``"scaffold"``: ``split_idx`` becomes that split (80/10/10, seed 0).
         task: ``"regression"`` or ``"classification"`` (all targets are 0 or 1). Default: classification if
@@ -152,8 +152,9 @@ def molecules_from(
     if split is not None and split_column is not None:
         raise ValueError("give either split or split_column, not both")
     get_features(features)  # an unknown name is an error before anything is read
-    frame, where = _frame(source, y, smiles_column, target_columns, split_column, name)
-    targets_of = list(target_columns or (frame.columns[1:] if y is not None else ()))
+    wanted = _names(target_columns)
+    frame, where = _frame(source, y, smiles_column, wanted, split_column, name)
+    targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
     smiles = frame[smiles_column].tolist()
     targets, task = _targets(frame, targets_of, task, where)
@@ -163,7 +164,7 @@ def molecules_from(
         features=features,
         task=task,
         metric=metric or METRICS.get(task or ""),
-        target_names=tuple(targets_of),
+        target_names=tuple(map(str, targets_of)),
         unit=unit,
     )
 
@@ -206,11 +207,19 @@ def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
     return text.getvalue()
 
 
+def _names(columns: str | Sequence[str] | None) -> list[str]:
+    # An index of pandas or an array is neither true nor false.
+    names = [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if len(set(names)) < len(names):
+        raise ValueError(f"target_columns must be different columns, got {', '.join(map(str, names))}")
+    return names
+
+
 def _frame(
     source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
     y: ArrayLike | None,
     smiles_column: str | None,
-    target_columns: Sequence[str] | None,
+    target_columns: list[str],
     split_column: str | None,
     name: str,
 ) -> tuple[pd.DataFrame, str]:
@@ -220,7 +229,7 @@ def _frame(
             raise ValueError("y goes with a list of SMILES; the targets of a table are its target_columns")
         if isinstance(source, pd.DataFrame):
             return source, name or "the data frame"
-        wanted = [*(target_columns or ()), *([split_column] if split_column else [])]
+        wanted = [*target_columns, *([split_column] if split_column else [])]
         # The header has to be seen before the SMILES column can be guessed: then read it all.
         columns = None if smiles_column is None else list(dict.fromkeys([smiles_column, *wanted]))
         return read_table(source, columns), os.fspath(source)
@@ -241,11 +250,13 @@ def _frame(
 
 
 def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
-    """The column of SMILES: the one given, else the one called smiles in any case, else the only one."""
+    """The column of SMILES: the one given, else the one called smiles, in any case, else the only one."""
     available = list(frame.columns)
     if name is None:
         named = [column for column in available if str(column).lower() == "smiles"]
-        name = named[0] if named else available[0] if len(available) == 1 else "smiles"
+        if len(named) > 1 and "smiles" not in named:
+            raise ValueError(f"{where}: columns {', '.join(named)}: say which one holds the SMILES")
+        name = named[0] if len(named) == 1 else available[0] if len(available) == 1 else "smiles"
     require_columns([name], available, where)
     return name
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 from collections.abc import Sequence
@@ -134,6 +135,8 @@ class PackedGraphs(Dataset):
             "row": (a.row.numel(), num_graphs),
             "graph_x": (a.graph_x.size(0), num_graphs if self.description.num_graph_values else 0),
         }
+        if names := self.description.target_names:
+            expected["target_names"] = (len(names), a.y.size(1))
         for name, (came, wanted) in expected.items():
             if came != wanted:
                 raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
@@ -245,10 +248,16 @@ class PackedGraphs(Dataset):
     def index_select(self, idx: Any) -> PackedGraphs:
         if isinstance(idx, Tensor):
             idx = idx.cpu().numpy()
+        elif isinstance(idx, tuple):
+            idx = list(idx)
+        elif isinstance(idx, slice):
+            # Shares of a data set, as elsewhere in PyG: data[:0.8].
+            begin, end = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
+            idx = slice(begin, end, idx.step)
         # Not copy.copy: that would open a mapped file again (see __reduce__).
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__)
-        view._indices = self.index[idx]
+        view._indices = np.ascontiguousarray(self.index[idx])  # torch knows no negative strides
         view.split_idx = None
         view.rejects = []
         return view
@@ -280,8 +289,11 @@ class PackedGraphs(Dataset):
 
     @property
     def y(self) -> Tensor:
-        """Targets of the graphs in view, float32 ``[len(self), tasks]``, NaN where missing."""
-        return self.arrays.y if self._indices is None else self.arrays.y[torch.from_numpy(self.index)]
+        """Targets of the graphs in view, float32 ``[len(self), tasks]``, NaN where missing: a copy.
+
+        :meth:`with_targets` gives the graphs others.
+        """
+        return self.arrays.y[torch.from_numpy(self.index)]
 
     @property
     def row(self) -> Tensor:
@@ -341,6 +353,15 @@ class PackedGraphs(Dataset):
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
+    def digest(self) -> str:
+        """SHA-256 of the graphs in view, with their features and targets: of what a network is trained on."""
+        a, index = self.arrays, torch.from_numpy(self.index)
+        digest = hashlib.sha256(json.dumps([self.description.features, self.index.tolist()]).encode())
+        for tensor in (a.node_table, a.node_type, a.source, a.in_degree, a.edge_type, a.graph_x, a.y[index]):
+            digest.update(f" {tensor.dtype} {list(tensor.shape)} ".encode())
+            digest.update(tensor.contiguous().numpy().data)
+        return digest.hexdigest()
+
     @property
     def task(self) -> str | None:
         return self.description.task
@@ -359,11 +380,27 @@ class PackedGraphs(Dataset):
         return sum(t.numel() * t.element_size() for t in vars(self.arrays).values())
 
     def with_targets(self, y: np.ndarray | Tensor, **description: Any) -> PackedGraphs:
-        """The same graphs (all of them, not a view) with other targets ``[G, tasks]``."""
-        y = torch.as_tensor(y, dtype=torch.float32).reshape(self.len(), -1)
-        return PackedGraphs(
-            replace(self.arrays, y=y), replace(self.description, **description), self.split_idx, self.rejects
-        )
+        """The same graphs (all of them, not a view) with other targets ``[G]`` or ``[G, tasks]``.
+
+        Args:
+            y: The targets.
+            description: What else changes of the :class:`Description`, such as ``target_names``, which are
+                forgotten where there are not as many as targets.
+
+        Raises:
+            ValueError: There are not as many targets as graphs.
+        """
+        y = torch.as_tensor(y, dtype=torch.float32)
+        if y.dim() not in (1, 2) or len(y) != self.len():
+            raise ValueError(
+                f"y must be [{self.len()}] or [{self.len()}, tasks], for all graphs and not for a view, got "
+                f"shape {list(y.shape)}"
+            )
+        y = y.reshape(self.len(), -1)
+        about = replace(self.description, **description)
+        if "target_names" not in description and len(about.target_names) != y.size(1):
+            about = replace(about, target_names=())
+        return PackedGraphs(replace(self.arrays, y=y), about, self.split_idx, self.rejects)
 
     # Files
 

@@ -149,7 +149,8 @@ def text_pieces(
         columns: The columns wanted, in this order; default all.
         rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
     """
-    dialect: dict[str, Any] = {"delimiter": "\t" if ".tsv" in path.name.lower() else ",", "strict": True}
+    tabs = path.name.lower().endswith((".tsv", ".tsv.gz"))
+    dialect: dict[str, Any] = {"delimiter": "\t" if tabs else ",", "strict": True}
     size = rows or sys.maxsize
     source = chain.from_iterable(_lines(path))
     before = line = 0  # the rows and lines of what was read so far

@@ -51,7 +51,7 @@ class StringKernelConv(StringModel):
             :math:`\lambda_t = \mathrm{sigmoid}(W x_t + b)`, one for all j.
         compose: ∘, ``"mul"`` or ``"add"``.
         normalize: s = 1 − λ instead of 1.
-        act: σ, elementwise; ``None`` is the identity.
+        act: σ, elementwise and not in place; ``None`` is the identity.
         readout: What h is made of: ``"last"`` (:math:`c_n`), ``"sum"`` (:math:`\sum_j c_j`), or ``"learned"``
             (:math:`\sum_j a_j \odot c_j` with learned vectors that start as :math:`c_n`).
         feedback: The gate sees h as well: :math:`\lambda_t = \mathrm{sigmoid}(W x_t + U h[t-1] + b)`.
@@ -109,6 +109,8 @@ class StringKernelConv(StringModel):
         self.feedback = feedback
         self.dropout = dropout
         self.act = None if act is None else activation_resolver(act)
+        if getattr(self.act, "inplace", False):
+            raise ValueError(f"act must leave its input as it is, got {self.act}")
         self.lins = torch.nn.ModuleList(Linear(in_channels, out_channels, bias=False) for _ in range(ngram))
         # The bias of a gate rides on the last input: the tokens.
         self.decay = Decay(decay, out_channels, (out_channels, in_channels) if feedback else (in_channels,))

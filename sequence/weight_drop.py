@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from wlkernelnn.ops.scan import Steps
 
@@ -26,7 +27,7 @@ class WeightDrop(StringModel):
         - input and output: those of ``model``, and its state
 
     Raises:
-        ValueError: ``dropout`` is not in [0, 1).
+        ValueError: ``dropout`` is not in [0, 1), or the parameter is lazy.
         AttributeError: ``model`` has no such parameter.
     """
 
@@ -34,7 +35,8 @@ class WeightDrop(StringModel):
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-        model.get_parameter(weight)
+        if is_lazy(model.get_parameter(weight)):
+            raise ValueError(f"{weight} has no shape yet: give {type(model).__name__} its in_channels")
         self.in_channels, self.out_channels = model.in_channels, model.out_channels
         self.model = model
         self.weight = weight

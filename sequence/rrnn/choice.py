@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .space import rounding
 
@@ -109,13 +108,12 @@ class _StraightThrough(torch.autograd.Function):
         return best.view_as(best)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         scores, *blocks = ctx.saved_tensors
         weights = torch.softmax(scores / ctx.temperature, 1)
         along = torch.cat([(block @ grad.unsqueeze(2)).squeeze(2) for block in blocks], 1)
-        along -= (weights * along).sum(1, keepdim=True)
-        return grad, along.mul_(weights).div_(ctx.temperature), None, *(None for _ in blocks)
+        along = weights * (along - (weights * along).sum(1, keepdim=True))
+        return grad, along / ctx.temperature, None, *(None for _ in blocks)
 
 
 def copies(vectors: Tensor, others: Tensor) -> Tensor:

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.ops.differentiable import differentiable_gradients
 from wlkernelnn.ops.products import linear, weight_gradient
 
 # Numbers between the two layers that a processor's cache holds.
@@ -61,8 +61,11 @@ class _Score(torch.autograd.Function):
         return torch.cat([score(part, weight, bias, out) for part in _parts(rows, len(weight))])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # gradients of gradients are wanted
+            return differentiable_gradients(
+                lambda *values: [score(*values)], ctx.saved_tensors, ctx.needs_input_grad, [grad]
+            )
         rows, weight, bias, out = ctx.saved_tensors
         of_weight, of_bias, of_out = (torch.zeros_like(parameter) for parameter in (weight, bias, out))
         of_rows = torch.zeros_like(rows) if ctx.needs_input_grad[0] else None

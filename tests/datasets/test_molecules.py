@@ -6,6 +6,7 @@ import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -428,3 +429,26 @@ def test_a_rejects_file_without_rejects(tmp_path: Path) -> None:
         [1, 'a,"b"\n', "x"],
         [5, "", "y"],
     ]
+
+
+@pytest.mark.parametrize("columns", [pd.Index(["y"]), np.array(["y"], dtype=object), ("y",), "y"], ids=repr)
+def test_any_sequence_of_target_columns(columns: Any) -> None:
+    frame = pd.DataFrame({"smiles": ["CCO", "CC"], "y": [1.0, 2.5]})
+    data = molecules_from(frame, target_columns=columns)
+    assert data.y.tolist() == [[1.0], [2.5]]
+    assert data.description.target_names == ("y",)
+
+
+def test_target_columns_that_are_numbers_or_given_twice() -> None:
+    frame = pd.DataFrame({"smiles": ["CCO", "CC"], 7: [1.0, 2.5]})
+    assert molecules_from(frame, target_columns=frame.columns[1:]).description.target_names == ("7",)
+    with pytest.raises(ValueError, match="target_columns must be different columns, got 7, 7"):
+        molecules_from(frame, target_columns=[7, 7])
+
+
+def test_several_columns_called_smiles() -> None:
+    frame = pd.DataFrame({"SMILES": ["C"], "smiles": ["CC"], "Smiles": ["CCC"]})
+    assert molecules_from(frame).smiles == ["CC"]
+    with pytest.raises(ValueError, match="columns SMILES, Smiles: say which one holds the SMILES"):
+        molecules_from(frame.drop(columns="smiles"))
+    assert molecules_from(frame, smiles_column="Smiles").smiles == ["CCC"]

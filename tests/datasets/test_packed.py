@@ -211,6 +211,43 @@ def test_views(any_data: PackedGraphs, selection: Any, numbers: list[int]) -> No
         assert_equal_data(came, any_data[number])
 
 
+def test_shares_of_a_data_set(data: PackedGraphs) -> None:
+    assert data[:0.8].index.tolist() == list(range(8))
+    assert data[0.5:].index.tolist() == list(range(5, 10))
+    assert data[2:][0.25:0.5].index.tolist() == [4, 5]
+    assert data[(1, 3)].index.tolist() == [1, 3]
+
+
+def test_targets_are_copies(data: PackedGraphs, tmp_path: Path) -> None:
+    """What is written into them is the same for a store and for one that lies in a file."""
+    before = data.y
+    data.save(tmp_path / "store.safetensors")
+    for store in (data, PackedGraphs.load(tmp_path / "store.safetensors")):
+        store.y.zero_()
+        assert torch.equal(store.y, before)
+
+
+@pytest.mark.parametrize("shape", [(9,), (11, 1), (10, 1, 1), ()])
+def test_targets_that_do_not_fit(data: PackedGraphs, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"y must be \[10\] or \[10, tasks\], for all graphs"):
+        data[:9].with_targets(torch.zeros(shape))
+
+
+def test_names_of_targets_are_as_many_as_targets(data: PackedGraphs) -> None:
+    named = data.with_targets(np.zeros(10), target_names=("a",))
+    assert named.with_targets(np.ones(10)).description.target_names == ("a",)
+    assert named.with_targets(np.ones((10, 2))).description.target_names == ()
+    with pytest.raises(ValueError, match="target_names has 1 entries, expected 2"):
+        named.with_targets(np.ones((10, 2)), target_names=("a",))
+
+
+def test_digest_is_of_what_a_network_sees(data: PackedGraphs, tmp_path: Path) -> None:
+    data.save(tmp_path / "store.safetensors")
+    assert PackedGraphs.load(tmp_path / "store.safetensors").digest() == data.digest()
+    others = [data[:9], data[::-1], data.with_targets(data.y + 1), random_packed(11)[:10]]
+    assert len({data.digest(), *(other.digest() for other in others)}) == 5
+
+
 def test_views_of_views(any_data: PackedGraphs) -> None:
     view = any_data[2:8][[True, False, True, False, False, True]][::-1]
     assert view.smiles == ["graph № 7", "graph № 4", "graph № 2"]

@@ -29,9 +29,10 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
         ("t.csv", "\ufeff" + TEXT),
         ("t.csv", TEXT.rstrip("\n")),
         ("t.tsv", TEXT.replace(",", "\t").replace('"a\t b"', "a, b")),
+        ("t.tsv_old.csv", TEXT),
         ("t.tsv.gz", TEXT.replace(",", "\t").replace('"a\t b"', "a, b")),
     ],
-    ids=["csv", "upper-case", "gzip", "crlf", "bom", "no-last-newline", "tsv", "tsv-gzip"],
+    ids=["csv", "upper-case", "gzip", "crlf", "bom", "no-last-newline", "tsv", "csv-after-all", "tsv-gzip"],
 )
 def test_text_cells_stay_as_they_are(tmp_path: Path, name: str, content: str) -> None:
     frame = read_table(write(tmp_path, name, content))

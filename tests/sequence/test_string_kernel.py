@@ -283,6 +283,10 @@ def test_repr(layer: StringKernelConv, text: str) -> None:
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"dropout": -0.1}, r"dropout must be in \[0, 1\), got -0.1"),
         ({"act": "no such thing"}, "Could not resolve"),
+        (
+            {"act": torch.nn.ReLU(inplace=True)},
+            r"act must leave its input as it is, got ReLU\(inplace=True\)",
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

@@ -89,3 +89,5 @@ def test_bad_arguments() -> None:
         WeightDrop(layer(), RECURRENT, 1.0)
     with pytest.raises(AttributeError, match="weight_hh"):
         WeightDrop(layer(), "weight_hh", 0.5)
+    with pytest.raises(ValueError, match=r"lins\.0\.weight has no shape yet: give RKM its in_channels"):
+        WeightDrop(RKM(-1, 4), "lins.0.weight", 0.5)

@@ -55,6 +55,8 @@ def main(argv: list[str] | None = None) -> None:
         raise ValueError(
             f"--target-columns: expected {len(names)} columns ({', '.join(names)}), got {len(columns)}"
         )
+    if sorted(columns) == sorted(names):
+        columns = names  # columns of these names are those targets, in whatever order they are given
     data = DataOptions(
         **pick(parsed, DataOptions, DATA_OPTIONS),
         target_columns=columns,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from wlkernelnn.training import predict_tables
+from wlkernelnn.training.checkpoint import CONFIG
 from wlkernelnn.training.predict import BATCH
 
 from .data import one_column
@@ -56,6 +57,10 @@ def main(argv: list[str] | None = None) -> None:
     rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
     for name, path in (("--preds-path", options.preds_path), ("--rejects-path", rejects_path)):
         _check_apart(name, path, options.test_path)
+    if rejects_path.resolve() == options.preds_path.resolve():
+        raise ValueError(f"--rejects-path: {rejects_path} is --preds-path too: one would overwrite the other")
+    if (options.preds_path / CONFIG).is_file():
+        raise ValueError(f"--preds-path: {options.preds_path} is the folder of a network")
     counts = predict_tables(
         options.test_path,
         options.model_path,

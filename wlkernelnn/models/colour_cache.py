@@ -35,7 +35,7 @@ class ColourCache:
     def _forget(self) -> None:
         self._known = KnownColours(self.capacity)
         self._rows = torch.empty(0, 0)
-        self._weights: list[tuple[int, int]] | None = None
+        self._weights: list[Tensor] = []
 
     def __len__(self) -> int:
         """How many colours are remembered."""
@@ -59,10 +59,11 @@ class ColourCache:
         Returns:
             Rows ``[R, d]``, and the row of each colour, int64 ``[C]``. The next call overwrites some rows.
         """
-        versions = [(weight.data_ptr(), weight._version) for weight in weights]
-        if versions != self._weights:
+        now = list(weights)
+        # By content: what is written through .data leaves no other trace.
+        if len(now) != len(self._weights) or not all(map(torch.equal, now, self._weights)):
             self._forget()
-            self._weights = versions
+            self._weights = [weight.detach().clone() for weight in now]
         first = codes.index_select(0, quotient.first)
         before = len(self._known)
         place = self._known.numbers(first.numpy(), quotient)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -180,7 +181,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         if cache is not None and torch.is_grad_enabled():
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
         if "ptr" not in batch:
-            batch = Batch.from_data_list([batch])
+            batch = _with_ptr(batch)
         quotient = self._quotient_of(batch)
         if quotient is None:
             pooled = segment_sum(self.states(batch.x, batch), batch.ptr, batch.batch)
@@ -255,3 +256,15 @@ class GraphNetwork(torch.nn.Module, ABC):
         """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
         out = self(batch, cache)
         return out if self.task == "regression" else out.sigmoid()
+
+
+def _with_ptr(batch: Data) -> Data:
+    """A single graph as a batch of one, and one with ``batch`` alone with its ``ptr`` beside it."""
+    if batch.batch is None:
+        return Batch.from_data_list([batch])
+    if (batch.batch.diff() < 0).any():
+        raise ValueError("batch.batch must not decrease: nodes of a graph stand side by side")
+    counts = batch.batch.bincount()
+    result = copy.copy(batch)
+    result.ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    return result

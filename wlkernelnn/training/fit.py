@@ -81,8 +81,6 @@ def fit(
             f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
             "it needs (two classes, for example); take another split or metric"
         )
-    if options.patience and valid is None:
-        raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
 
     resample = None
     if options.bucket_width:
@@ -98,8 +96,7 @@ def fit(
     callbacks: list[Callback] = []
     if options.ema_decay:
         callbacks.append(WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay)))
-    dtype = net.target_mean.dtype
-    result = train_module(
+    return train_module(
         NetworkModule(net, options, metric, len(loader)),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
@@ -110,5 +107,3 @@ def fit(
         progress=progress,
         callbacks=callbacks,
     )
-    net.to(dtype)  # precisions such as "64-true" have converted it
-    return result

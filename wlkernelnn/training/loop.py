@@ -141,13 +141,16 @@ def train_module(
         callbacks: More of Lightning's.
 
     Raises:
-        ValueError: ``resume`` without ``directory`` or from a damaged file, or an accelerator that this
-            machine lacks.
+        ValueError: ``resume`` without ``directory`` or from a damaged file, ``patience`` without
+            ``valid_batches``, or an accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     if resume and directory is None:
         raise ValueError("resume=True needs the directory of the run that was interrupted")
+    if options.patience and valid_batches is None:
+        raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
     start = time.perf_counter()
+    dtype = next(p.dtype for p in module.parameters() if p.is_floating_point())
     module.train()  # a network that was trained before is in evaluation mode
     monitor, mode = None, "min"
     if valid_batches is not None:
@@ -168,11 +171,17 @@ def train_module(
         # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
         all_callbacks = [_Watchdog(), history, *([best] if best is not newest else []), newest, *callbacks]
         if options.patience and monitor is not None:
-            all_callbacks.append(EarlyStopping(monitor, patience=options.patience, mode=mode))
+            all_callbacks.append(_Patience(monitor, patience=options.patience, mode=mode))
         if bar:
             all_callbacks.append(RichProgressBar())
         last = folder / "last.ckpt"
-        with _quiet(), _plain_errors(), _matmul_precision(options.matmul_precision), freed_memory_kept():
+        with (
+            _quiet(),
+            _plain_errors(),
+            _random_numbers_apart(),
+            _matmul_precision(options.matmul_precision),
+            freed_memory_kept(),
+        ):
             trainer = pl.Trainer(
                 max_epochs=options.epochs,
                 accelerator=options.accelerator,
@@ -195,6 +204,7 @@ def train_module(
                 weights_only=True,
             )
         kept = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
+    module.to(dtype)  # precisions such as "64-true" have converted it
     module.load_state_dict(kept["state_dict"])
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
@@ -236,6 +246,13 @@ class _Watchdog(Callback):
                 f"rate (lr={options.lr:g}) or bound the gradient (gradient_clip={options.gradient_clip:g})",
                 module.current_epoch,
             )
+
+
+class _Patience(EarlyStopping):
+    """Remembers, as Lightning does not, that a run which is resumed had run out of patience."""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        trainer.should_stop = self.wait_count >= self.patience
 
 
 class _History(Callback):
@@ -308,6 +325,13 @@ def _plain_errors() -> Iterator[None]:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
+
+
+@contextmanager
+def _random_numbers_apart() -> Iterator[None]:
+    """What is drawn afterwards does not depend on the training: networks made one after the other differ."""
+    with torch.random.fork_rng([0] if torch.cuda.is_available() else []):
+        yield
 
 
 @contextmanager

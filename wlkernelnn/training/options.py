@@ -27,7 +27,8 @@ class FitOptions(LoopOptions):
         metric: Validation metric, by default the data set's own.
         bucket_width: Draw training graphs evenly over buckets of the target of this width (Lei et al. 2017,
             section 6.3: 0.05 for the Clean Energy Project), 0 for plain shuffling.
-        seed: Seed of initial weights, order of graphs and dropout.
+        seed: Seed of the order of graphs and of dropout; :func:`~wlkernelnn.training.train_run` draws initial
+            weights from it too.
         epochs, gradient_clip, patience, precision, accelerator, matmul_precision: See :class:`LoopOptions`.
 
     Raises:

@@ -31,6 +31,8 @@ from .predict import BATCH, predict
 logger = logging.getLogger("wlkernelnn")
 
 PARTS = ("train", "valid", "test")
+# In a run folder: what it was begun with.
+ORIGIN = "origin.json"
 
 
 @dataclass
@@ -84,7 +86,7 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     """The networks of a run folder (``model_0``, ``model_1``, …), or the one network of such a folder.
 
     Raises:
-        FileNotFoundError: No network lies there.
+        FileNotFoundError: No network lies there, or the training of the run has not ended.
         ValueError: A file is damaged, the networks are of different targets or features, or they were trained
             on other descriptors than this RDKit has.
     """
@@ -95,6 +97,10 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     for folder in folders:
         if not (folder / CONFIG).is_file():
             raise FileNotFoundError(f"{folder}: no {CONFIG}, so its training has not ended: resume the run")
+    if (path / ORIGIN).is_file() and len(folders) < (size := _origin(path)["ensemble_size"]):
+        raise FileNotFoundError(
+            f"{path}: {len(folders)} of {size} networks, so its training has not ended: resume the run"
+        )
     loaded = [load_checkpoint(folder) for folder in folders]
     first = loaded[0][1]
     for folder, (_, about) in zip(folders, loaded, strict=True):
@@ -141,7 +147,7 @@ def train_run(
 
     The folder then holds ``model_<i>`` for each network (weights, config, ``history.csv``), ``splits.json``
     (input rows of each part, counted from 0), ``valid_predictions.csv`` and ``test_predictions.csv`` (rows
-    counted from 1, as in messages) and ``metrics.json``.
+    counted from 1, as in messages), ``metrics.json`` and ``origin.json`` (what a run to resume is of).
 
     Args:
         data: The whole data set, with targets.
@@ -159,7 +165,8 @@ def train_run(
 
     Raises:
         ValueError: ``ensemble_size`` < 1, an unknown ``kind``, a split without a training part or with an
-            unknown one, a split other than that of the run to resume, or the data don't fit the options.
+            unknown one, names of targets that columns of predictions could not be told by, other data, split
+            or network than the run to resume has, or the data don't fit the options.
         FileExistsError: The folder holds a run already, and ``resume`` is off.
     """
     directory, options = Path(directory), options or FitOptions()
@@ -176,16 +183,25 @@ def train_run(
     parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
     if "train" not in parts:
         raise ValueError("the split has no training part")
+    target_names = _target_names(data)
     rows = {name: part.row.tolist() for name, part in parts.items()}
     splits = directory / "splits.json"
     if resume and splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
         raise ValueError(f"{splits}: the run to resume has another split than the one given")
+    origin = json.loads(json.dumps({"data": data.digest(), "kind": kind, "network": network or {}}))
+    if resume and (directory / ORIGIN).is_file():
+        for name, value in origin.items():
+            if (there := _origin(directory)[name]) != value:
+                raise ValueError(
+                    f"{directory / ORIGIN}: the run to resume has {name} {there}, and this is {value}"
+                )
     write_text(splits, json.dumps(rows) + "\n")
+    write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
     task = data.task or "regression"
     metric = options.metric or data.metric or DEFAULT_METRIC[task]
     about: dict[str, Any] = {
         "features": data.description.features,
-        "target_names": list(data.description.target_names),
+        "target_names": target_names,
         "task": task,
         "metric": metric,
         "unit": data.description.unit,
@@ -193,7 +209,6 @@ def train_run(
     }
     if "rdkit" in data.description.features.split("+"):
         about["descriptors"] = descriptor_names()
-    seconds = 0.0
     for i in range(ensemble_size):
         folder = directory / f"model_{i}"
         if (folder / CONFIG).is_file():
@@ -211,18 +226,20 @@ def train_run(
             resume=resume,
             progress=progress,
         )
-        seconds += result.seconds
         if "valid" in parts:
             logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
         with atomic_path(folder / "history.csv") as temporary:
             pd.DataFrame(result.history).to_csv(temporary, index=False)
-        save_checkpoint(folder, net, about)  # last: a folder with a config is a finished network
+        # Last: a folder with a config is a finished network.
+        save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
         shutil.rmtree(folder / "training", ignore_errors=True)
     ensemble = load_ensemble(directory)
+    configs = [folder / CONFIG for folder in _network_folders(directory)]
+    trained = [json.loads(config.read_text(encoding="utf-8"))["about"] for config in configs]
     report: dict[str, Any] = {
         "metric": metric,
         "parameters": ensemble.num_parameters,
-        "seconds": round(seconds, 1),
+        "seconds": round(sum(about.get("seconds", 0.0) for about in trained), 1),
         "counts": {name: len(part) for name, part in parts.items()},
     }
     for name in ("valid", "test"):
@@ -235,6 +252,26 @@ def train_run(
                 table.to_csv(temporary, index=False)
     write_report(directory / "metrics.json", report)
     return ensemble, report
+
+
+def _target_names(data: PackedGraphs) -> list[str]:
+    """Names of the targets, numbers where they have none.
+
+    Raises:
+        ValueError: Columns of the files of predictions could not be told by them.
+    """
+    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
+    columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
+    if twice := sorted({column for column in columns if columns.count(column) > 1}):
+        raise ValueError(
+            f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
+            f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"
+        )
+    return names
+
+
+def _origin(directory: Path) -> dict[str, Any]:
+    return json.loads((directory / ORIGIN).read_text(encoding="utf-8"))
 
 
 def check_free(directory: str | os.PathLike[str]) -> None:
@@ -251,7 +288,9 @@ def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
 def _predictions(
     data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None
 ) -> pd.DataFrame:
-    columns: dict[str, Any] = {"row": data.row.numpy() + 1, "smiles": data.smiles}
+    columns: dict[str, Any] = {"row": data.row.numpy() + 1}
+    if smiles := data.smiles:
+        columns["smiles"] = smiles
     for task, name in enumerate(names):
         columns[name] = data.y[:, task].numpy()
         columns[f"{name}_pred"] = mean[:, task]

@@ -229,7 +229,6 @@ class _TreeModule(pl.LightningModule):
         self.metric = metric
         self.options = options
         self.criterion = TreeLoss(options.cell, options.weights, options.max_margin, options.isomorphisms)
-        # Before some of them take turns.
         self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
         # Φ of the loss (6): vectors of tokens are data there.
         of_tokens = {
@@ -265,13 +264,14 @@ class _TreeModule(pl.LightningModule):
         """Trees are kept; afterwards everything is learned as before, also what waited for its turn."""
         trees = self._trees
         keep_trees = trees is not None and trees.keep_trees
+        learned = {parameter: parameter.requires_grad for parameter in self.network.parameters()}
         if trees is not None:
             trees.keep_trees = True
         try:
             yield
         finally:
-            for parameter in self.learned:
-                parameter.requires_grad_()
+            for parameter, before in learned.items():
+                parameter.requires_grad_(before)
             if trees is not None:
                 trees.keep_trees, trees.last_trees, trees.cell = keep_trees, None, None
 
@@ -321,6 +321,8 @@ class _TreeModule(pl.LightningModule):
         return losses
 
     def on_validation_epoch_start(self) -> None:
+        if (trees := self._trees) is not None:
+            trees.cell = None
         self._sums = torch.zeros(3, dtype=torch.float64)
         self._choices: list[Tensor] = []
         self._counts: Counter[tuple[Construction, ...]] = Counter()

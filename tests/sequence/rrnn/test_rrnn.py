@@ -258,3 +258,19 @@ def test_repr(model: RRNN, text: str) -> None:
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RRNN(**{"in_channels": D, "out_channels": P, **arguments})
+
+
+@pytest.mark.parametrize("choice", ["softmax", "hard"])
+def test_gradients_of_gradients(choice: str) -> None:
+    """Of a penalty on gradients, along a direction, beside its finite difference."""
+    torch.manual_seed(0)
+    model = RRNN(3, 3, 2, 2, hidden_channels=4, choice=choice, norm=None).double()
+    x, along = normal(1, 2, 3).requires_grad_(), normal(1, 2, 3)
+
+    def gradient(x: Tensor) -> Tensor:
+        return torch.autograd.grad(model(x)[0].square().sum(), x, create_graph=True)[0]
+
+    (found,) = torch.autograd.grad((gradient(x) * along).sum(), x)
+    step = 1e-6
+    before, after = (gradient((x + sign * step * along).detach().requires_grad_()) for sign in (-1, 1))
+    torch.testing.assert_close(found, (after - before) / (2 * step), rtol=1e-5, atol=1e-8)

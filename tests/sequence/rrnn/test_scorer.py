@@ -54,3 +54,11 @@ def test_tiny_gradients_count_as_none_and_nan_as_it_is() -> None:
     torch.testing.assert_close(found, scorer.out.weight.grad, rtol=1e-2, atol=0)
     (scorer(candidates) * torch.tensor([0.0, torch.nan, 0.0, 0.0])).sum().backward()
     assert scorer.lin.weight.grad.isnan().any()
+
+
+def test_gradients_of_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PART", 20)
+    leaves = [normal(7, 3), normal(5, 3), normal(5), normal(1, 5)]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    assert torch.autograd.gradgradcheck(lambda *values: module._Score.apply(*values), leaves)

@@ -78,6 +78,12 @@ def test_classification_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture
     prediction = pd.read_csv(preds)[["active", "aza"]].to_numpy()
     assert 0 < prediction.min() < prediction.max() < 1
     report = json.loads(scores.read_text())
+    # By their names, in whatever order they are given.
+    again = tmp_path / "again.json"
+    command = ["--data-path", table, "--model-path", run, "--target-columns", "aza", "active"]
+    assert evaluate(*command, "--metrics-path", again) == 0
+    assert json.loads(again.read_text()) == report
+    capsys.readouterr()
     for name in ("roc_auc", "average_precision", "accuracy", "f1", "log_loss"):
         expected = score(name, data.y.numpy(), prediction)
         assert report["mean"][name] == pytest.approx(expected, rel=1e-5)

@@ -153,6 +153,16 @@ def test_the_input_is_never_overwritten(
     assert table.read_bytes() == before
 
 
+def test_outputs_that_overwrite_each_other_or_a_network(
+    run_folder: Path, table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table.with_name("p.csv")
+    assert predict(table, run_folder, path, "--rejects-path", path.parent / "." / path.name) == 1
+    assert "is --preds-path too: one would overwrite the other" in capsys.readouterr().err
+    assert predict(table, run_folder, run_folder / "model_0") == 1
+    assert "is the folder of a network" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

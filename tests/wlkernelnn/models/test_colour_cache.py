@@ -65,13 +65,14 @@ def test_each_colour_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows == []
 
 
-def test_new_weights_are_another_network(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("through_data", [False, True])
+def test_new_weights_are_another_network(through_data: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data = regression_set()
     net = network(data).eval()
     given, cache = batches(net, data), ColourCache()
     before = predicted(net, given, cache)
-    with torch.no_grad():
-        net.conv.walks[0].lins[0].weight.normal_()
+    weight = net.conv.walks[0].lins[0].weight
+    (weight.data if through_data else weight.detach()).normal_()
     after = predicted(net, given, cache)
     assert not torch.allclose(before, after)
     torch.testing.assert_close(after, predicted(net, given))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from rdkit import Chem
 from torch import Tensor
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from tests.graphs import random_packed
@@ -256,3 +256,16 @@ def test_data_that_no_network_can_be_made_for() -> None:
         GraphKernelNetwork.from_data(molecules_from(["CC"], name="plain", cache=False))
     with pytest.raises(ValueError, match="'': its description has no node_dims"):
         GraphKernelNetwork.from_data(random_packed(3))
+
+
+def test_batches_without_ptr() -> None:
+    """As somebody makes them by hand, or explainers do: ``batch`` says all that ``ptr`` does."""
+    data = regression_set()
+    net = small_network(data).eval()
+    (batch,) = PackedLoader(data[:5], 5)
+    by_hand = Data(x=batch.x, edge_index=batch.edge_index, edge_type=batch.edge_type, batch=batch.batch)
+    torch.testing.assert_close(net(by_hand), net(batch))
+    assert "ptr" not in by_hand
+    by_hand.batch = by_hand.batch.flip(0)
+    with pytest.raises(ValueError, match=r"batch\.batch must not decrease"):
+        net(by_hand)

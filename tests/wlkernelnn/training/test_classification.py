@@ -174,6 +174,8 @@ def test_patience() -> None:
         classifier(), train, train, replace(OPTIONS, epochs=30, patience=2, lr=1e-9), progress=False
     )
     assert len(result.history) == 3
+    with pytest.raises(ValueError, match="patience=2 needs valid"):
+        fit_classifier(classifier(), train, None, replace(OPTIONS, patience=2))
 
 
 def test_classes_that_the_model_lacks() -> None:
@@ -186,3 +188,9 @@ def test_classes_that_the_model_lacks() -> None:
 def test_no_strings() -> None:
     with pytest.raises(ValueError, match="train has no strings"):
         fit_classifier(classifier(), reviews(0))
+
+
+def test_precision_of_the_model_is_as_before() -> None:
+    model, train = classifier(), reviews(40)
+    fit_classifier(model, train, train, replace(OPTIONS, epochs=1, precision="64-true"), progress=False)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}

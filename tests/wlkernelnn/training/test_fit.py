@@ -389,3 +389,33 @@ def test_scores_that_are_never_numbers(
     scored(monkeypatch, [math.nan] * 2)
     with pytest.raises(DivergedError, match="training diverged: valid_rmse was a number in no epoch"):
         fail(*parts, epochs=2)
+
+
+def test_what_is_drawn_later_does_not_depend_on_training() -> None:
+    data = regression_set()
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    fit(small_network(data), data, None, quick(epochs=1), progress=False)
+    torch.manual_seed(0)
+    network = small_network(data)
+    state = torch.get_rng_state()
+    fit(network, data, None, quick(epochs=1), progress=False)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_run_that_lost_patience_is_over(tmp_path: Path) -> None:
+    data = regression_set()
+
+    def trained() -> list[dict[str, float]]:
+        options = quick(epochs=20, patience=2, lr=1e-9, lr_min=0.0, ema_decay=0.0)
+        net = small_network(data)
+        return fit(
+            net, data[:40], data[40:], options, directory=tmp_path, resume=True, progress=False
+        ).history
+
+    first = trained()
+    assert len(first) < 20
+    assert trained() == first

@@ -4,12 +4,14 @@ import json
 import logging
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from tests.molecules import (
     SMALL,
@@ -19,7 +21,7 @@ from tests.molecules import (
     regression_set,
     small_network,
 )
-from wlkernelnn.datasets import molecules_from, random_split
+from wlkernelnn.datasets import PackedGraphs, molecules_from, random_split
 from wlkernelnn.training import (
     Ensemble,
     load_checkpoint,
@@ -52,7 +54,7 @@ def test_files_of_a_run(folder: Path) -> None:
         f"model_{i}/{name}" for i in (0, 1) for name in ("config.json", "history.csv", "model.safetensors")
     ]
     tables = ["test_predictions.csv", "valid_predictions.csv"]
-    assert names == sorted([*networks, *tables, "metrics.json", "splits.json"])
+    assert names == sorted([*networks, *tables, "metrics.json", "origin.json", "splits.json"])
     assert json.loads((folder / "splits.json").read_text()) == {k: v.tolist() for k, v in SPLIT.items()}
     history = pd.read_csv(folder / "model_1" / "history.csv")
     assert history.columns.tolist() == ["epoch", "train_loss", "valid_loss", "valid_rmse"]
@@ -61,6 +63,7 @@ def test_files_of_a_run(folder: Path) -> None:
 
 def test_what_a_network_says_about_itself(folder: Path) -> None:
     about = load_checkpoint(folder / "model_0")[1]
+    assert about.pop("seconds") > 0
     assert about == {
         "features": "ogb",
         "target_names": ["Act"],
@@ -128,7 +131,12 @@ def test_without_validation_or_test(tmp_path: Path) -> None:
     everything = {"train": np.arange(60), "valid": np.arange(0), "test": np.arange(0)}
     _, report = run(tmp_path, split_idx=everything)
     assert report["counts"] == {"train": 60}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.json", "model_0", "splits.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "metrics.json",
+        "model_0",
+        "origin.json",
+        "splits.json",
+    ]
 
 
 def test_a_score_that_cannot_be_computed_is_null(tmp_path: Path) -> None:
@@ -173,6 +181,49 @@ def test_resuming_with_another_split(folder: Path) -> None:
 
 
 # Errors
+
+
+def test_resuming_with_other_data_or_another_network(folder: Path) -> None:
+    data = regression_set()
+    with pytest.raises(ValueError, match=r"origin\.json: the run to resume has data"):
+        run(folder, data=data.with_targets(2 * data.y), ensemble_size=3, resume=True)
+    with pytest.raises(ValueError, match=r"the run to resume has network \{.*\}, and this is \{.*\}"):
+        run(folder, network=SMALL | {"hidden_channels": 5}, resume=True)
+
+
+def test_an_ensemble_that_is_not_whole_does_not_predict(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "model_1")
+    with pytest.raises(FileNotFoundError, match="1 of 2 networks, so its training has not ended"):
+        load_ensemble(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "names", [("y", "y_std"), ("y", "y"), ("row", "y"), ("a_pred", "a"), ("smiles", "y")]
+)
+def test_targets_that_predictions_could_not_be_told_by(names: tuple[str, str], tmp_path: Path) -> None:
+    data = regression_set()
+    two = data.with_targets(data.y.repeat(1, 2), target_names=names)
+    with pytest.raises(ValueError, match="would be there twice"):
+        run(tmp_path, data=two)
+    assert not list(tmp_path.iterdir())
+
+
+def test_targets_without_names_and_graphs_without_smiles(tmp_path: Path) -> None:
+    data = regression_set()
+    two = data.with_targets(data.y.repeat(1, 2))
+    arrays = replace(two.arrays, smiles=torch.zeros(0, dtype=torch.uint8), smiles_ptr=torch.zeros(0).long())
+    run(tmp_path, data=PackedGraphs(arrays, two.description))
+    table = pd.read_csv(tmp_path / "test_predictions.csv")
+    assert table.columns.tolist() == ["row", "y1", "y1_pred", "y2", "y2_pred"]
+
+
+def test_seconds_are_those_of_all_networks(tmp_path: Path) -> None:
+    _, first = run(tmp_path)
+    _, both = run(tmp_path, ensemble_size=2, resume=True)
+    _, again = run(tmp_path, ensemble_size=2, resume=True)
+    assert both["seconds"] > first["seconds"] > 0
+    assert again["seconds"] == both["seconds"]
 
 
 def test_splits_that_do_not_fit(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from wlkernelnn.datasets import PackedStrings, StringLoader, draw_snippets
 from wlkernelnn.sequence import RRNN, RRNNGRU, StringKernelConv, StringModel
 from wlkernelnn.sequence.rrnn import TreeLoss, tree_counts, tuple_choices
 from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
+from wlkernelnn.training.trees import _TreeModule
 
 NUM_TOKENS, WIDTH = 4, 6
 
@@ -172,6 +173,24 @@ def test_a_warm_start_where_the_first_strings_are_empty() -> None:
     history = fit_trees(network, strings, strings, "accuracy", options, progress=False).history
     assert all(math.isfinite(epoch["train_loss"]) for epoch in history)
     assert history[-1]["imitation"] < history[0]["imitation"]
+
+
+def test_validation_is_with_the_networks_own_trees() -> None:
+    """Also where the last strings of training, by the target's trees, are empty."""
+    torch.manual_seed(0)
+    network = Net(RRNN(WIDTH, WIDTH, 8, 3, bias_std=2.0))
+    module = _TreeModule(network, "bpc", replace(OPTIONS, imitation=0.3, warm_start=1))
+    network.encoder.cell = module.criterion.cell
+    module.on_validation_epoch_start()
+    assert network.encoder.cell is None
+
+
+def test_what_was_frozen_stays_frozen() -> None:
+    network = net()
+    network.encoder.scorer.requires_grad_(False)
+    before = [parameter.requires_grad for parameter in network.parameters()]
+    fitted("rrnn", network, epochs=2, alternate=1)
+    assert [parameter.requires_grad for parameter in network.parameters()] == before
 
 
 @pytest.mark.parametrize(
