@@ -9,7 +9,7 @@ import torch
 from tests.equations import randomize
 from tests.strings import end_to_end, normal
 from wlkernelnn.files import read_tensors, write_tensors
-from wlkernelnn.sequence import Stack, StringKernelConv, WeightDrop
+from wlkernelnn.sequence import RKM, Stack, StringKernelConv, WeightDrop
 
 D = 6
 # The weight of h in the gate.
