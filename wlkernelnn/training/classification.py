@@ -134,7 +134,7 @@ def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tens
         for batch in StringLoader(strings, EVALUATION_BATCH)
     ]
     model.train(training)
-    return torch.cat(found)
+    return torch.cat(found) if found else torch.empty(0, model.num_classes)
 
 
 def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
@@ -143,7 +143,12 @@ def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
     Args:
         model: The model, used in evaluation mode on the device where it is.
         strings: Strings with int64 classes ``y [S]``.
+
+    Raises:
+        ValueError: There are no strings.
     """
+    if not len(strings):
+        raise ValueError("the accuracy of no strings is not defined")
     right = class_probabilities(model, strings).argmax(1) == strings.y
     return int(right.sum()) / len(strings)
 

@@ -172,9 +172,11 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
         strings: Strings with int64 classes ``y``.
 
     Raises:
-        ValueError: An unknown metric.
+        ValueError: An unknown metric, or no strings.
     """
     _check_metric(metric)
+    if not len(strings):
+        raise ValueError(f"the {metric} of no strings is not defined")
     training = network.training
     network.eval()
     device = next(network.parameters()).device

@@ -194,3 +194,10 @@ def test_precision_of_the_model_is_as_before() -> None:
     model, train = classifier(), reviews(40)
     fit_classifier(model, train, train, replace(OPTIONS, epochs=1, precision="64-true"), progress=False)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def test_no_strings() -> None:
+    none = reviews(5).select([])
+    assert class_probabilities(classifier(), none).shape == (0, 2)
+    with pytest.raises(ValueError, match="the accuracy of no strings"):
+        accuracy(classifier(), none)

@@ -284,6 +284,12 @@ def test_bad_options(options: Any, error: str) -> None:
         TreeOptions(**options)
 
 
+def test_scores_of_no_strings() -> None:
+    (strings,) = cycles(5)
+    with pytest.raises(ValueError, match="the bpc of no strings is not defined"):
+        score_strings(net(), strings.select([]), "bpc")
+
+
 def test_unknown_metric() -> None:
     for call in (
         lambda: score_strings(net(), cycles(4)[0], "f1"),
