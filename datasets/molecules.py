@@ -118,7 +118,7 @@ def molecules_from(
     Args:
         source: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`), a data frame, or SMILES.
         y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES.
-        smiles_column: Default: the column called "smiles", in any case if there is one, or the only column.
+        smiles_column: Default: the column called "smiles" (in any case if only one is), or the only column.
         target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
             none. Blank cells are missing values.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.

@@ -354,10 +354,11 @@ class PackedGraphs(Dataset):
         return digest.hexdigest()
 
     def digest(self) -> str:
-        """SHA-256 of the graphs in view, with their features and targets: of what a network is trained on."""
+        """SHA-256 of which graphs of which arrays are in view, with their features and targets."""
         a, index = self.arrays, torch.from_numpy(self.index)
         digest = hashlib.sha256(json.dumps([self.description.features, self.index.tolist()]).encode())
-        for tensor in (a.node_table, a.node_type, a.source, a.in_degree, a.edge_type, a.graph_x, a.y[index]):
+        graphs = (a.node_table, a.node_type, a.node_ptr, a.source, a.in_degree, a.edge_type, a.graph_x)
+        for tensor in (*graphs, a.y[index]):
             digest.update(f" {tensor.dtype} {list(tensor.shape)} ".encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()

@@ -86,7 +86,7 @@ def _with_gradient(grad: Tensor) -> Tensor:
     softmax may be so small that products with them are no normal numbers, with which processors are slow.
     """
     info = torch.finfo(grad.dtype)
-    none = grad[:, 0].abs() <= info.tiny / info.eps
+    none = grad[:, 0].abs() <= min(info.tiny / info.eps, 1e-30)  # of half precision all that are not 0 count
     return none.logical_not_().nonzero()[:, 0]  # NaN counts
 
 

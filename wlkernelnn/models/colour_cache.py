@@ -60,8 +60,7 @@ class ColourCache:
             Rows ``[R, d]``, and the row of each colour, int64 ``[C]``. The next call overwrites some rows.
         """
         now = list(weights)
-        # By content: what is written through .data leaves no other trace.
-        if len(now) != len(self._weights) or not all(map(torch.equal, now, self._weights)):
+        if len(now) != len(self._weights) or not all(map(_same, now, self._weights)):
             self._forget()
             self._weights = [weight.detach().clone() for weight in now]
         first = codes.index_select(0, quotient.first)
@@ -91,3 +90,8 @@ class ColourCache:
                 rows[:before] = self._rows[:before]
             self._rows = rows
         self._rows.index_copy_(0, place, states)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    # By content: what is written through .data leaves no other trace.
+    return one.dtype == other.dtype and torch.equal(one, other)

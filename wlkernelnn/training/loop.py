@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ import rich
 import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
+from torch import Tensor
 
 from .allocator import freed_memory_kept
 
@@ -150,7 +152,7 @@ def train_module(
     if options.patience and valid_batches is None:
         raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
     start = time.perf_counter()
-    dtype = next(p.dtype for p in module.parameters() if p.is_floating_point())
+    dtypes = {name: tensor.dtype for name, tensor in _tensors(module)}
     module.train()  # a network that was trained before is in evaluation mode
     monitor, mode = None, "min"
     if valid_batches is not None:
@@ -178,7 +180,7 @@ def train_module(
         with (
             _quiet(),
             _plain_errors(),
-            _random_numbers_apart(),
+            _random_numbers_apart(options.accelerator),
             _matmul_precision(options.matmul_precision),
             freed_memory_kept(),
         ):
@@ -204,8 +206,9 @@ def train_module(
                 weights_only=True,
             )
         kept = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
-    module.to(dtype)  # precisions such as "64-true" have converted it
     module.load_state_dict(kept["state_dict"])
+    for name, tensor in _tensors(module):  # precisions such as "64-true" have converted them
+        tensor.data = tensor.data.to(dtypes[name])
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
@@ -218,6 +221,10 @@ def train_module(
         seconds=time.perf_counter() - start,
         epoch_seconds=history.seconds,
     )
+
+
+def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
+    return chain(module.named_parameters(), module.named_buffers())
 
 
 def seed_epoch(seed: int, epoch: int) -> None:
@@ -249,7 +256,13 @@ class _Watchdog(Callback):
 
 
 class _Patience(EarlyStopping):
-    """Remembers, as Lightning does not, that a run which is resumed had run out of patience."""
+    """Remembers, as Lightning does not, that a run which is resumed had run out of patience.
+
+    How much it has is said anew by whoever resumes.
+    """
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        super().load_state_dict(state_dict | {"patience": self.patience})
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         trainer.should_stop = self.wait_count >= self.patience
@@ -328,9 +341,10 @@ def _plain_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _random_numbers_apart() -> Iterator[None]:
+def _random_numbers_apart(accelerator: str) -> Iterator[None]:
     """What is drawn afterwards does not depend on the training: networks made one after the other differ."""
-    with torch.random.fork_rng([0] if torch.cuda.is_available() else []):
+    on_gpu = accelerator != "cpu" and torch.cuda.is_available()
+    with torch.random.fork_rng([0] if on_gpu else []):
         yield
 
 

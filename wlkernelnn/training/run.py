@@ -271,7 +271,12 @@ def _target_names(data: PackedGraphs) -> list[str]:
 
 
 def _origin(directory: Path) -> dict[str, Any]:
-    return json.loads((directory / ORIGIN).read_text(encoding="utf-8"))
+    path = directory / ORIGIN
+    try:
+        origin = json.loads(path.read_text(encoding="utf-8"))
+        return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
 
 
 def check_free(directory: str | os.PathLike[str]) -> None:

@@ -52,6 +52,9 @@ def test_tiny_gradients_count_as_none_and_nan_as_it_is() -> None:
     scorer.zero_grad()
     (scorer(candidates)[3] * 1e-30).backward()
     torch.testing.assert_close(found, scorer.out.weight.grad, rtol=1e-2, atol=0)
+    found = Scorer(3, 5).half()
+    (found(candidates.half()) * 1e-3).sum().backward()
+    assert found.out.weight.grad.any()
     (scorer(candidates) * torch.tensor([0.0, torch.nan, 0.0, 0.0])).sum().backward()
     assert scorer.lin.weight.grad.isnan().any()
 

@@ -76,6 +76,10 @@ def test_new_weights_are_another_network(through_data: bool, monkeypatch: pytest
     after = predicted(net, given, cache)
     assert not torch.allclose(before, after)
     torch.testing.assert_close(after, predicted(net, given))
+    double = predicted(net.double(), given, cache)
+    torch.testing.assert_close(double, after.double(), rtol=1e-4, atol=1e-5)
+    assert double.dtype == torch.float64
+    predicted(net.float(), given, cache)
     # The head sees graphs, not colours: nothing is to be computed anew.
     rows = watched(net, monkeypatch)
     with torch.no_grad():

@@ -409,13 +409,14 @@ def test_what_is_drawn_later_does_not_depend_on_training() -> None:
 def test_a_run_that_lost_patience_is_over(tmp_path: Path) -> None:
     data = regression_set()
 
-    def trained() -> list[dict[str, float]]:
-        options = quick(epochs=20, patience=2, lr=1e-9, lr_min=0.0, ema_decay=0.0)
+    def trained(patience: int) -> list[dict[str, float]]:
+        options = quick(epochs=20, patience=patience, lr=1e-9, lr_min=0.0, ema_decay=0.0)
         net = small_network(data)
         return fit(
             net, data[:40], data[40:], options, directory=tmp_path, resume=True, progress=False
         ).history
 
-    first = trained()
+    first = trained(2)
     assert len(first) < 20
-    assert trained() == first
+    assert trained(2) == first
+    assert len(trained(3)) > len(first)

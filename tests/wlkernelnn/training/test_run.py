@@ -187,6 +187,8 @@ def test_resuming_with_other_data_or_another_network(folder: Path) -> None:
     data = regression_set()
     with pytest.raises(ValueError, match=r"origin\.json: the run to resume has data"):
         run(folder, data=data.with_targets(2 * data.y), ensemble_size=3, resume=True)
+    with pytest.raises(ValueError, match=r"to resume has kind Graph\w+, and this is KernelStackNetwork"):
+        run(folder, kind="KernelStackNetwork", network={}, resume=True)
     with pytest.raises(ValueError, match=r"the run to resume has network \{.*\}, and this is \{.*\}"):
         run(folder, network=SMALL | {"hidden_channels": 5}, resume=True)
 
@@ -195,6 +197,9 @@ def test_an_ensemble_that_is_not_whole_does_not_predict(folder: Path, tmp_path: 
     shutil.copytree(folder, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "model_1")
     with pytest.raises(FileNotFoundError, match="1 of 2 networks, so its training has not ended"):
+        load_ensemble(tmp_path / "run")
+    (tmp_path / "run" / "origin.json").write_text('{"data": 3}')
+    with pytest.raises(ValueError, match=r"origin\.json: not as a run writes it \(KeyError: 'ens"):
         load_ensemble(tmp_path / "run")
 
 
