@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Sequence
@@ -43,6 +42,14 @@ class _Colours:
     levels: list[np.ndarray] = field(default_factory=list)
     stored: bool = False
     claim: str | None = None
+
+
+def _sha256(what: str, *tensors: Tensor) -> str:
+    digest = hashlib.sha256(what.encode())
+    for tensor in tensors:
+        digest.update(f" {tensor.dtype} {tensor.numel()} ".encode())
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
 
 
 def _codes(name: str, values: Any) -> np.ndarray:
@@ -347,21 +354,13 @@ class PackedGraphs(Dataset):
     def _colours_origin(self) -> str:
         """SHA-256 of all that the colours depend on."""
         a = self.arrays
-        digest = hashlib.sha256(COLOURS.encode())
-        for tensor in (a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr):
-            digest.update(f" {tensor.dtype} {tensor.numel()} ".encode())
-            digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
+        return _sha256(COLOURS, a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr)
 
     def digest(self) -> str:
         """SHA-256 of which graphs of which arrays are in view, with their features and targets."""
         a, index = self.arrays, torch.from_numpy(self.index)
-        digest = hashlib.sha256(json.dumps([self.description.features, self.index.tolist()]).encode())
         graphs = (a.node_table, a.node_type, a.node_ptr, a.source, a.in_degree, a.edge_type, a.graph_x)
-        for tensor in (*graphs, a.y[index]):
-            digest.update(f" {tensor.dtype} {list(tensor.shape)} ".encode())
-            digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
+        return _sha256(self.description.features, index, *graphs, self.y)
 
     @property
     def task(self) -> str | None:

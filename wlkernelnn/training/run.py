@@ -234,8 +234,7 @@ def train_run(
         save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
         shutil.rmtree(folder / "training", ignore_errors=True)
     ensemble = load_ensemble(directory)
-    configs = [folder / CONFIG for folder in _network_folders(directory)]
-    trained = [json.loads(config.read_text(encoding="utf-8"))["about"] for config in configs]
+    trained = [load_checkpoint(folder)[1] for folder in _network_folders(directory)]
     report: dict[str, Any] = {
         "metric": metric,
         "parameters": ensemble.num_parameters,
