@@ -34,9 +34,8 @@ class Choice:
 
     Args:
         how: ``"softmax"``: the node is :math:`\sum_v \mathrm{softmax}(\alpha / \tau)_v v`;
-            ``"straight_through"``: it is :math:`v^*`, and the scores have the gradient of that sum, the
-            scorer's parameters, that is: what goes on to the candidates would grow by :math:`1 / \tau` at
-            every node; ``"hard"``: it is :math:`v^*`, and the scores have none.
+            ``"straight_through"``: it is :math:`v^*`, and the scores have the gradient of that sum, so that
+            candidates too learn to be chosen; ``"hard"``: it is :math:`v^*`, and the scores have none.
         temperature: τ.
         gaps: Whether to look for the runner-up.
 
@@ -55,9 +54,9 @@ class Choice:
             raise ValueError(f"temperature must be positive, got {self.temperature}")
 
     @property
-    def mixes(self) -> bool:
-        """Whether all candidates are part of a node: otherwise only the chosen one has gradients."""
-        return self.how == "softmax"
+    def learns(self) -> bool:
+        """Whether scores, and candidates by them, have gradients of the node: otherwise only the chosen one."""
+        return self.how != "hard"
 
     def __call__(
         self, scores: Tensor, blocks: Sequence[Tensor], vectors: Callable[[Tensor], Tensor]

@@ -51,7 +51,7 @@ def search_naive(
                             both = composed(nodes[i] @ weight[0, r].t(), nodes[j] @ weight[1, r].t(), o)
                             made = ACTIVATIONS[u](both + bias[r])
                             candidates.append(bounded(made) if space.bounded else made)
-        scored = candidates if how == "softmax" else [candidate.detach() for candidate in candidates]
+        scored = candidates if how != "hard" else [candidate.detach() for candidate in candidates]
         scores = torch.stack([scorer(candidate) for candidate in scored], 1)
         vectors = torch.stack(candidates, 1)
         closed = torch.zeros_like(scores, dtype=torch.bool)

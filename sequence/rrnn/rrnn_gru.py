@@ -79,7 +79,7 @@ class RRNNGRU(TreeModel):
         gaps: list[Tensor | None] = []
         for k, (node, made) in enumerate(zip(GRU.nodes, self.made, strict=True)):
             vectors = pool.with_tuples(node)
-            scores = self.scorer(vectors if choice.mixes else vectors.detach())
+            scores = self.scorer(vectors if choice.learns else vectors.detach())
             for number in numbers:
                 scores = scores.masked_fill(made == number.unsqueeze(1), -torch.inf)
             chosen = choice(scores, [vectors], partial(_rows, vectors))

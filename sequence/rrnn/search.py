@@ -56,9 +56,9 @@ def search(
     scores = taken = copied = None
     for k in range(num_rounds):
         pool.sides()  # of which the chosen node has gradients
-        with torch.set_grad_enabled(torch.is_grad_enabled() and choice.mixes):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and choice.learns):
             new = pool.candidates()
-        if distinct or choice.how != "hard":
+        if distinct or choice.learns:
             blocks.append(new)
         scores = _beside(scores, scorer(new))
         taken = _beside(taken, scores.new_zeros(new.shape[:2], dtype=torch.bool))

@@ -26,7 +26,8 @@ class CodeEncoder(torch.nn.Module):
         - output: ``[N, channels]``
 
     Raises:
-        ValueError: ``dims`` is empty or has a number below 1, or the number of columns is another.
+        ValueError: ``dims`` is empty or has a number below 1, the number of columns is another, or codes are
+            no integers.
         IndexError: A code is out of its column's range.
     """
 
@@ -68,6 +69,8 @@ class CodeEncoder(torch.nn.Module):
         """Refuse codes of another shape or, where that costs nothing much, out of range."""
         if x.dim() != 2 or x.size(1) != len(self.column_dims):
             raise ValueError(f"expected codes of shape [N, {len(self.column_dims)}], got {list(x.shape)}")
+        if x.is_floating_point() or x.is_complex():
+            raise ValueError(f"expected integer codes, got x of {x.dtype}")
         if x.is_cpu and x.numel() and not torch.compiler.is_compiling():
             self._check_range(x)
 

@@ -180,6 +180,11 @@ class GraphNetwork(torch.nn.Module, ABC):
         """
         if cache is not None and torch.is_grad_enabled():
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
+        if self.num_edge_types is not None and batch.get("edge_type") is None and batch.num_edges:
+            raise ValueError(
+                f"expected edge_type [E] in the batch, as num_edge_types={self.num_edge_types}; "
+                f"got {', '.join(sorted(batch.keys()))}"
+            )
         if "ptr" not in batch:
             batch = _with_ptr(batch)
         quotient = self._quotient_of(batch)

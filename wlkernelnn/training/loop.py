@@ -9,8 +9,9 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -57,6 +58,12 @@ class LoopOptions:
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int" and not isinstance(value, Integral):
+                raise ValueError(f"{field.name} must be a whole number, got {value!r}")
+            if field.type == "float" and not (isinstance(value, Real) and math.isfinite(value)):
+                raise ValueError(f"{field.name} must be a finite number, got {value!r}")
         for name, (fine, expected) in self.ranges().items():
             if not fine:
                 raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")

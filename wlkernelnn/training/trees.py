@@ -88,7 +88,7 @@ class TreeOptions(LoopOptions):
             "cell": (self.cell in CELLS, f"one of {', '.join(CELLS)}"),
             "isomorphisms": (self.isomorphisms in ISOMORPHISMS, f"one of {', '.join(ISOMORPHISMS)}"),
             "alternate": (self.alternate >= 0, "at least 0"),
-            "imitation": (0 <= self.imitation < math.inf, "finite and at least 0"),
+            "imitation": (self.imitation >= 0, "at least 0"),
             "warm_start": (
                 self.warm_start >= 0 and (self.imitation > 0 or not self.warm_start),
                 "at least 0, and 0 without imitation",

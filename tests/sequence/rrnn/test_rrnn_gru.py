@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,12 +9,13 @@ from torch import Tensor
 from tests.equations import randomize
 from tests.strings import normal
 from wlkernelnn.sequence import RRNNGRU
+from wlkernelnn.sequence.rrnn.choice import CHOICES
 from wlkernelnn.sequence.rrnn.trees import internal_nodes
 
 P = 4
 
 
-def made(num_tuples: int = 2, **options: str) -> RRNNGRU:
+def made(num_tuples: int = 2, **options: Any) -> RRNNGRU:
     model = RRNNGRU(P, P, num_tuples, **options)
     randomize(model)
     return model
@@ -36,7 +39,10 @@ def looped(model: RRNNGRU, x: Tensor, how: str) -> tuple[Tensor, list[list[int]]
         if how == "hard":
             return vectors[picks[-1][-1]]
         weights = torch.softmax(scores / model.choice.temperature, 0)
-        return sum(w * v for w, v in zip(weights, vectors, strict=True))
+        if how == "softmax":
+            return sum(w * v for w, v in zip(weights, vectors, strict=True))
+        mixed = sum(w * v.detach() for w, v in zip(weights, vectors, strict=True))
+        return vectors[picks[-1][-1]] + mixed - mixed.detach()
 
     def same(v: Tensor) -> Tensor:
         return v
@@ -54,21 +60,21 @@ def looped(model: RRNNGRU, x: Tensor, how: str) -> tuple[Tensor, list[list[int]]
     return torch.stack(outs), picks
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["hard", "softmax"])
-def test_it_is_the_gru_with_tuples_of_ones_choice(training: bool) -> None:
-    model, x = made(temperature=0.5).train(training), normal(3, 4, P)
+@pytest.mark.parametrize("how", CHOICES)
+def test_it_is_the_gru_with_tuples_of_ones_choice(how: str) -> None:
+    model, x = made(temperature=0.5, choice=how), normal(3, 4, P)
     model.keep_trees = True
     out, _ = model(x)
     for string, came in zip(x, out, strict=True):
-        expected, _ = looped(model, string, "softmax" if training else "hard")
+        expected, _ = looped(model, string, how)
         torch.testing.assert_close(came, expected)
-    picks = [pick for string in x for pick in looped(model, string, "softmax" if training else "hard")[1]]
+    picks = [pick for string in x for pick in looped(model, string, how)[1]]
     record = model.last_trees
     assert record.space.parts(record.numbers)[0].tolist() == picks
     assert len({tuple(pick) for pick in picks}) > 1  # the trees of different tokens differ
     assert (record.gaps > 0).all()
-    expected = torch.stack([looped(model, string, "softmax" if training else "hard")[0] for string in x])
-    parameters = [p for name, p in model.named_parameters() if training or "scorer" not in name]
+    expected = torch.stack([looped(model, string, how)[0] for string in x])
+    parameters = [p for name, p in model.named_parameters() if how != "hard" or "scorer" not in name]
     found, wanted = (torch.autograd.grad(total.pow(3).sum(), parameters) for total in (out, expected))
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)

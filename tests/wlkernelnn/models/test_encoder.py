@@ -75,6 +75,12 @@ def test_wrong_shape(shape: tuple[int, ...]) -> None:
         CodeEncoder(DIMS, 6)(torch.zeros(shape, dtype=torch.int64))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_codes_that_are_no_integers(dtype: torch.dtype) -> None:
+    with pytest.raises(ValueError, match=f"expected integer codes, got x of {dtype}"):
+        CodeEncoder(DIMS, 6)(torch.zeros(4, 3, dtype=dtype))
+
+
 def test_wrong_number_of_columns() -> None:
     with pytest.raises(ValueError, match=r"expected codes of shape \[N, 7\], got \[4, 3\]"):
         CodeEncoder(DIMS, 6, num_values=4)(torch.zeros(4, 3, dtype=torch.int64))

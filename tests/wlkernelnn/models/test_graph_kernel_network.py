@@ -269,3 +269,14 @@ def test_batches_without_ptr() -> None:
     by_hand.batch = by_hand.batch.flip(0)
     with pytest.raises(ValueError, match=r"batch\.batch must not decrease"):
         net(by_hand)
+
+
+@pytest.mark.parametrize("quotient", ["auto", False], ids=str)
+def test_batches_without_edge_types(quotient: bool | str) -> None:
+    data = regression_set()
+    net = small_network(data, quotient=quotient)
+    (batch,) = PackedLoader(data[:5], 5)
+    bare = Data(x=batch.x, edge_index=batch.edge_index, batch=batch.batch)
+    types = net.num_edge_types
+    with pytest.raises(ValueError, match=rf"edge_type .* num_edge_types={types}; got batch, edge_index, x"):
+        net(bare)

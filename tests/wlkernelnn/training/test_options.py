@@ -27,6 +27,11 @@ from wlkernelnn.training import FitOptions
         ("bucket_width", -0.05, "at least 0"),
         ("seed", -1, "from 0 to 2"),
         ("matmul_precision", "low", "one of highest, high, medium"),
+        ("epochs", 2.5, "a whole number"),
+        ("seed", "0", "a whole number"),
+        ("lr", float("inf"), "a finite number"),
+        ("gradient_clip", float("nan"), "a finite number"),
+        ("weight_decay", None, "a finite number"),
     ],
 )
 def test_out_of_range(name: str, value: Any, expected: str) -> None:

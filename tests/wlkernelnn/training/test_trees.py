@@ -276,7 +276,7 @@ def test_labels_of_whole_strings() -> None:
         ({"alternate": -1}, "alternate must be at least 0"),
         ({"warm_start": -1}, "warm_start must be at least 0"),
         ({"warm_start": 1}, "warm_start must be at least 0, and 0 without imitation, got 1"),
-        ({"imitation": math.inf}, "imitation must be finite and at least 0, got inf"),
+        ({"imitation": math.inf}, "imitation must be a finite number, got inf"),
     ],
 )
 def test_bad_options(options: Any, error: str) -> None:
