@@ -55,7 +55,7 @@ class Choice:
 
     @property
     def learns(self) -> bool:
-        """Whether scores, and candidates by them, have gradients of the node: otherwise only the chosen one."""
+        """Whether scores have gradients of the node, and candidates by them: else the best one alone has."""
         return self.how != "hard"
 
     def __call__(
