@@ -58,7 +58,7 @@ class TreeOptions(LoopOptions):
             tokens; 0: the target matters by its distance only. Only of an
             :class:`~wlkernelnn.sequence.RRNN`.
         warm_start: For so many epochs all trees are the target's, while the scorer imitates them. Validation
-            is with the network's own trees there too.
+            is with the network's own trees there too. Not with batch normalisation.
         epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
             :class:`LoopOptions`.
 
@@ -260,6 +260,9 @@ class _TreeModule(pl.LightningModule):
             raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {came}")
         self.criterion.check(trees)
         trees.check_cell(self.criterion.cell)
+        if self.options.warm_start and trees.norm is not None and trees.norm.kind == "batch":
+            # In evaluation nothing would bound the network's own trees, of which there are no statistics yet.
+            raise ValueError('warm_start needs a network whose norm is not "batch"')
 
     @contextmanager
     def at_work(self) -> Iterator[None]:

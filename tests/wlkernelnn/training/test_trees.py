@@ -265,8 +265,14 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_labels_of_whole_strings() -> None:
     strings = PackedStrings(torch.tensor([1, 2, 3, 0, 1]), torch.tensor([0, 2, 5]), torch.tensor([2, 1]))
     network = net("rrnn", last=True)
-    result = fit_trees(network, strings, strings, "accuracy", replace(OPTIONS, epochs=10), progress=False)
+    result = fit_trees(network, strings, strings, "accuracy", replace(OPTIONS, epochs=20), progress=False)
     assert result.score == 1.0
+
+
+def test_warm_start_without_statistics() -> None:
+    network = Net(RRNN(WIDTH, WIDTH, 8, 3, norm="batch"))
+    with pytest.raises(ValueError, match='warm_start needs a network whose norm is not "batch"'):
+        fitted("rrnn", network, imitation=0.3, warm_start=1)
 
 
 @pytest.mark.parametrize(
