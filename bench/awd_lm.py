@@ -19,9 +19,22 @@ from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
 from wlkernelnn.training import AWDOptions, FitResult, fit_awd, perplexity
 
 from .about import about
+from .baselines import count_parameters
 from .digest import digest
-from .outcomes import cell, outcome, seconds_per_epoch, survivors
-from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, write_results
+from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
+from .trained import (
+    Place,
+    Record,
+    Runs,
+    TrainedOptions,
+    check_shorten,
+    chosen,
+    kept,
+    of_recipe,
+    on_same_data,
+    print_table,
+    write_results,
+)
 
 # Merity et al. 2018, as their release has it: embeddings, and what each layer writes.
 WIDTHS = (400, 1150, 1150, 400)
@@ -141,14 +154,22 @@ def main(argv: list[str] | None = None) -> None:
     options = AWDLMOptions(**pick(parser.parse_args(argv), AWDLMOptions))
     names = chosen("models", options.models, MODELS)
     known = about("awd-lm", argv, options.quick, ("pytorch-lightning",))
-    records = []
-    for text, corpus in corpora(options).items():
+    texts, stem = corpora(options), options.output_dir / "awd_lm"
+    contents = {text: digest(corpus.train, corpus.valid, corpus.test) for text, corpus in texts.items()}
+    runs = Runs(stem, known, place, on_same_data("text", contents))
+    for text, corpus in texts.items():
         for name in names:
             for seed in range(options.seeds):
-                records.append(evaluate(text, name, seed, corpus, options, known))
+                records = runs.add(evaluate(text, name, seed, corpus, contents[text], options, known))
                 # Rows appear as they are there: the rest may take days.
-                write_results(options.output_dir / "awd_lm", TITLE, rows(records), LEGEND, known, records)
+                write_results(stem, TITLE, rows(records), LEGEND, known, records)
     print_table(TITLE, rows(records), known)
+
+
+def place(run: Record) -> Place:
+    """Where a run stands in the table."""
+    text, model = list(TEXTS).index(run["text"]), list(MODELS).index(run["model"])
+    return (text, model, run["recipe"]["epochs"], run["recipe"]["lr"]), (run["seed"],)
 
 
 def corpora(options: AWDLMOptions) -> dict[str, Corpus]:
@@ -165,7 +186,13 @@ def corpora(options: AWDLMOptions) -> dict[str, Corpus]:
 
 
 def evaluate(
-    text: str, name: str, seed: int, corpus: Corpus, options: AWDLMOptions, known: dict[str, str | int]
+    text: str,
+    name: str,
+    seed: int,
+    corpus: Corpus,
+    content: str,
+    options: AWDLMOptions,
+    known: dict[str, str | int],
 ) -> Record:
     """Train a model, or go on with it, and score it."""
     model = MODELS[name]
@@ -181,7 +208,6 @@ def evaluate(
     if options.lr is not None:
         recipe = replace(recipe, lr=options.lr)
     epochs = options.limit(recipe.epochs)
-    content = digest(corpus.train, corpus.valid, corpus.test)
     trained_as = f"{recipe.epochs}_epochs_lr_{recipe.lr:g}_{options.matmul_precision}"
     directory = options.folder(trained_as, f"{text}_{content}", name, f"seed_{seed}")
 
@@ -206,8 +232,9 @@ def evaluate(
             "text": text,
             "model": name,
             "seed": seed,
+            "content": content,
             "layer": model.layer,
-            "parameters": sum(parameter.numel() for parameter in net.parameters()),
+            "parameters": count_parameters(net),
             "recipe": asdict(recipe),
             "published_epochs": published_epochs,
             "published": model.published.get(text, ("–", "–")),
@@ -220,6 +247,7 @@ def evaluate(
 
 def shortened(recipe: AWDOptions, epochs: int) -> AWDOptions:
     """Fewer epochs, of which fewer have to pass before weights are averaged."""
+    check_shorten(epochs, recipe.epochs)
     nonmonotone = max(1, round(recipe.nonmonotone * epochs / recipe.epochs))
     return replace(recipe, epochs=epochs, nonmonotone=nonmonotone)
 
@@ -235,34 +263,44 @@ def awd_init(net: LanguageModel) -> None:
                 torch.nn.init.uniform_(cast(Tensor, weight), -bound, bound)
 
 
-COLUMNS = ("text", "model", "size", "lr", "epochs", "averaged", "valid", "paper", "test", "paper", "s/epoch")
+COLUMNS = (
+    "text",
+    "model",
+    "size",
+    "lr",
+    "seeds",
+    "epochs",
+    "averaged",
+    "valid",
+    "paper",
+    "test",
+    "paper",
+    "s/epoch",
+)
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per text, model and learning rate, over its seeds."""
+    """The table, its header first: a row per text, model, length and learning rate, over its seeds."""
     out: list[tuple[str, ...]] = [COLUMNS]
-    for text, name, lr in dict.fromkeys(_row(record) for record in records):
-        of_model = [record for record in records if _row(record) == (text, name, lr)]
+    for key in dict.fromkeys(place(record)[0] for record in records):
+        of_model = [record for record in records if place(record)[0] == key]
         first = of_model[0]
         scored = survivors(of_model)
         valid, test = (
             cell([record[f"{part}_perplexity"] for record in scored], of_model) for part in ("valid", "test")
         )
         valid_paper, test_paper = first["published"]
-        epochs = f"{min(record['epochs'] for record in of_model)} of {of_recipe(first)}"
+        epochs = f"{epochs_of(of_model)} of {of_recipe(first)}"
         begins = (record["averaged_from"] for record in scored)
         averaged = ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins) or "–"
         about_run = (
-            TEXTS[text].title,
-            MODELS[name].title,
+            TEXTS[first["text"]].title,
+            MODELS[first["model"]].title,
             f"{first['parameters'] / 1e6:.1f}M",
-            f"{lr:g}",
+            f"{first['recipe']['lr']:g}",
+            str(len(of_model)),
             epochs,
             averaged,
         )
         out.append((*about_run, valid, valid_paper, test, test_paper, seconds_per_epoch(of_model)))
     return out
-
-
-def _row(record: Record) -> tuple[str, str, float]:
-    return record["text"], record["model"], record["recipe"]["lr"]

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Protocol
 
 import numpy as np
 from torch import Tensor
+
+from wlkernelnn.datasets import PackedStrings
+
+
+class _Parts(Protocol):
+    """Labelled strings in three parts."""
+
+    @property
+    def train(self) -> PackedStrings: ...
+    @property
+    def valid(self) -> PackedStrings: ...
+    @property
+    def test(self) -> PackedStrings: ...
 
 
 def digest(*values: np.ndarray | Tensor) -> str:
@@ -16,3 +30,9 @@ def digest(*values: np.ndarray | Tensor) -> str:
         content.update(f"{array.dtype.str}{array.shape}".encode())
         content.update(array.tobytes())
     return content.hexdigest()[:8]
+
+
+def digest_of_strings(data: _Parts, *more: np.ndarray | Tensor) -> str:
+    """The :func:`digest` of all parts, and of more values."""
+    parts = (data.train, data.valid, data.test)
+    return digest(*more, *(value for part in parts for value in (part.tokens, part.ptr, part.y)))

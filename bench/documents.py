@@ -23,14 +23,17 @@ from wlkernelnn.sequence import RKM, TextClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 
 from .about import about
-from .digest import digest
-from .outcomes import cell, outcome, seconds_per_epoch, survivors
+from .digest import digest_of_strings
+from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
 from .trained import (
+    Place,
     Record,
+    Runs,
     TrainedOptions,
     chosen,
     glove_file,
     kept,
+    on_same_data,
     print_table,
     write_results,
 )
@@ -214,15 +217,23 @@ def main(argv: list[str] | None = None) -> None:
         notes = LEGEND + _of_set(data, vectors)
         if options.quick:
             data = _first(data)
-        records: list[Record] = []
+        stem, content = (
+            options.output_dir / f"documents_{set_name}{suffix}",
+            digest_of_strings(data, vectors.weight),
+        )
+        runs = Runs(stem, known, place, on_same_data("set", {set_name: content}))
         for seed in range(1 if options.quick else options.seeds):
             for ngram in ngrams:
                 for name in names:
-                    records.append(evaluate(name, ngram, seed, data, vectors, options, known))
+                    records = runs.add(evaluate(name, ngram, seed, data, vectors, content, options, known))
                     # Rows appear as they are there: the rest may take days.
-                    stem = options.output_dir / f"documents_{set_name}{suffix}"
                     write_results(stem, title, rows(records), notes, known, records)
         print_table(title, rows(records), known)
+
+
+def place(run: Record) -> Place:
+    """Where a run stands in the table."""
+    return (run["ngram"], list(MODELS).index(run["model"])), (run["seed"],)
 
 
 def _first(data: LabelledStrings) -> LabelledStrings:
@@ -269,6 +280,7 @@ def evaluate(
     seed: int,
     data: LabelledStrings,
     vectors: WordVectors,
+    content: str,
     options: DocumentsOptions,
     known: dict[str, str | int],
 ) -> Record:
@@ -286,8 +298,6 @@ def evaluate(
     if options.quick:
         training = replace(training, steps_per_epoch=QUICK_STEPS)
     # Runs on a sample are not those on the whole set, nor are those with other word vectors.
-    parts = [getattr(data, part) for part in ("train", "valid", "test")]
-    content = digest(vectors.weight, *(value for part in parts for value in (part.tokens, part.ptr, part.y)))
     of_data = f"{data.name}_{len(data.train)}_{vectors.weight.size(1)}d_{content}"
     trained_as = f"{options.recipe}_{options.matmul_precision}"
     directory = options.folder(trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}")
@@ -314,6 +324,7 @@ def evaluate(
             "set": data.name,
             "note": data.note,
             "seed": seed,
+            "content": content,
             "weights": num_weights(model),
             "embedding_dim": vectors.weight.size(1),
             "class_counts": data.class_counts(),
@@ -361,7 +372,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 str(ngram),
                 f"{first['weights'] / 1e3:,.0f}k",
                 str(len(of_row)),
-                f"{min(record['epochs'] for record in of_row)} of {first['training']['epochs']}",
+                f"{epochs_of(of_row)} of {first['training']['epochs']}",
                 *scores,
                 first["paper"],
                 first["report"],

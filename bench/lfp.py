@@ -23,9 +23,10 @@ from wlkernelnn.sequence import RKM, StringClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilities, fit_classifier
 
 from .about import about
+from .baselines import count_parameters
 from .digest import digest
-from .outcomes import cell, outcome, seconds_per_epoch, survivors
-from .trained import Record, TrainedOptions, chosen, kept, print_table, spread, write_results
+from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
+from .trained import Place, Record, Runs, TrainedOptions, chosen, kept, print_table, spread, write_results
 
 NGRAM, FILTERS = 40, 30
 RECIPE: dict[str, Any] = {"epochs": 20, "steps_per_epoch": 100, "batch_size": 10, "lr": 2e-3, "balance": True}
@@ -77,6 +78,7 @@ LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, 
   scaled, and scikit-learn's logistic regression: what a subject's trials tell of others' without a network.
 * The paper does not say how it pooled and trained. Here as the authors' SyncNet: Adam 2e-3, 2,000 batches of
   10; an epoch is 100 batches.
+* parameters: of networks those of the encoder, without the linear layer behind it.
 * "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
   scored.
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs or subjects is not a result
@@ -115,13 +117,22 @@ def main(argv: list[str] | None = None) -> None:
     known = about("lfp", argv, options.quick, ("pytorch-lightning",))
     stem = options.output_dir / "lfp"
     notes = f"![Accuracy of every subject]({stem.name}.png)\n\n{LEGEND}{_of_signals(signals)}"
-    records: list[Record] = []
+    content = digest(signals.x, signals.y, signals.subject)
+
+    def stays(run: Record) -> bool:
+        return run["data"] == signals.name and run.get("content", content) == content
+
+    def place(run: Record) -> Place:
+        model, subject = list(MODELS).index(run["model"]), signals.subjects.index(run["subject"])
+        return (model,), (run["seed"], subject)
+
+    runs = Runs(stem, known, place, stays)
     for seed in range(1 if options.quick else options.seeds):
         for name in names:
             if seed and not MODELS[name].trained:
                 continue
             for number, split in enumerate(splits):
-                records.append(evaluate(name, seed, number, split, signals, options, known))
+                records = runs.add(evaluate(name, seed, number, split, signals, content, options, known))
                 # Rows appear as they are there: the rest may take hours.
                 write_results(stem, TITLE, rows(records), notes, known, records)
             plot(records, stem.with_suffix(".png"))
@@ -140,12 +151,13 @@ def evaluate(
     number: int,
     split: SubjectSplit,
     signals: Signals,
+    content: str,
     options: LFPOptions,
     known: dict[str, str | int],
 ) -> Record:
     """Train a model on all subjects but one (of that number), or go on with it, and score it on that one."""
     model = MODELS[name]
-    of_data = f"{signals.name}_{digest(signals.x, signals.y, signals.subject)}"
+    of_data = f"{signals.name}_{content}"
     directory = options.folder(options.matmul_precision, of_data, name, f"subject_{number}", f"seed_{seed}")
     epochs = options.limit(RECIPE["epochs"]) if model.trained else 0
 
@@ -157,6 +169,7 @@ def evaluate(
         return found | {
             "model": name,
             "data": signals.name,
+            "content": content,
             "subject": split.subject,
             "num_subjects": len(signals.subjects),
             "seed": seed,
@@ -199,7 +212,7 @@ def _fit_network(
         return _scores(class_probabilities(network, strings).numpy(), signals.y[split.test])
 
     return {
-        "parameters": sum(weight.numel() for weight in network.encoder.parameters()),
+        "parameters": count_parameters(network.encoder),
         "recipe": asdict(recipe),
         **outcome(network, options.accelerator, recipe.epochs, fit, scores),
     }
@@ -287,7 +300,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 MODELS[name].title,
                 f"{first['parameters']:,}",
                 str(len(seeds)),
-                f"{min(r['epochs'] for r in of_model)} of {first['recipe']['epochs']}" if trained else "–",
+                f"{epochs_of(of_model)} of {first['recipe']['epochs']}" if trained else "–",
                 f"{len({record['subject'] for record in of_model})} of {first['num_subjects']}",
                 cell(means, of_model),
                 spread(areas, 3) if areas else "–",

@@ -19,11 +19,12 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.splits import PARTS, SplitIndex
 from wlkernelnn.files import atomic_path, write_text
 from wlkernelnn.models import GraphNetwork
-from wlkernelnn.training import FitOptions, fit, predict, score
+from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
 from wlkernelnn.training.metrics import DEFAULT_METRIC
 
 from .baselines import count_parameters
-from .trained import Record, kept, spread
+from .outcomes import cell, survivors
+from .trained import Record, kept
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class Fitted:
     """What a method learned from a split.
 
     Attributes:
-        predictions: For each part ``[G, tasks]``: values in the unit of the targets, or probabilities.
+        predictions: For each part ``[G, tasks]``: values in the unit of the targets, or probabilities; no
+            part, if training diverged.
         parameters: How many numbers were fitted.
         seconds: Wall time of fitting.
         epochs: Epochs that were trained, 0 for a method without.
@@ -125,6 +127,7 @@ def run_method(
     decided = {
         "data": about.name,
         "features": about.features,
+        "content": split.data.digest(),
         "split_sha256": split.sha256,
         "seed": seed,
         **(decided_by or {}),
@@ -141,7 +144,7 @@ def run_method(
             }
             for part, prediction in fitted.predictions.items()
         }
-        for part in split.parts[1:]:
+        for part in fitted.predictions.keys() - {"train"}:
             with atomic_path(place / f"{part}_predictions.csv") as temporary:
                 _table(split[part], fitted.predictions[part]).to_csv(temporary, index=False)
         return {
@@ -152,7 +155,7 @@ def run_method(
             "scores": scores,
             "epochs": fitted.epochs,
             "recipe_epochs": recipe_epochs,
-            "stopped": fitted.epochs < epochs or fitted.epochs == recipe_epochs,
+            "stopped": fitted.epochs < epochs or fitted.epochs == recipe_epochs,  # or diverged
             "seconds": fitted.seconds,
             **fitted.more,
             **(known or {}),
@@ -198,7 +201,10 @@ def run_network(
         torch.manual_seed(options.seed)
         train = split["train"]
         net = network.from_data(train, **arguments)
-        done = fit(net, train, split["valid"], limited, directory=place, resume=True)
+        try:
+            done = fit(net, train, split["valid"], limited, directory=place, resume=True)
+        except DivergedError as error:
+            return Fitted({}, count_parameters(net), 0.0, error.epoch, {"diverged": error.epoch})
         return Fitted(
             {part: predict(net, split[part]) for part in split.parts},
             count_parameters(net),
@@ -224,33 +230,37 @@ def run_network(
 def ensemble(model: str, records: Sequence[Record]) -> Record:
     """The mean prediction of several runs on one split: their parameters and seconds are summed.
 
+    Where one of them diverged, so did the ensemble.
+
     Raises:
         ValueError: The runs are of several splits.
     """
     first = records[0]
     if len({record["split_sha256"] for record in records}) > 1:
         raise ValueError(f"{model}: the members of an ensemble must have one split, got several")
+    lost = [record["diverged"] for record in records if "diverged" in record]
     scores = {}
-    for part in (part for part in first["scores"] if part != "train"):
+    for part in () if lost else (part for part in first["scores"] if part != "train"):
         tables = [pd.read_csv(Path(record["folder"]) / f"{part}_predictions.csv") for record in records]
         predicted = [name for name in map(str, tables[0].columns) if name.endswith("_pred")]
         target = tables[0][[name.removesuffix("_pred") for name in predicted]].to_numpy()
         mean = np.mean([table[predicted].to_numpy() for table in tables], axis=0)
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
-    same = ("data", "split", "split_sha256", "split_file", "counts", "metric")
-    return {name: first[name] for name in same} | {
+    same = ("data", "split", "split_sha256", "split_file", "counts", "metric", "revision", "recipe")
+    return {name: first[name] for name in same if name in first} | {
         "model": model,
         "members": [{name: record[name] for name in ("model", "seed", "folder")} for record in records],
         "parameters": sum(record["parameters"] for record in records),
         "seconds": sum(record["seconds"] for record in records),
         "scores": scores,
+        **({"diverged": min(lost)} if lost else {}),
     }
 
 
 def for_table(record: Record, folder: Path) -> Record:
     """A record for the JSON file of a table in a folder: its paths go from there, and its split lies there.
 
-    The runs may stay on the machine that they were made on, while tables are handed on.
+    The runs and their histories may stay on the machine that they were made on, while tables are handed on.
     """
 
     def from_there(path: str | Path) -> str:
@@ -260,7 +270,8 @@ def for_table(record: Record, folder: Path) -> Record:
     split = folder / "splits" / source.name
     if not split.is_file():
         write_text(split, source.read_text(encoding="utf-8"))
-    out = record | {"split_file": from_there(split)}
+    out = {name: value for name, value in record.items() if name != "history"}
+    out["split_file"] = from_there(split)
     if "folder" in record:
         out["folder"] = from_there(record["folder"])
     if "members" in record:
@@ -270,7 +281,7 @@ def for_table(record: Record, folder: Path) -> Record:
 
 def spread_of(records: Sequence[Record], part: str, metric: str, digits: int = 3) -> str:
     """Mean of a metric over runs and, of several, its standard deviation (unbiased)."""
-    return spread([record["scores"][part][metric] for record in records], digits)
+    return cell([record["scores"][part][metric] for record in survivors(records)], records, digits)
 
 
 def _table(data: PackedGraphs, prediction: np.ndarray) -> pd.DataFrame:

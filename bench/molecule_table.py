@@ -19,7 +19,18 @@ from wlkernelnn.training import FitOptions
 
 from .about import about
 from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
-from .trained import Record, TrainedOptions, chosen, of_seeds, print_table, write_results
+from .outcomes import epochs_of, seconds_per_epoch, survivors
+from .trained import (
+    Place,
+    Record,
+    Runs,
+    TrainedOptions,
+    chosen,
+    of_seeds,
+    on_same_data,
+    print_table,
+    write_results,
+)
 
 # Molecules of a quick run, about, and the most members of its ensembles.
 QUICK, QUICK_MEMBERS = 200, 2
@@ -144,25 +155,28 @@ def run_table(
                 raise
             absent.append(key)
             continue
-        records: list[Record] = []
+        contents = {features: store.digest() for features, store in stores.items()}
+        runs = Runs(
+            options.output_dir / stem,
+            known,
+            partial(place, tasks[key]),
+            on_same_data("features", contents),
+        )
         for record in _records(key, task, stores, options, known):
-            records.append(record)
+            records = runs.add(for_table(record, options.output_dir))
             notes = legend + LEGEND + _about_sets(records)
-            short = [
-                {
-                    name: value
-                    for name, value in for_table(one, options.output_dir).items()
-                    if name != "history"
-                }
-                for one in records
-            ]
             # Rows appear as they are there: the rest may take hours.
-            write_results(options.output_dir / stem, heading, rows(records, seeds), notes, known, short)
+            write_results(options.output_dir / stem, heading, rows(records, seeds), notes, known, records)
         print_table(heading, rows(records, seeds), known)
     if absent:
         Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
     if without:
         Console().print(f"Without these splits or models, so left out: {', '.join(without)}.")
+
+
+def place(task: MoleculeTask, run: Record) -> Place:
+    """Where a run stands in the table."""
+    return (task.splits.index(run["split"]), list(task.models).index(run["model"])), (run["set_seed"],)
 
 
 def _stores(key: str, task: MoleculeTask, options: MoleculeOptions) -> dict[str, PackedGraphs]:
@@ -220,16 +234,20 @@ def _records(
                     )
                     members.append(record)
                 record = members[0] if len(members) == 1 else ensemble(row, members)
-                yield record | {
-                    "title": model.title,
-                    "set_seed": seed,
-                    "published": task.published.get(kind, "–"),
-                    "epochs": min(member["epochs"] for member in members),
-                    "recipe_epochs": task.options.epochs,
-                    "recipe_ended": all(member["stopped"] for member in members),
-                    "size": len(members),
-                    "member_parameters": [member["parameters"] for member in members],
-                }
+                yield (
+                    {name: members[0][name] for name in ("features", "content")}
+                    | record
+                    | {
+                        "title": model.title,
+                        "set_seed": seed,
+                        "published": task.published.get(kind, "–"),
+                        "epochs": min(member["epochs"] for member in members),
+                        "recipe_epochs": task.options.epochs,
+                        "recipe_ended": all(member["stopped"] for member in members),
+                        "size": len(members),
+                        "member_parameters": [member["parameters"] for member in members],
+                    }
+                )
 
 
 def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
@@ -276,9 +294,9 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
     for key in dict.fromkeys((record["data"], record["split"], record["model"]) for record in records):
         of_row = [r for r in records if (r["data"], r["split"], r["model"]) == key]
         first = of_row[0]
-        epochs = min(record["epochs"] for record in of_row)
-        ended = all(record["recipe_ended"] for record in of_row)
-        seconds = [record["seconds"] / record["epochs"] / record["size"] for record in of_row]
+        epochs = epochs_of(of_row)
+        ended = all(record["recipe_ended"] for record in survivors(of_row))
+        each = [record | {"seconds": record["seconds"] / record["size"]} for record in of_row]
         out.append(
             (
                 first["data"],
@@ -290,7 +308,7 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
                 first["metric"],
                 *(spread_of(of_row, part, first["metric"]) for part in ("valid", "test")),
                 first["published"],
-                f"{np.mean(seconds):.1f}",
+                seconds_per_epoch(each, 1),
             )
         )
     return out

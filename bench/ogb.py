@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,18 @@ from .about import about
 from .baselines import GINENetwork
 from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
 from .molecule_table import MEMBER_SEEDS, QUICK_MEMBERS
-from .trained import Record, TrainedOptions, chosen, of_seeds, print_table, write_results
+from .outcomes import epochs_of, survivors
+from .trained import (
+    Place,
+    Record,
+    Runs,
+    TrainedOptions,
+    chosen,
+    of_seeds,
+    on_same_data,
+    print_table,
+    write_results,
+)
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000
@@ -145,6 +157,9 @@ LEGEND = """* OGB's split and evaluator: mean and unbiased standard deviation ov
 SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of an ensemble, its first)
   lie the files of predictions that are to be submitted, of {" and ".join(SUBMITTED)}; "test" is both.
 """
+UNTUNED = """* Nothing was tuned by --tune: recipes come from a few runs of single seeds, by their scores on
+  the validation part.
+"""
 TUNED = """* OGB's evaluator on the validation part, at the best validation epoch (counted from 0): mean and
   unbiased standard deviation over the seeds. Nothing here looked at the test part. A first row is the recipe
   itself, each other row of the same model changes one value of it.
@@ -186,10 +201,11 @@ def main(argv: list[str] | None = None) -> None:
         "device": _device(options.accelerator),
         "threads": torch.get_num_threads(),
     }
-    stem = f"ogb_{name.removeprefix('ogbg-')}"
+    stem = options.output_dir / f"ogb_{name.removeprefix('ogbg-')}"
+    of_tuning = stem.with_name(f"{stem.name}_tuned")
     runs: list[tuple[str, Recipe, Record]]
     if options.tune:
-        stem, title, table, notes, seeds = f"{stem}_tuned", f"{name}: tuning", tuned_rows, TUNED, TUNED_SEEDS
+        stem, title, table, notes, seeds = of_tuning, f"{name}: tuning", tuned_rows, TUNED, TUNED_SEEDS
         runs = [
             (model, tried, {"changed": changed, "value": value})
             for model, recipe in recipes.items()
@@ -198,23 +214,38 @@ def main(argv: list[str] | None = None) -> None:
     else:
         title, table, notes, seeds = name, rows, LEGEND, options.seeds
         notes += SUBMISSION if name == "pcqm4mv2" else ""
-        notes += "".join(f"* {recipe.title}: {_grid(recipe)}\n" for recipe in recipes.values() if recipe.grid)
+        if of_tuning.with_suffix(".json").is_file():
+            notes += "".join(
+                f"* {recipe.title}: {_grid(recipe)}\n" for recipe in recipes.values() if recipe.grid
+            )
+        else:
+            notes += UNTUNED
         runs = [(model, recipe, {"grid": recipe.grid}) for model, recipe in recipes.items()]
-    records: list[Record] = []
+    sets = {
+        features: load_ogb(name, options.root, features=features, progress=True)
+        for features in dict.fromkeys(recipe.features for _, recipe, _ in runs)
+    }
+    contents = {features: data.digest() for features, data in sets.items()}
+    all_runs = Runs(stem, known, partial(place, RECIPES[name]), on_same_data("features", contents))
     for model, recipe, more in runs:
-        data = load_ogb(name, options.root, features=recipe.features, progress=True)
+        data = sets[recipe.features]
         more = more | {
             "graphs": ogb_source(name, options.root, features=recipe.features),
             "missing": missing(data, ogb_parts(name, options.root)),
         }
         for seed in range(1 if options.quick else seeds):
-            records.append(evaluate(data, model, recipe, seed, options, known) | more)
+            record = evaluate(data, model, recipe, seed, options, known) | more
+            records = all_runs.add(for_table(record, options.output_dir))
             # Rows appear as they are there: the rest may take hours.
-            shown = [for_table(record, options.output_dir) for record in records]
-            write_results(
-                options.output_dir / stem, title, table(records), notes + _of_data(records), known, shown
-            )
+            write_results(stem, title, table(records), notes + _of_data(records), known, records)
     print_table(title, table(records), known)
+
+
+def place(recipes: Mapping[str, Recipe], run: Record) -> Place:
+    """Where a run stands in the table."""
+    variations = [(name, value) for name, value, _ in recipes[run["model"]].variations()]
+    variation = variations.index((run.get("changed", ""), run.get("value")))
+    return (list(recipes).index(run["model"]), variation), (run["seed"],)
 
 
 def missing(data: PackedGraphs, parts: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -270,7 +301,7 @@ def evaluate(
     first = members[0]
     record = first if size == 1 else ensemble(model, members)
     scores = {}
-    for part in list(parts)[1:]:
+    for part in [] if "diverged" in record else list(parts)[1:]:
         target, prediction = _predicted(data.description.target_names, part, members)
         if part == "test" and submitted:
             ends = np.cumsum([len(index[of_part]) for of_part in submitted])
@@ -285,7 +316,7 @@ def evaluate(
         "scores": scores,
         "epochs": min(member["epochs"] for member in members),
         "recipe_epochs": first["recipe_epochs"],
-        "best_epoch": float(np.mean([member["best_epoch"] for member in members])),
+        "best_epoch": float(np.mean([member.get("best_epoch", np.nan) for member in members])),
     }
 
 
@@ -347,19 +378,28 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 f"{of_row[0]['parameters']:,}",
                 of_seeds(len(of_row), OGBOptions.seeds),
                 _epochs(of_row),
-                *(
-                    spread_of(of_row, part, metric, 4) if part in of_row[0]["scores"] else "–"
-                    for part in ("valid", "test")
-                ),
-                f"{np.mean([record['best_epoch'] for record in of_row]):.0f}",
-                f"{np.mean([record['seconds'] for record in of_row]):.0f}",
+                spread_of(of_row, "valid", metric, 4),
+                "–" if _submitted(of_row) else spread_of(of_row, "test", metric, 4),
+                _mean(of_row, "best_epoch"),
+                _mean(of_row, "seconds"),
             )
         )
     return out
 
 
+def _submitted(records: Sequence[Record]) -> bool:
+    """Whether nobody but OGB has the targets of the test part."""
+    return any("test" not in record["scores"] for record in survivors(records))
+
+
+def _mean(records: Sequence[Record], name: str) -> str:
+    """Over the survivors."""
+    values = [record[name] for record in survivors(records)]
+    return f"{np.mean(values):.0f}" if values else "–"
+
+
 def _epochs(records: Sequence[Record]) -> str:
-    trained, whole = min(record["epochs"] for record in records), records[0]["recipe_epochs"]
+    trained, whole = epochs_of(records), records[0]["recipe_epochs"]
     return str(whole) if trained == whole else f"{trained} of {whole}"
 
 
@@ -379,7 +419,7 @@ def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 f"{of_row[0]['parameters']:,}",
                 of_seeds(len(of_row), TUNED_SEEDS),
                 spread_of(of_row, "valid", metric, 4),
-                f"{np.mean([record['best_epoch'] for record in of_row]):.0f}",
+                _mean(of_row, "best_epoch"),
             )
         )
     return out

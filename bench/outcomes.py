@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -11,13 +12,16 @@ from wlkernelnn.training import DivergedError, FitResult
 
 from .trained import Record, spread
 
+Result = TypeVar("Result", bound=FitResult)
+
 
 def outcome(
     network: torch.nn.Module,
     accelerator: str,
     recipe_epochs: int,
-    fit: Callable[[], FitResult],
-    scores: Callable[[FitResult], Record],
+    fit: Callable[[], Result],
+    scores: Callable[[Result], Record],
+    epochs: int | None = None,
 ) -> Record:
     """Train, and score what was trained: what a record says of it.
 
@@ -27,6 +31,7 @@ def outcome(
         recipe_epochs: The whole recipe's.
         fit: Trains.
         scores: What to say of a training that did not diverge.
+        epochs: How many were wanted: a recipe with patience that trained fewer ended by itself.
 
     Returns:
         ``epochs``, ``stopped``, ``seconds``, ``history`` and scores. Of a training that diverged there are
@@ -38,9 +43,10 @@ def outcome(
         return {"epochs": error.epoch, "stopped": True, "diverged": error.epoch}
     if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
         network.cuda()  # Lightning leaves it on the CPU
+    trained = len(fitted.history)
     return {
-        "epochs": len(fitted.history),
-        "stopped": len(fitted.history) == recipe_epochs,
+        "epochs": trained,
+        "stopped": trained == recipe_epochs or trained < (epochs or 0),
         **scores(fitted),
         "seconds": sum(fitted.epoch_seconds),
         "history": fitted.history,
@@ -52,14 +58,21 @@ def survivors(records: Sequence[Record]) -> list[Record]:
     return [record for record in records if "diverged" not in record]
 
 
-def cell(values: Sequence[float], records: Sequence[Record]) -> str:
+def cell(values: Sequence[float], records: Sequence[Record], digits: int = 1) -> str:
     """Mean and standard deviation of what the survivors have, and how many of all runs diverged."""
     epochs = sorted({record["diverged"] + 1 for record in records if "diverged" in record})
     if not epochs:
-        return spread(values)
+        return spread(values, digits)
     if not values:
         return f"diverged at epoch {', '.join(map(str, epochs))}"
-    return f"{spread(values)} ({len(records) - len(survivors(records))} of {len(records)} runs diverged)"
+    return (
+        f"{spread(values, digits)} ({len(records) - len(survivors(records))} of {len(records)} runs diverged)"
+    )
+
+
+def epochs_of(records: Sequence[Record]) -> int:
+    """Those of the run that was trained least of the survivors, or, where there are none, of all."""
+    return min(record["epochs"] for record in survivors(records) or records)
 
 
 def seconds_per_epoch(records: Sequence[Record], digits: int = 0) -> str:

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Corpus, load_ptb
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
-from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
+from wlkernelnn.training import FitResult, LanguageOptions, fit_language_model, perplexity
 
 from .about import about
+from .baselines import count_parameters, width_for
+from .digest import digest
 from .lei_networks import LSTM, release_init
-from .trained import Record, TrainedOptions, chosen, kept, of_recipe, print_table, spread, write_results
+from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
+from .trained import (
+    Place,
+    Record,
+    Runs,
+    TrainedOptions,
+    check_shorten,
+    chosen,
+    kept,
+    of_recipe,
+    print_table,
+    write_results,
+)
 
 SMALL, LARGE = 5_074_430, 20_000_000
 QUICK_TOKENS = 12_000
@@ -62,18 +76,7 @@ class Model:
         """The width, or that which comes closest to the size."""
         if self.width is not None:
             return self.width
-
-        def size(width: int) -> int:
-            with torch.device("meta"):
-                return _count(self.build(num_tokens, width))
-
-        low, high = 1, 2
-        while size(high) < self.parameters:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if size(middle) < self.parameters else (low, middle)
-        return min((low, high), key=lambda width: abs(size(width) - self.parameters))
+        return width_for(partial(self.build, num_tokens), self.parameters)
 
 
 # Section 6.1: n = 1, normalised, highway, no activation; the release's gate sees x and h.
@@ -151,13 +154,19 @@ def main(argv: list[str] | None = None) -> None:
         parts = {part: getattr(corpus, part)[:QUICK_TOKENS] for part in ("train", "valid", "test")}
         corpus = replace(corpus, **parts)
     known = about("ptb", argv, options.quick, ("pytorch-lightning",))
-    records = []
+    content, stem = digest(corpus.train, corpus.valid, corpus.test), options.output_dir / "ptb"
+    runs = Runs(stem, known, place, lambda run: run.get("content", content) == content)
     for name in names:
         for seed in range(options.seeds):
-            records.append(evaluate(name, seed, corpus, options, known))
+            records = runs.add(evaluate(name, seed, corpus, content, options, known))
             # Rows appear as they are there: the rest may take days.
-            write_results(options.output_dir / "ptb", TITLE, rows(records), LEGEND, known, records)
+            write_results(stem, TITLE, rows(records), LEGEND, known, records)
     print_table(TITLE, rows(records), known)
+
+
+def place(run: Record) -> Place:
+    """Where a run stands in the table."""
+    return (list(MODELS).index(run["model"]), run["recipe"]["epochs"]), (run["seed"],)
 
 
 def _small() -> list[str]:
@@ -165,7 +174,7 @@ def _small() -> list[str]:
 
 
 def evaluate(
-    name: str, seed: int, corpus: Corpus, options: PTBOptions, known: dict[str, str | int]
+    name: str, seed: int, corpus: Corpus, content: str, options: PTBOptions, known: dict[str, str | int]
 ) -> Record:
     """Train a model, or go on with it, and score it."""
     model = MODELS[name]
@@ -179,31 +188,37 @@ def evaluate(
     if options.shorten is not None:
         recipe = shortened(recipe, options.shorten)
     epochs = options.limit(recipe.epochs)
-    directory = options.folder(f"{recipe.epochs}_epochs", name, f"seed_{seed}")
+    trained_as = f"{recipe.epochs}_epochs_{options.matmul_precision}_{content}"
+    directory = options.folder(trained_as, name, f"seed_{seed}")
 
     def train() -> Record:
         torch.manual_seed(seed)
         width = model.fitting_width(len(corpus.vocabulary))
         net = model.build(len(corpus.vocabulary), width)
         release_init(net)
-        limited = replace(recipe, epochs=epochs)
-        fitted = fit_language_model(net, corpus, limited, directory=directory, resume=True)
+
+        def fit() -> FitResult:
+            limited = replace(recipe, epochs=epochs)
+            return fit_language_model(net, corpus, limited, directory=directory, resume=True)
+
+        def scores(fitted: FitResult) -> Record:
+            return {
+                "best_epoch": fitted.epoch,
+                "valid_perplexity": fitted.score,
+                "test_perplexity": perplexity(net, corpus.test),
+            }
+
         return {
             "model": name,
             "title": model.title,
             "seed": seed,
+            "content": content,
             "width": width,
-            "parameters": _count(net),
+            "parameters": count_parameters(net),
             "recipe": asdict(recipe),
             "published_epochs": published_epochs,
-            "epochs": len(fitted.history),
-            "stopped": len(fitted.history) == recipe.epochs,
-            "best_epoch": fitted.epoch,
-            "valid_perplexity": fitted.score,
-            "test_perplexity": perplexity(net, corpus.test),
             "published": model.published,
-            "seconds": sum(fitted.epoch_seconds),
-            "history": fitted.history,
+            **outcome(net, options.accelerator, recipe.epochs, fit, scores),
             **known,
         }
 
@@ -212,6 +227,7 @@ def evaluate(
 
 def shortened(recipe: LanguageOptions, epochs: int) -> LanguageOptions:
     """The same course of the learning rate in fewer epochs."""
+    check_shorten(epochs, recipe.epochs)
     ratio = epochs / recipe.epochs
     return replace(
         recipe,
@@ -221,23 +237,20 @@ def shortened(recipe: LanguageOptions, epochs: int) -> LanguageOptions:
     )
 
 
-COLUMNS = ("model", "parameters", "d", "epochs", "of", "valid", "test", "published", "s / epoch")
+COLUMNS = ("model", "parameters", "d", "seeds", "epochs", "of", "valid", "test", "published", "s / epoch")
 
 
 def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per model, over its seeds."""
+    """The table, its header first: a row per model and length of the recipe, over its seeds."""
     out: list[tuple[str, ...]] = [COLUMNS]
-    for name in dict.fromkeys(record["model"] for record in records):
-        of_model = [record for record in records if record["model"] == name]
-        first = of_model[0]
-        epochs = min(record["epochs"] for record in of_model)
-        scores = [spread([r[key] for r in of_model]) for key in ("valid_perplexity", "test_perplexity")]
-        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_model])
+    for key in dict.fromkeys(place(record)[0] for record in records):
+        of_row = [record for record in records if place(record)[0] == key]
+        first = of_row[0]
+        scores = [
+            cell([record[f"{part}_perplexity"] for record in survivors(of_row)], of_row)
+            for part in ("valid", "test")
+        ]
         size = f"{first['parameters'] / 1e6:.2f}M"
-        counts = (str(first["width"]), str(epochs), of_recipe(first))
-        out.append((first["title"], size, *counts, *scores, first["published"], f"{seconds:.0f}"))
+        counts = (str(first["width"]), str(len(of_row)), str(epochs_of(of_row)), of_recipe(first))
+        out.append((first["title"], size, *counts, *scores, first["published"], seconds_per_epoch(of_row)))
     return out
-
-
-def _count(net: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in net.parameters())

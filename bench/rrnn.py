@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
 from wlkernelnn.training.trees import tree_model_of
 
 from .about import about
+from .digest import digest_of_strings
+from .outcomes import cell, outcome, seconds_per_epoch, survivors
 from .rrnn_pictures import draw
 from .rrnn_tasks import (
     BIAS_STD,
@@ -32,7 +35,18 @@ from .rrnn_tasks import (
     Strings,
     build,
 )
-from .trained import Record, TrainedOptions, chosen, glove_file, kept, print_table, spread, write_results
+from .trained import (
+    Place,
+    Record,
+    Runs,
+    TrainedOptions,
+    chosen,
+    glove_file,
+    kept,
+    on_same_data,
+    print_table,
+    write_results,
+)
 
 # Not published: how long, and the bound of gradients where the paper has none.
 RECIPE: dict[str, Any] = {"epochs": 100, "patience": 15, "gradient_clip": 5.0}
@@ -58,7 +72,7 @@ LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with 
   of the gradient and alternation are those of appendix E.2. Not published, and chosen here: N̄ = {ROUNDS};
   {TUPLES} tuples and the identity; + and ×; σ, tanh, 1 − v and v; the GRU as target, with the minimum over
   isomorphic ones; the best candidate in training too, of RRNN-GRU with gradients of a softmax at temperature
-  {TEMPERATURE}, which are the scorer's alone; nodes of RRNN normalised over their channels (the paper
+  {TEMPERATURE}; nodes of RRNN normalised over their channels (the paper
   has batch normalisation), of RRNN-GRU bounded; a linear output layer on x_t and h_t; λ_4 is of all
   parameters but embeddings; the batch size of RRNN-GRU on SST, 32; gradient norm at most
   {RECIPE["gradient_clip"]:g} where the paper has no bound; at most {RECIPE["epochs"]} epochs, stopped after
@@ -115,16 +129,24 @@ def main(argv: list[str] | None = None) -> None:
         if options.quick:
             strings = strings.shortened()
         stem, title = options.output_dir / f"rrnn_{task}", f"{TITLE}: {TASKS[task].title}"
+        more = [] if strings.vectors is None else [strings.vectors]
+        content = digest_of_strings(strings, *more)
+        runs = Runs(stem, known, place, on_same_data("task", {task: content}))
         records: list[Record] = []
         for name in (name for name in names if name in TASKS[task].models):
             for seed in range(1 if options.quick else options.seeds):
                 for factor in FACTORS[: 1 if options.quick else options.rates]:
-                    records.append(evaluate(task, name, seed, factor, strings, options, known))
+                    records = runs.add(evaluate(task, name, seed, factor, strings, content, options, known))
                     # Rows appear as they are there: the rest may take hours.
                     write_results(stem, title, rows(records), LEGEND + diagnosed(records), known, records)
         if records:
             draw(best_runs(records), stem.with_suffix(".png"))
             print_table(title, rows(records), known)
+
+
+def place(run: Record) -> Place:
+    """Where a run stands in the table."""
+    return (list(TASKS[run["task"]].models).index(run["model"]),), (run["seed"], run["recipe"]["lr"])
 
 
 def evaluate(
@@ -133,6 +155,7 @@ def evaluate(
     seed: int,
     factor: float,
     strings: Strings,
+    content: str,
     options: RRNNOptions,
     known: dict[str, str | int],
 ) -> Record:
@@ -147,39 +170,44 @@ def evaluate(
     )
     recipe = replace(recipe, lr=factor * recipe.lr)
     epochs = options.limit(recipe.epochs)
-    directory = options.folder(task_name, name, f"lr_{recipe.lr:.3g}", f"seed_{seed}")
+    of_data = f"{task_name}_{options.matmul_precision}_{content}"
+    directory = options.folder(of_data, name, f"lr_{recipe.lr:.3g}", f"seed_{seed}")
 
     def train() -> Record:
         torch.manual_seed(seed)
         network = build(name, task, strings)
-        fitted = fit_trees(
-            network,
-            strings.train,
-            strings.valid,
-            task.metric,
-            replace(recipe, epochs=epochs),
-            directory=directory,
-            resume=True,
-        )
-        trained = len(fitted.history)
+
+        def fit() -> TreeFit:
+            return fit_trees(
+                network,
+                strings.train,
+                strings.valid,
+                task.metric,
+                replace(recipe, epochs=epochs),
+                directory=directory,
+                resume=True,
+            )
+
+        def scores(fitted: TreeFit) -> Record:
+            return {
+                "best_epoch": fitted.epoch,
+                "valid": fitted.score,
+                "test": score_strings(network, strings.test, task.metric),
+                "common_trees": _common(fitted),
+                **diagnose(network, strings.valid),
+            }
+
         return {
             "task": task_name,
             "model": name,
             "seed": seed,
+            "content": content,
             "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
             "recipe": asdict(recipe),
             "hidden_channels": model.hidden_channels,
-            "epochs": trained,
-            "stopped": trained < epochs or trained == recipe.epochs,
-            "best_epoch": fitted.epoch,
             "metric": task.metric,
-            "valid": fitted.score,
-            "test": score_strings(network, strings.test, task.metric),
             "published": model.published,
-            "seconds": sum(fitted.epoch_seconds),
-            "history": fitted.history,
-            "common_trees": _common(fitted),
-            **diagnose(network, strings.valid),
+            **outcome(network, options.accelerator, recipe.epochs, fit, scores, epochs),
             **known,
         }
 
@@ -232,10 +260,16 @@ def best_runs(records: Sequence[Record]) -> list[Record]:
     best: dict[tuple[Any, ...], Record] = {}
     for record in records:
         key = tuple(record[part] for part in ("task", "model", "seed"))
-        sign = 1 if record["metric"] == "accuracy" else -1
-        if key not in best or sign * record["valid"] > sign * best[key]["valid"]:
+        if key not in best or _goodness(record) > _goodness(best[key]):
             best[key] = record
     return list(best.values())
+
+
+def _goodness(record: Record) -> float:
+    """Validation score of a run, the more the better; one that diverged is worse than all."""
+    if "diverged" in record:
+        return -math.inf
+    return (1 if record["metric"] == "accuracy" else -1) * float(record["valid"])
 
 
 COLUMNS = (
@@ -243,6 +277,7 @@ COLUMNS = (
     "model",
     "size",
     "learning rate",
+    "seeds",
     "epochs",
     "stopped",
     "valid",
@@ -262,9 +297,12 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         tried = [record for record in records if (record["task"], record["model"]) == pair]
         task = TASKS[pair[0]]
         scale = 100 if task.metric == "accuracy" else 1
+        scored = survivors(of_row)
         valid, test = (
-            spread([scale * record[part] for record in of_row], task.digits) for part in ("valid", "test")
+            cell([scale * record[part] for record in scored], of_row, task.digits)
+            for part in ("valid", "test")
         )
+        bests = [record["best_epoch"] + 1 for record in scored]
         valid_paper, test_paper = of_row[0]["published"]
         rates = ", ".join(dict.fromkeys(f"{record['recipe']['lr']:.2g}" for record in of_row))
         num_rates = len({record["recipe"]["lr"] for record in tried})
@@ -274,14 +312,14 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 task.models[pair[1]].title,
                 f"{of_row[0]['parameters'] / 1e3:.0f}k",
                 f"{rates} of {num_rates}",
-                f"{_span(record['epochs'] for record in of_row)}, "
-                f"best {_span(record['best_epoch'] + 1 for record in of_row)}",
+                str(len(of_row)),
+                f"{_span(record['epochs'] for record in of_row)}, best {_span(bests) if bests else '–'}",
                 f"{sum(record['stopped'] for record in tried)} of {len(tried)}",
                 valid,
                 valid_paper,
                 test,
                 test_paper,
-                f"{np.mean([record['seconds'] / record['epochs'] for record in of_row]):.0f}",
+                seconds_per_epoch(of_row),
             )
         )
     return out

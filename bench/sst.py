@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,19 +14,23 @@ import torch
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
-from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
+from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 
 from .about import about
+from .digest import digest_of_strings
 from .lei_networks import release_init
+from .outcomes import cell, outcome, seconds_per_epoch, survivors
 from .trained import (
+    Place,
     Record,
+    Runs,
     TrainedOptions,
     chosen,
     glove_file,
     kept,
     of_seeds,
+    on_same_data,
     print_table,
-    spread,
     write_results,
 )
 
@@ -108,21 +113,31 @@ def main(argv: list[str] | None = None) -> None:
     options = SSTOptions(**pick(parser.parse_args(argv), SSTOptions))
     names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
     glove = options.glove or glove_file(options.root)
-    known = about("sst", argv, options.quick, ("pytorch-lightning",))
-    records = []
-    for task in tasks:
-        data = load_sst(options.root, labels=task)  # type: ignore[arg-type]  # checked above
-        vectors = load_glove(glove, data.vocabulary, unit_norm=True)
-        if options.quick:
-            data = replace(data, train=data.train.select(np.arange(QUICK_STRINGS)))
+    known, stem = about("sst", argv, options.quick, ("pytorch-lightning",)), options.output_dir / "sst"
+    loaded = {task: _load(task, glove, options) for task in tasks}
+    contents = {task: digest_of_strings(data, vectors.weight) for task, (data, vectors) in loaded.items()}
+    runs = Runs(stem, known, place, on_same_data("labels", contents))
+    for task, (data, vectors) in loaded.items():
         for seed in range(1 if options.quick else options.seeds):
             for name in names:
-                records.append(evaluate(name, task, seed, data, vectors, options, known))
+                record = evaluate(name, task, seed, data, vectors, contents[task], options, known)
+                records = runs.add(record)
                 # Rows appear as they are there: the rest may take hours.
-                write_results(
-                    options.output_dir / "sst", TITLE, rows(records), _notes(records[0]), known, records
-                )
+                write_results(stem, TITLE, rows(records), _notes(records[0]), known, records)
     print_table(TITLE, rows(records), known)
+
+
+def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings, WordVectors]:
+    data = load_sst(options.root, labels=task)  # type: ignore[arg-type]  # checked by now
+    vectors = load_glove(glove, data.vocabulary, unit_norm=True)
+    if options.quick:
+        data = replace(data, train=data.train.select(np.arange(QUICK_STRINGS)))
+    return data, vectors
+
+
+def place(run: Record) -> Place:
+    """Where a run stands in the table."""
+    return (LABELS.index(run["labels"]), list(MODELS).index(run["model"])), (run["seed"],)
 
 
 def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextClassifier:
@@ -148,6 +163,7 @@ def evaluate(
     seed: int,
     data: LabelledStrings,
     vectors: WordVectors,
+    content: str,
     options: SSTOptions,
     known: dict[str, str | int],
 ) -> Record:
@@ -163,29 +179,33 @@ def evaluate(
         matmul_precision=options.matmul_precision,
     )
     epochs = options.limit(recipe.epochs)
-    directory = options.folder(task, name, f"seed_{seed}")
+    directory = options.folder(f"{task}_{options.matmul_precision}_{content}", name, f"seed_{seed}")
 
     def train() -> Record:
         torch.manual_seed(seed)
         model = build(name, task, vectors, len(data.classes))
-        limited = replace(recipe, epochs=epochs)
-        fitted = fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
-        trained = len(fitted.history)
+
+        def fit() -> FitResult:
+            limited = replace(recipe, epochs=epochs)
+            return fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
+
+        def scores(fitted: FitResult) -> Record:
+            return {
+                "best_epoch": fitted.epoch,
+                "valid_accuracy": fitted.score,
+                "test_accuracy": accuracy(model, data.test),
+            }
+
         return {
             "model": name,
             "labels": task,
             "seed": seed,
+            "content": content,
             "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
             "embedding_dim": vectors.weight.size(1),
             "recipe": asdict(recipe),
-            "epochs": trained,
-            "stopped": trained < epochs or trained == recipe.epochs,
-            "best_epoch": fitted.epoch,
-            "valid_accuracy": fitted.score,
-            "test_accuracy": accuracy(model, data.test),
             "published": MODELS[name].published[task],
-            "seconds": sum(fitted.epoch_seconds),
-            "history": fitted.history,
+            **outcome(model, options.accelerator, recipe.epochs, fit, scores, epochs),
             **vectors.out_of_vocabulary(data.train.tokens),
             **known,
         }
@@ -213,11 +233,13 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = [COLUMNS]
     for task, name in dict.fromkeys((record["labels"], record["model"]) for record in records):
         of_row = [record for record in records if (record["labels"], record["model"]) == (task, name)]
+        scored = survivors(of_row)
         epochs = sorted(record["epochs"] for record in of_row)
         scores = [
-            spread([100 * record[f"{part}_accuracy"] for record in of_row]) for part in ("valid", "test")
+            cell([100 * record[f"{part}_accuracy"] for record in scored], of_row)
+            for part in ("valid", "test")
         ]
-        seconds = np.mean([record["seconds"] / record["epochs"] for record in of_row])
+        best = max((100 * record["test_accuracy"] for record in scored), default=math.nan)
         out.append(
             (
                 task,
@@ -227,9 +249,9 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 "–".join(map(str, dict.fromkeys((epochs[0], epochs[-1])))),
                 f"{sum(record['stopped'] for record in of_row)} of {len(of_row)}",
                 *scores,
-                f"{max(100 * record['test_accuracy'] for record in of_row):.1f}",
+                f"{best:.1f}",
                 of_row[0]["published"],
-                f"{seconds:.0f}",
+                seconds_per_epoch(of_row),
             )
         )
     return out

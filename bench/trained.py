@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -89,6 +89,16 @@ def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) 
     return names
 
 
+def check_shorten(epochs: int, recipe: int) -> None:
+    """Whether a recipe can be made that short.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    if not 1 <= epochs <= recipe:
+        raise ValueError(f"--shorten: expected from 1 to {recipe} epochs, the whole recipe, got {epochs}")
+
+
 def kept(folder: Path, epochs: int, train: Callable[[], Record]) -> Record:
     """The record of a run, from its file if it was trained for so many epochs (or to its recipe's end).
 
@@ -110,7 +120,7 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record]) -> Record:
         if there[name] != here[name]:
             raise ValueError(
                 f"{folder}: holds a run of {name} {there[name]}, and this is {here[name]}: delete it, or "
-                f"name another --run-dir, since a table is of one {name}"
+                f"name another --run-dir, since a run is of one {name}"
             )
     if record is not None and (record["epochs"] >= epochs or record["stopped"]):
         return record
@@ -139,6 +149,69 @@ def of_recipe(record: Record) -> str:
     return str(recipe) if recipe == published else f"{recipe}, shortened from {published}"
 
 
+# Sorted as they are.
+Place = tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+class Runs:
+    """The runs of a table: those of this call of its command, and those that its file has of other rows.
+
+    A table that took days is not lost to a call for one row more. Rows may be of several revisions, a row is
+    of one: where a new run has another revision, precision or length, the other runs of its row go.
+
+    Args:
+        stem: Of the files of the table.
+        known: What is known of this call; a quick table begins anew.
+        place: Of a run in the table: its row, and which one it is of that row; they stand in this order.
+        stays: Whether a run of the file is one of this table still, of the same data.
+    """
+
+    def __init__(
+        self,
+        stem: Path,
+        known: Record,
+        place: Callable[[Record], Place],
+        stays: Callable[[Record], bool],
+    ) -> None:
+        self._place = place
+        path = stem.with_suffix(".json")
+        there = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"mode": "quick"}
+        both_full = there["mode"] == known["mode"] == "full"
+        self._runs = {place(run): run for run in there["runs"] if stays(run)} if both_full else {}
+
+    def add(self, *runs: Record) -> list[Record]:
+        """All runs, with these."""
+        for run in runs:
+            place = self._place(run)
+            self._runs = {
+                (row, one): other
+                for (row, one), other in self._runs.items()
+                if row != place[0] or _made_by(other) == _made_by(run)
+            } | {place: run}
+        return [self._runs[place] for place in sorted(self._runs)]
+
+
+def _made_by(run: Record) -> tuple[Any, ...]:
+    """What is one and the same in a row."""
+    recipe = run.get("training", run.get("recipe", {}))
+    return run.get("revision"), recipe.get("matmul_precision"), recipe.get("epochs")
+
+
+def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:
+    """Whether a run is on what this call reads, see :class:`Runs`.
+
+    Args:
+        part: Which entry of a run names its data. Runs on others than this call's stay.
+        contents: What is in a run's ``content``, by name. Earlier ones may have none.
+    """
+
+    def stays(run: Record) -> bool:
+        here = contents.get(run[part])
+        return here is None or run.get("content", here) == here
+
+    return stays
+
+
 Rows = Sequence[tuple[str, ...]]
 
 
@@ -149,9 +222,21 @@ def write_results(
     header, *body = rows
     lines = [header, ("---", *["---:"] * (len(header) - 1)), *body]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    of_run = "".join(f"* {key}: {value}\n" for key, value in known.items())
-    write_text(stem.with_suffix(".md"), f"# {title} ({known['mode']})\n\n{table}\n\n{notes}{of_run}")
+    of_runs = "".join(f"* {name}: {_of_runs(name, value, runs)}\n" for name, value in known.items())
+    write_text(stem.with_suffix(".md"), f"# {title} ({known['mode']})\n\n{table}\n\n{notes}{of_runs}")
     write_text(stem.with_suffix(".json"), json_text({**known, "runs": runs}, indent=1))
+
+
+def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:
+    """What is known of the runs of a table: once, or, where they differ, with the rows that it is of."""
+    rows_of: dict[str, dict[str, None]] = {}
+    if name != "time":  # that of the table
+        for run in runs:
+            if name in run:
+                rows_of.setdefault(str(run[name]), {})[run["model"]] = None
+    if len(rows_of) < 2:
+        return next(iter(rows_of), str(value))
+    return "; ".join(f"{of_rows} ({', '.join(models)})" for of_rows, models in rows_of.items())
 
 
 def print_table(title: str, rows: Rows, known: Record) -> None:

@@ -104,12 +104,13 @@ def test_learning_rates_are_rows_of_their_own(
 ) -> None:
     arguments = ("--models", "lstm", "--epochs", "1")
     (usual,) = run(data, tmp_path, *arguments)["runs"]
-    (lower,) = run(data, tmp_path, *arguments, "--lr", "0.5")["runs"]
+    lower, *others = run(data, tmp_path, *arguments, "--lr", "0.5")["runs"]
+    assert others == [usual]  # the table keeps the row it had
     assert (usual["recipe"]["lr"], lower["recipe"]["lr"]) == (30.0, 0.5)
     assert lower["test_perplexity"] != usual["test_perplexity"]
     _, *rows = awd_lm.rows([usual, lower])
     assert [row[3] for row in rows] == ["30", "0.5"]
-    assert rows[0][8] == f"{usual['test_perplexity']:.1f}"
+    assert rows[0][9] == f"{usual['test_perplexity']:.1f}"
     assert main(["benchmark", "awd-lm", "--root", str(data), "--run-dir", str(tmp_path), "--lr", "0"]) == 1
     assert "lr must be above 0, got 0" in capsys.readouterr().err
 
@@ -120,9 +121,10 @@ def test_averages_are_named_by_their_first_epoch() -> None:
         **{"recipe": {"epochs": 9, "lr": 30.0}, "published_epochs": 9, "published": ("1", "2")},
         **{"valid_perplexity": 60.0, "test_perplexity": 58.0, "averaged_from": 6},
     }
-    _, row = awd_lm.rows([record, {**record, "averaged_from": None, "test_perplexity": 59.0}])
-    assert row[3:6] == ("30", "9 of 9", "7, –")
-    assert row[8] == "58.5 ± 0.7"
+    other = {**record, "seed": 1, "averaged_from": None, "test_perplexity": 59.0}
+    _, row = awd_lm.rows([{**record, "seed": 0}, other])
+    assert row[3:7] == ("30", "2", "9 of 9", "7, –")
+    assert row[9] == "58.5 ± 0.7"
 
 
 @pytest.mark.usefixtures("narrow")

@@ -73,7 +73,7 @@ def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_seeds_and_ensembles(table: Path) -> None:
     result = run(table, "--epochs", "1", "--seeds", "3", "--models", "mean", "wl-constant", "gine")
     seeds = [(record["model"], record["seed"]) for record in result["runs"] if "members" not in record]
-    assert seeds == [("mean", 0), *((name, seed) for seed in range(3) for name in ("wl-constant", "gine"))]
+    assert seeds == [("mean", 0), *((name, seed) for name in ("wl-constant", "gine") for seed in range(3))]
     together = [record for record in result["runs"] if "members" in record]
     assert [record["model"] for record in together] == ["wl-constant", "gine"]
     assert together[0]["parameters"] == 3 * result["runs"][1]["parameters"]
@@ -87,7 +87,7 @@ def test_our_recipe(table: Path) -> None:
     run(table, "--models", "mean")
     result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours")
     runs = [record for record in result["runs"] if "members" not in record]
-    assert [record["model"] for record in runs] == 2 * list(cep.OWN)
+    assert [record["model"] for record in runs] == [name for name in cep.OWN for _ in range(2)]
     assert {record["recipe"]["batch_size"] for record in runs} == {64}
     theirs = json.loads((table.parent / "out" / "cep.json").read_text())["runs"][0]
     assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}

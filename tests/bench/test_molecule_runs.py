@@ -22,9 +22,9 @@ from wlkernelnn.bench.molecule_runs import (
     spread_of,
 )
 from wlkernelnn.bench.trained import Record
-from wlkernelnn.datasets import random_split
+from wlkernelnn.datasets import PackedGraphs, random_split
 from wlkernelnn.models import GraphKernelNetwork
-from wlkernelnn.training import FitOptions, score
+from wlkernelnn.training import DivergedError, FitOptions, score
 
 
 def split_of(seed: int = 0) -> Split:
@@ -202,3 +202,33 @@ def test_targets_without_names_are_numbered() -> None:
     data = whole.with_targets(whole.y, target_names=())
     table = molecule_runs._table(data, np.zeros((len(data), 1)))
     assert list(table) == ["row", "target_0", "target_0_pred"]
+
+
+def test_runs_on_other_targets_of_the_same_molecules_are_others(tmp_path: Path) -> None:
+    split = split_of()
+    first = run(tmp_path, quick(epochs=1), split)
+    moved = PackedGraphs(
+        replace(split.data.arrays, y=split.data.y + 1), split.data.description, split.data.split_idx
+    )
+    other = run(tmp_path, quick(epochs=1), replace(split, data=moved))
+    assert other["folder"] != first["folder"]
+    assert other["content"] != first["content"]
+
+
+def test_trainings_that_diverge_are_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows them in a table is still trained; an ensemble is lost with its first member."""
+    good = run(tmp_path, quick(epochs=1))
+
+    def diverge(*arguments: Any, **more: Any) -> None:
+        raise DivergedError("training diverged: …", epoch=2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(molecule_runs, "fit", diverge)
+        lost = run(tmp_path, quick(seed=1, epochs=3))
+    assert (lost["epochs"], lost["diverged"], lost["stopped"], lost["scores"]) == (2, 2, True, {})
+    assert run(tmp_path, quick(seed=1, epochs=3)) == lost  # it is over
+    together = ensemble("both", [good, lost])
+    assert (together["diverged"], together["scores"]) == (2, {})
+    assert spread_of([lost], "test", "rmse") == "diverged at epoch 3"
+    expected = f"{good['scores']['test']['rmse']:.3f} (1 of 2 runs diverged)"
+    assert spread_of([good, lost], "test", "rmse") == expected

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_more_epochs_go_on(root: Path) -> None:
     arguments = ("--tasks", "wiki-10k", "--models", "rrnn-gru", "--rates", "2")
     first = run(root, *arguments, "--epochs", "1")
     second = run(root, *arguments, "--epochs", "3")
-    assert [record["recipe"]["lr"] for record in second] == [1e-3, pytest.approx(1e-3 / 3)]
+    assert [record["recipe"]["lr"] for record in second] == [pytest.approx(1e-3 / 3), 1e-3]
     assert [r["history"][0] for r in second] == [r["history"][0] for r in first]
     assert {record["epochs"] for record in second} == {3}
     assert [sorted(record["common_trees"]) for record in second] == [
@@ -95,14 +96,20 @@ def test_the_rate_is_chosen_by_validation() -> None:
         record("sst", 0.5, 0.1), record("sst", 0.6, 0.2),
         record("sst", 0.7, 0.1, 1), record("sst", 0.6, 0.2, 1),
     ]  # fmt: skip
+    diverged = {**record("ptb", math.nan, 0.4), "diverged": 3, "epochs": 3}
     _, ptb, sst = rrnn.rows(records)
     assert ptb == (
-        "PTB snippets (perplexity)", "GRU", "12k", "0.2 of 3", "20, best 5", "2 of 3",
+        "PTB snippets (perplexity)", "GRU", "12k", "0.2 of 3", "1", "20, best 5", "2 of 3",
         "200", "1", "0", "2", "2",
     )  # fmt: skip
+    (_, best, *_) = rrnn.rows([diverged, *records])
+    assert best[:4] == (*ptb[:3], "0.2 of 4")
+    assert best[7] == "200"
+    (_, alone) = rrnn.rows([diverged])
+    assert alone[5:8] == ("3, best –", "0 of 1", "diverged at epoch 4")
     assert sst[3] == "0.2, 0.1 of 2"
-    assert sst[6] == "65.0 ± 7.1"
-    assert sst[8] == "15.0 ± 7.1"
+    assert sst[7] == "65.0 ± 7.1"
+    assert sst[9] == "15.0 ± 7.1"
 
 
 def test_diagnosed_strings_have_one_length(root: Path) -> None:

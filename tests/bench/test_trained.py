@@ -7,12 +7,15 @@ import pytest
 
 from wlkernelnn.bench import trained
 from wlkernelnn.bench.trained import (
+    Runs,
     TrainedOptions,
+    check_shorten,
     chosen,
     glove_file,
     kept,
     of_recipe,
     of_seeds,
+    on_same_data,
     spread,
     write_results,
 )
@@ -161,3 +164,58 @@ def test_word_vectors_are_looked_for(tmp_path: Path) -> None:
     path = tmp_path / "glove.6B.100d.subset.txt.gz"
     path.touch()
     assert glove_file(str(tmp_path)) == path
+
+
+def _table(folder: Path, mode: str, *runs: dict[str, object], content: str = "a") -> list[dict[str, object]]:
+    """A call of a command that fills a table."""
+    known = {"mode": mode, "time": "now", "revision": runs[0]["revision"]}
+    places = ["x", "y"]
+    table = Runs(
+        folder / "table",
+        known,
+        lambda run: ((places.index(run["model"]),), (run["seed"],)),
+        on_same_data("data", {"d": content}),
+    )
+    found: list[dict[str, object]] = []
+    for run in runs:
+        found = table.add(run)
+        write_results(folder / "table", "A table", [("model",)], "", known, found)
+    return found
+
+
+def _run(model: str, seed: int, revision: str = "aaa", **more: object) -> dict[str, object]:
+    return {"model": model, "seed": seed, "revision": revision, "data": "d", "content": "a", **more}
+
+
+def test_rows_of_a_table_stay(tmp_path: Path) -> None:
+    first = [_run("y", 0), _run("y", 1)]
+    assert _table(tmp_path, "full", *first) == first
+    other = _run("x", 0, "bbb")
+    assert _table(tmp_path, "full", other) == [other, *first]
+    text = (tmp_path / "table.md").read_text()
+    assert "* revision: bbb (x); aaa (y)\n" in text
+    assert "* time: now\n" in text
+    # A row is of one revision, one precision and one length.
+    assert _table(tmp_path, "full", _run("y", 1, recipe={"epochs": 5})) == [
+        other,
+        _run("y", 1, recipe={"epochs": 5}),
+    ]
+    assert _table(tmp_path, "full", _run("y", 0, "bbb")) == [other, _run("y", 0, "bbb")]
+
+
+def test_quick_tables_and_other_data_begin_anew(tmp_path: Path) -> None:
+    _table(tmp_path, "full", _run("y", 0), _run("y", 1, data="other"))
+    # What is on other data than this call reads stays; what was on the same, with other content, does not.
+    new = _run("x", 0, content="b")
+    assert _table(tmp_path, "full", new, content="b") == [new, _run("y", 1, data="other")]
+    quick = _run("x", 1)
+    assert _table(tmp_path, "quick", quick) == [quick]
+    assert _table(tmp_path, "full", new) == [new]
+
+
+def test_recipes_are_made_shorter_only() -> None:
+    check_shorten(1, 10)
+    check_shorten(10, 10)
+    for epochs in (0, 11):
+        with pytest.raises(ValueError, match=f"--shorten: expected from 1 to 10 epochs, .* got {epochs}"):
+            check_shorten(epochs, 10)
