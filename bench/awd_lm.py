@@ -13,7 +13,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Corpus, load_ptb, load_wikitext
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
 from wlkernelnn.training import AWDOptions, FitResult, fit_awd, perplexity
@@ -21,6 +20,7 @@ from wlkernelnn.training import AWDOptions, FitResult, fit_awd, perplexity
 from .about import about
 from .baselines import count_parameters
 from .digest import digest
+from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
 from .trained import (
     Place,
@@ -116,7 +116,7 @@ LEGEND = """\
   "averaged" on, counted from 1.
 * Only the cell differs: one layer, one initialisation, one recipe. LN: h sees LN(c), c is carried as it is.
   The paper has a layer norm in its classifiers, and does not say whether its language models have one;
-  AWD-LSTM has none. RKM-LSTM without one has a memory without a bound.
+  AWD-LSTM has none. No tanh bounds what RKMs write, and RKM-LSTM's memory has no bound either.
 * "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
   scored.
 * "epochs": training so far, of the whole recipe (500, WikiText-2 750). **A row with fewer epochs is not a
@@ -149,9 +149,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark awd-lm", __doc__)
-    add_options(parser, "Options", AWDLMOptions)
-    options = AWDLMOptions(**pick(parser.parse_args(argv), AWDLMOptions))
+    options = parsed("awd-lm", __doc__, AWDLMOptions, argv)
     names = chosen("models", options.models, MODELS)
     known = about("awd-lm", argv, options.quick, ("pytorch-lightning",))
     texts, stem = corpora(options), options.output_dir / "awd_lm"

@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import PackedGraphs, load_molecules, random_split
 from wlkernelnn.datasets.splits import PARTS
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
@@ -27,6 +26,7 @@ from .cep_parts import read_parts
 from .graph_kernels import best_ridge
 from .molecule_runs import Fitted, Split, ensemble, for_table, run_method, run_network, spread_of
 from .neural_fingerprint import NeuralFingerprintNetwork
+from .options import parsed
 from .outcomes import epochs_of, seconds_per_epoch, survivors
 from .random_walk_network import RandomWalkNetwork
 from .structure2vec import LoopyBPNetwork, MeanFieldNetwork
@@ -221,9 +221,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark cep", __doc__)
-    add_options(parser, "Options", CEPOptions)
-    options = CEPOptions(**pick(parser.parse_args(argv), CEPOptions))
+    options = parsed("cep", __doc__, CEPOptions, argv)
     names = chosen("models", options.models, options.table)
     title, notes = TITLES[options.recipe], LEGENDS[options.recipe]
     stem = options.output_dir / ("cep" if options.recipe == "paper" else "cep_ours")

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import (
     DOCUMENT_SETS,
     LabelledStrings,
@@ -24,6 +23,7 @@ from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_clas
 
 from .about import about
 from .digest import digest_of_strings
+from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
 from .trained import (
     Place,
@@ -197,9 +197,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark documents", __doc__)
-    add_options(parser, "Options", DocumentsOptions)
-    options = DocumentsOptions(**pick(parser.parse_args(argv), DocumentsOptions))
+    options = parsed("documents", __doc__, DocumentsOptions, argv)
     names = chosen("models", options.models, MODELS)
     sets = chosen("sets", options.sets or ["ag_news", "dbpedia"], DOCUMENT_SETS)
     wanted = None if options.ngrams is None else [str(n) for n in options.ngrams]

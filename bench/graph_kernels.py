@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 import time
 import warnings
 from collections import Counter
@@ -24,14 +22,15 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu, random_split
 from wlkernelnn.datasets.splits import SplitIndex
 from wlkernelnn.files import write_text
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 from wlkernelnn.training import score
 
-from .about import environment
+from .about import PACKAGES, about, versions
+from .options import TableOptions, parsed
+from .trained import spread
 
 KERNELS = ("WL subtree", "vertex histogram")
 DEPTHS = tuple(range(7))
@@ -49,9 +48,12 @@ PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 # Lei et al. 2017, Table 3: not the same molecules.
 PUBLISHED_CEP = {3: "0.2040", 6: "0.1367"}
 QUICK_SETS, QUICK_MOLECULES = ("MUTAG", "ENZYMES", "cep"), 1000
+# What the figures depend on beside the packages of every table.
+COMPUTED_BY = ("scikit-learn", "scipy")
 
 LEGEND = f"""* Classification: the mean of repeated {OUTER_FOLDS}-fold cross-validation (stratified, shuffled
-  with seeds 0, 1, …), and after ± the standard deviation of the repetitions' means. Within each fold, depth
+  with seeds 0, 1, …), and after ± the standard deviation of the repetitions' means (by n − 1), if there are
+  several. Within each fold, depth
   ({DEPTHS[0]} … {DEPTHS[-1]} iterations) and C ({CS[0]:g} … {CS[-1]:g}) are those of the best accuracy in a
   {INNER_FOLDS}-fold cross-validation of its training part alone (of equal ones the least depth, then the
   least C); then the machine is fitted on the whole training part, and its test part is looked at once.
@@ -73,26 +75,35 @@ LEGEND = f"""* Classification: the mean of repeated {OUTER_FOLDS}-fold cross-val
 
 
 @dataclass
-class GraphKernelOptions:
+class GraphKernelOptions(TableOptions):
     """What is computed, and where results go.
 
     Args:
+        output_dir: Folder of graph_kernels.md and graph_kernels.json; of a quick run runs/quick, unless
+            another one is given. What was finished when a run was interrupted stays in
+            graph_kernels.partial.json, and the next run goes on; a quick run keeps nothing.
+        quick: One repetition, two sets, and 1,000 of the cep molecules: only to see that everything works.
         data: Which data sets: cep, or names of the TU collection; by default MUTAG, ENZYMES, PROTEINS, NCI1
             and cep.
         repetitions: Repetitions of the cross-validation, each with its own folds.
         n_jobs: Threads that fit machines; -1 for one per core.
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
-        output_dir: Folder of graph_kernels.md and graph_kernels.json. What was finished when a run was
-            interrupted stays in graph_kernels.partial.json, and the next run with the same options goes on.
-        quick: One repetition, two sets, and 1,000 of the cep molecules: only to see that everything works.
+
+    Raises:
+        ValueError: There is nothing to compute.
     """
 
     data: list[str] | None = None
     repetitions: int = 10
     n_jobs: int = -1
     root: str | None = None
-    output_dir: Path = Path("bench/results")
-    quick: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.repetitions < 1:
+            raise ValueError(f"--repetitions: expected at least 1, got {self.repetitions}")
+        if self.quick:
+            self.repetitions = 1
 
 
 Record = dict[str, Any]
@@ -232,16 +243,30 @@ def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Re
 
 
 class _Progress:
-    """Finished parts of a run, on disk, so that an interrupted run goes on."""
+    """Finished parts of a run, on disk, so that an interrupted run goes on.
 
-    def __init__(self, path: Path, protocol: Record) -> None:
+    Args:
+        path: Where they lie; ``None`` for a run that keeps nothing.
+        protocol: What all parts of a table have in common.
+
+    Raises:
+        ValueError: The file holds parts of another protocol: says what is not the same.
+    """
+
+    def __init__(self, path: Path | None, protocol: Record) -> None:
         self.path = path
         self.protocol = protocol
         self.done: dict[str, Record] = {}
-        if path.is_file():
-            before = json.loads(path.read_text(encoding="utf-8"))
-            if before["protocol"] == protocol:
-                self.done = before["done"]
+        if path is None or not path.is_file():
+            return
+        before = json.loads(path.read_text(encoding="utf-8"))
+        for name, here in protocol.items():
+            if (there := before["protocol"].get(name, "unknown")) != here:
+                raise ValueError(
+                    f"{path}: holds parts of a run of {name} {there}, and this is {here}: delete it, or name "
+                    f"another --output-dir, since a table is of one {name}"
+                )
+        self.done = before["done"]
 
     def __contains__(self, part: str) -> bool:
         return part in self.done
@@ -251,17 +276,42 @@ class _Progress:
 
     def __setitem__(self, part: str, record: Record) -> None:
         self.done[part] = record
-        write_text(self.path, json.dumps({"protocol": self.protocol, "done": self.done}))
+        if self.path is not None:
+            write_text(self.path, json.dumps({"protocol": self.protocol, "done": self.done}))
+
+    def finish(self) -> None:
+        """All is in the table."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
-def classify(name: str, options: GraphKernelOptions, progress: _Progress, console: Console) -> Record:
-    """Repeated nested cross-validation on a TU data set."""
+def load(name: str, options: GraphKernelOptions) -> PackedGraphs:
+    """A data set, as much of it as is taken.
+
+    Raises:
+        ValueError: It has no classes.
+    """
+    if name == "cep":
+        data = load_molecules("cep", options.root, progress=True)
+        some = np.random.default_rng(0).permutation(len(data))[:QUICK_MOLECULES]
+        return data[some] if options.quick else data
     data = load_tu(name, options.root)
     if data.task not in ("classification", "multiclass"):
         raise ValueError(f"--data: {name} is a {data.task}, expected a classification")
+    return data
+
+
+def content(data: PackedGraphs) -> str:
+    """A short name of what is in a data set: files of one name may differ."""
+    return data.digest()[:8]
+
+
+def classify(
+    name: str, data: PackedGraphs, options: GraphKernelOptions, progress: _Progress, console: Console
+) -> Record:
+    """Repeated nested cross-validation on a TU data set."""
     y = data.y.numpy()[:, 0].astype(np.int64)
-    repetitions = 1 if options.quick else options.repetitions
-    parts = [f"{name}/{repetition}" for repetition in range(repetitions)]
+    parts = [f"{name} {content(data)}/{repetition}" for repetition in range(options.repetitions)]
     grams: list[np.ndarray] = []
     for seed, part in enumerate(parts):
         if part in progress:
@@ -278,23 +328,20 @@ def classify(name: str, options: GraphKernelOptions, progress: _Progress, consol
     }
 
 
-def regress(options: GraphKernelOptions, progress: _Progress, console: Console) -> list[Record]:
+def regress(data: PackedGraphs, progress: _Progress, console: Console) -> list[Record]:
     """Ridge regression on the cep molecules, for both degrees."""
-    data = load_molecules("cep", options.root, progress=True)
-    if options.quick:
-        some = np.random.default_rng(0).permutation(len(data))[:QUICK_MOLECULES]
-        data = data[some]
     split_idx = random_split(len(data), seed=0)
-    for degree in DEGREES:
-        if (part := f"cep/{degree}") not in progress:
+    parts = {degree: f"cep {content(data)}/{degree}" for degree in DEGREES}
+    for degree, part in parts.items():
+        if part not in progress:
             progress[part] = record = ridge_baseline(data, split_idx, degree)
             console.print(
                 f"cep, degree {degree}: RMSE {record['rmse']:.4f} ({record['seconds']:.0f} s)",
                 highlight=False,
             )
     return [
-        {"data": "cep", "graphs": len(data), **progress[f"cep/{degree}"], "published": PUBLISHED_CEP[degree]}
-        for degree in DEGREES
+        {"data": "cep", "graphs": len(data), **progress[part], "published": PUBLISHED_CEP[degree]}
+        for degree, part in parts.items()
     ]
 
 
@@ -307,7 +354,7 @@ def classification_rows(records: Sequence[Record]) -> Rows:
     for record in records:
         repetitions = record["repetitions"]
         for kernel in KERNELS:
-            accuracy = 100 * np.array([repetition[kernel]["accuracy"] for repetition in repetitions])
+            accuracy = [100 * repetition[kernel]["accuracy"] for repetition in repetitions]
             depth, C = (
                 Counter(value for repetition in repetitions for value in repetition[kernel][key]).most_common(
                     1
@@ -319,7 +366,7 @@ def classification_rows(records: Sequence[Record]) -> Rows:
                 (
                     record["data"],
                     kernel,
-                    f"{accuracy.mean():.1f} ± {accuracy.std():.1f}",
+                    spread(accuracy),
                     record["published"] if ours else "",
                     str(depth[0][0]),
                     f"{C[0][0]:g}",
@@ -363,22 +410,12 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark graph-kernels", __doc__)
-    add_options(parser, "Options", GraphKernelOptions)
-    options = GraphKernelOptions(**pick(parser.parse_args(argv), GraphKernelOptions))
-    if options.repetitions < 1:
-        raise ValueError(f"--repetitions: expected at least 1, got {options.repetitions}")
-    names = options.data or (list(QUICK_SETS) if options.quick else [*PUBLISHED, "cep"])
-    about = {
-        "command": shlex.join(
-            ["wlkernelnn", "benchmark", "graph-kernels", *(sys.argv[1:] if argv is None else argv)]
-        ),
-        "mode": "quick" if options.quick else "full",
-        "repetitions": 1 if options.quick else options.repetitions,
-        **environment("scikit-learn"),
-    }
+    options = parsed("graph-kernels", __doc__, GraphKernelOptions, argv)
+    names = list(dict.fromkeys(options.data or (QUICK_SETS if options.quick else (*PUBLISHED, "cep"))))
+    known = about("graph-kernels", argv, options.quick, COMPUTED_BY)
+    known |= {"repetitions": options.repetitions}
     protocol = {
-        "mode": about["mode"],
+        "mode": known["mode"],
         "outer_folds": OUTER_FOLDS,
         "inner_folds": INNER_FOLDS,
         "depths": list(DEPTHS),
@@ -386,12 +423,19 @@ def main(argv: list[str] | None = None) -> None:
         "max_iter": MAX_ITER,
         "penalties": list(PENALTIES),
     }
-    progress = _Progress(options.output_dir / "graph_kernels.partial.json", protocol)
+    made_by = {"revision": known["revision"], **versions(*PACKAGES, *COMPUTED_BY)}
+    unfinished = None if options.quick else options.output_dir / "graph_kernels.partial.json"
+    progress = _Progress(unfinished, made_by | protocol)
+    # All before anything is computed: what is misspelt or missing is known at once.
+    data = {name: load(name, options) for name in names}
+    known |= {"data": ", ".join(f"{name} {content(graphs)}" for name, graphs in data.items())}
     console = Console()
-    regressions = regress(options, progress, console) if "cep" in names else []
-    classifications = [classify(name, options, progress, console) for name in names if name != "cep"]
+    regressions = regress(data["cep"], progress, console) if "cep" in data else []
+    classifications = [
+        classify(name, graphs, options, progress, console) for name, graphs in data.items() if name != "cep"
+    ]
 
-    title = f"Classical baselines ({about['mode']})"
+    title = f"Classical baselines ({known['mode']})"
     text = f"# {title}\n"
     tables = {
         "Accuracy in per cent, nested cross-validation": classification_rows(classifications),
@@ -400,11 +444,11 @@ def main(argv: list[str] | None = None) -> None:
     for heading, rows in tables.items():
         if len(rows) > 1:
             text += f"\n{heading}\n\n{_markdown(rows)}\n"
-            console.print(_printed(rows, f"{heading} ({about['mode']})"))
-    text += f"\n{LEGEND}\n" + "".join(f"* {key}: {value}\n" for key, value in about.items())
+            console.print(_printed(rows, f"{heading} ({known['mode']})"))
+    text += f"\n{LEGEND}\n" + "".join(f"* {key}: {value}\n" for key, value in known.items())
     folder = options.output_dir
     write_text(folder / "graph_kernels.md", text)
-    result = {**about, "protocol": protocol, "classification": classifications, "regression": regressions}
+    result = {**known, "protocol": protocol, "classification": classifications, "regression": regressions}
     write_text(folder / "graph_kernels.json", json.dumps(result, indent=2) + "\n")
-    progress.path.unlink(missing_ok=True)
+    progress.finish()
     console.print(f"Written to {folder / 'graph_kernels.md'} and graph_kernels.json.")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from jsonargparse import ArgumentParser
 from rich.console import Console
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
@@ -25,6 +24,7 @@ from wlkernelnn.ops.wl_colours import wl_colours, wl_colours_naive
 
 from .about import about
 from .memory import Usage, usage
+from .options import TableOptions, parsed
 from .ratios import Row, Timer, compared, report
 from .timing import compare
 
@@ -32,7 +32,9 @@ try:
     from grakel import Graph
     from grakel.kernels import RandomWalk, VertexHistogram, WeisfeilerLehman
 except ImportError as error:
-    raise ImportError("this benchmark compares with GraKeL: pip install wlkernelnn[kernels]") from error
+    raise ImportError(
+        f"this benchmark compares with GraKeL: pip install wlkernelnn[kernels] ({error})"
+    ) from error
 
 ITERATIONS = 4
 # Molecules have ρ < 3, and the sum exists below 1/ρ².
@@ -206,20 +208,27 @@ def measure_large(
         yield Row(f"large Gram, {size:,}, {what}", "GraKeL (extrapolated)", mine, other, ratio, ratio, ratio)
 
 
+@dataclass
+class KernelSpeedOptions(TableOptions):
+    """What is measured, and where results go.
+
+    Args:
+        quick: Fewer molecules and rounds: only to see that everything works.
+        dataset: Name of a published data set of molecules.
+        scratch_dir: Where 8 bytes per value of the large Gram fit; default the system's folder.
+    """
+
+    dataset: str = "cep"
+    scratch_dir: str | None = None
+
+
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the table, and write it as ``kernel_speed.md`` and ``kernel_speed.json``.
 
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark kernel-speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Fewer molecules and rounds: under a minute.")
-    parser.add_argument("--dataset", default="cep", help="Name of a published data set of molecules.")
-    parser.add_argument(
-        "--scratch-dir", type=str | None, help="Where 8 bytes per value fit; default the system's."
-    )
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
-    options = parser.parse_args(argv)
+    options = parsed("kernel-speed", __doc__, KernelSpeedOptions, argv)
     quick = options.quick
     timer = partial(compare, rounds=3 if quick else 5, min_seconds=0.02 if quick else 0.2)
 
@@ -237,5 +246,5 @@ def main(argv: list[str] | None = None) -> None:
             options.dataset, molecules, (200, 400) if quick else (2000, 4000), options.scratch_dir, known
         ),
     )
-    stem = Path(options.output_dir) / "kernel_speed"
+    stem = options.output_dir / "kernel_speed"
     report("Speed of the exact kernels", rows, LEGEND, known, stem, Console())

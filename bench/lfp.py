@@ -16,7 +16,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Signals, SubjectSplit, load_signals
 from wlkernelnn.files import atomic_path
 from wlkernelnn.sequence import RKM, StringClassifier
@@ -25,6 +24,7 @@ from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilitie
 from .about import about
 from .baselines import count_parameters
 from .digest import digest
+from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
 from .trained import Place, Record, Runs, TrainedOptions, chosen, kept, print_table, spread, write_results
 
@@ -108,9 +108,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark lfp", __doc__)
-    add_options(parser, "Options", LFPOptions)
-    options = LFPOptions(**pick(parser.parse_args(argv), LFPOptions))
+    options = parsed("lfp", __doc__, LFPOptions, argv)
     names = chosen("models", options.models, MODELS)
     signals = load_signals(options.data, options.root)
     splits = list(signals.leave_one_subject_out())[: QUICK_SUBJECTS if options.quick else None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
@@ -22,24 +24,37 @@ _SMALL = FitOptions(epochs=60, lr=2e-3, ema_decay=0.99)
 _CLASSES = FitOptions(epochs=30, lr=1e-3, ema_decay=0.99)
 _LARGE = FitOptions(epochs=20, lr=1e-3, batch_size=256, ema_decay=0.99)
 
-# Published beside them, on random splits.
 LEGEND = """* published: D-MPNN (Yang et al. 2019), from the page of its code, chemprop: one network a split,
-  its hyper-parameters chosen on other splits, with RDKit's descriptors where they helped. Of the rows here
-  only those "with descriptors" see RDKit's too, nothing is chosen by the set, and an ensemble is several
-  networks: it has no published counterpart.
+  **on MoleculeNet's own splits, which are not these**, its hyper-parameters chosen on other splits, with
+  RDKit's descriptors where they helped. Of the rows here only those "with descriptors" see RDKit's too; an
+  ensemble is several networks, and has no published counterpart.
+* Recipes are the same for all sets of a kind. **But walk encodings were chosen in trials on three of ESOL's
+  random splits here, and that descriptors help was first seen on all five, with test scores in sight**: this
+  flatters our rows of ESOL, and perhaps of FreeSolv, which is like it. GINE sees neither.
 """
+
+
+def _task(
+    options: FitOptions, *kinds: Literal["random", "scaffold"], random: str = "", scaffold: str = ""
+) -> MoleculeTask:
+    """The rows of a set, with D-MPNN's score beside a kind of split."""
+    beside = {"random": random, "scaffold": scaffold}
+    published = {kind: f"{score} (D-MPNN)" for kind, score in beside.items() if score}
+    return MoleculeTask(options, MODELS, kinds or ("random", "scaffold"), published)
+
+
 TASKS = {
-    "esol": MoleculeTask(_SMALL, MODELS, published={"random": "0.555 (D-MPNN)"}),
-    "freesolv": MoleculeTask(_SMALL, MODELS, published={"random": "1.075 (D-MPNN)"}),
-    "lipophilicity": MoleculeTask(_SMALL, MODELS),
-    "bbbp": MoleculeTask(_CLASSES, MODELS),
-    "bace": MoleculeTask(_CLASSES, MODELS),
-    "clintox": MoleculeTask(_CLASSES, MODELS),
-    "sider": MoleculeTask(_CLASSES, MODELS),
-    "tox21": MoleculeTask(_CLASSES, MODELS),
-    "hiv": MoleculeTask(_LARGE, MODELS),
-    "qm7": MoleculeTask(_SMALL, MODELS, ("random",)),
-    "qm8": MoleculeTask(_SMALL, MODELS, ("random",)),
+    "esol": _task(_SMALL, random="0.555 ± 0.047"),
+    "freesolv": _task(_SMALL, random="1.075 ± 0.054"),
+    "lipophilicity": _task(_SMALL, random="0.555 ± 0.023"),
+    "bbbp": _task(_CLASSES, scaffold="0.737 ± 0.001"),
+    "bace": _task(_CLASSES),
+    "clintox": _task(_CLASSES, random="0.864 ± 0.017"),
+    "sider": _task(_CLASSES, random="0.676 ± 0.014"),
+    "tox21": _task(_CLASSES, random="0.851 ± 0.002"),
+    "hiv": _task(_LARGE, scaffold="0.776 ± 0.007"),
+    "qm7": _task(_SMALL, "random"),
+    "qm8": _task(_SMALL, "random", random="0.011 ± 0.000"),
 }
 
 

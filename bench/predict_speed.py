@@ -18,7 +18,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
-from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 from rdkit import Chem, rdBase
 from rich.console import Console
@@ -29,12 +28,14 @@ from wlkernelnn.training import library, predict_tables, save_checkpoint
 from wlkernelnn.training.parts import MANIFEST
 
 from .about import about
+from .options import TableOptions, parsed
 from .ratios import Row, compared, report
 from .timing import Comparison, race
 
 GOAL = 0.75
 # Times the memory for the fewest rows that it may take for the most.
 GROWTH = 1.25
+QUICK_MOLECULES, QUICK_ROWS = 100, (200, 600, 20_000)
 
 LEGEND = """Rows per second from a CSV file to a CSV file, medians (least–greatest) over rounds in which all
 take turns; and bytes. The rows are the molecules of a data set written as random SMILES from a seed, so that
@@ -277,34 +278,44 @@ def rows_of(
     yield from speed_rows(tables[0][1], tables[1][1], model, processes, runs, rounds)
 
 
+@dataclass
+class PredictSpeedOptions(TableOptions):
+    """What is measured, and where results go.
+
+    Args:
+        quick: Few rows and one round: only to see that everything works.
+        dataset: The published data set whose molecules these are.
+        rows: Rows of three tables, ascending: raced in one process, in several, and only for the memory.
+        rounds: Turns that count.
+
+    Raises:
+        ValueError: The numbers of rows do not ascend.
+    """
+
+    dataset: str = "cep"
+    rows: tuple[PositiveInt, PositiveInt, PositiveInt] = (65_536, 200_000, 1_000_000)
+    rounds: PositiveInt = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quick:
+            self.rows, self.rounds = QUICK_ROWS, 1
+        if list(self.rows) != sorted(set(self.rows)):
+            raise ValueError(f"--rows: expected three numbers, ascending, got {list(self.rows)}")
+
+
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the table, and write ``predict_speed.md`` and ``predict_speed.json``.
 
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark predict-speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Few rows and one round: a minute.")
-    parser.add_argument("--dataset", default="cep", help="The published data set whose molecules these are.")
-    parser.add_argument(
-        "--rows",
-        type=list[PositiveInt],
-        default=[65_536, 200_000, 1_000_000],
-        help="Rows of three tables, ascending: raced in one process, in several, and only for the memory.",
-    )
-    parser.add_argument("--rounds", type=PositiveInt, default=3, help="Turns that count.")
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of the results.")
-    options = parser.parse_args(argv)
-    quick = options.quick
-    sizes = [200, 600, 20_000] if quick else options.rows
-    if len(sizes) != 3 or sizes != sorted(set(sizes)):
-        raise ValueError(f"--rows: expected three numbers, ascending, got {sizes}")
-    known = about("predict-speed", argv, quick, ("numba", "pyarrow"))
+    options = parsed("predict-speed", __doc__, PredictSpeedOptions, argv)
+    known = about("predict-speed", argv, options.quick, ("numba", "pyarrow"))
     known |= {"dataset": options.dataset, "rows of a part": library.ROWS, "rounds": options.rounds}
     data = load_molecules(options.dataset)
     with tempfile.TemporaryDirectory() as folder:
-        rows = rows_of(
-            data[:100] if quick else data, Path(folder), sizes, 1 if quick else options.rounds, known
-        )
-        stem = Path(options.output_dir) / "predict_speed"
+        some = data[:QUICK_MOLECULES] if options.quick else data
+        rows = rows_of(some, Path(folder), options.rows, options.rounds, known)
+        stem = options.output_dir / "predict_speed"
         report("Prediction of long tables", rows, LEGEND, known, stem, Console())

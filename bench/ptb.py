@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import Corpus, load_ptb
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
 from wlkernelnn.training import FitResult, LanguageOptions, fit_language_model, perplexity
@@ -19,6 +18,7 @@ from .about import about
 from .baselines import count_parameters, width_for
 from .digest import digest
 from .lei_networks import LSTM, release_init
+from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
 from .trained import (
     Place,
@@ -145,9 +145,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark ptb", __doc__)
-    add_options(parser, "Options", PTBOptions)
-    options = PTBOptions(**pick(parser.parse_args(argv), PTBOptions))
+    options = parsed("ptb", __doc__, PTBOptions, argv)
     names = chosen("models", options.models or _small(), MODELS)
     corpus = load_ptb(options.root)
     if options.quick:

@@ -22,8 +22,8 @@ from matplotlib.axes import Axes
 
 INTRODUCTION = """# Results
 
-Every table here is a file that its command wrote, with what it ran on. "quick" tables only show that
-everything works. This page is made by `wlkernelnn benchmark report`.
+Every table here is made of the runs of its command; what they ran on stands below it, by rows where these
+differ. "quick" tables only show that everything works. This page is made by `wlkernelnn benchmark report`.
 """
 
 Found = Mapping[str, Any]

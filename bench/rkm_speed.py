@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import torch
-from jsonargparse import ArgumentParser
-from jsonargparse.typing import PositiveInt
 from rich.console import Console
 
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.rkm import VARIANTS
 
 from .about import about
+from .options import RaceOptions, parsed
 from .ratios import Row, Timer, compared, report
 from .string_speed import CHANNELS, SHAPES, gradients, weight_gradients
-from .timing import compare, torch_settings
+from .timing import torch_settings
 
 NGRAM = 3
 MACHINES: dict[str, dict[str, Any]] = {variant: {"variant": variant} for variant in VARIANTS}
@@ -77,19 +74,13 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark rkm-speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Short strings and few rounds: ten seconds.")
-    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
-    parser.add_argument("--rounds", type=PositiveInt, default=5, help="Turns of each contestant.")
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
-    options = parser.parse_args(argv)
-    quick = options.quick
-    timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.3)
-    known = about("rkm-speed", argv, quick)
+    options = parsed("rkm-speed", __doc__, RaceOptions, argv)
+    timer = options.timer(min_seconds=0.3)
+    known = about("rkm-speed", argv, options.quick)
     known |= {"threads": options.threads}
-    shapes = SHAPES[:1] if quick else SHAPES
+    shapes = SHAPES[:1] if options.quick else SHAPES
     rows = chain(*(measure(*shape, timer) for shape in shapes), measure_signals(timer))
-    stem = Path(options.output_dir) / "rkm_speed"
+    stem = options.output_dir / "rkm_speed"
     with torch_settings(options.threads):
         torch.manual_seed(0)
         report("Speed of recurrent kernel machines", rows, LEGEND, known, stem, Console())

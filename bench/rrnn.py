@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import PackedStrings
 from wlkernelnn.sequence.rrnn import gradient_constants, state_gradients
 from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
@@ -19,6 +18,7 @@ from wlkernelnn.training.trees import tree_model_of
 
 from .about import about
 from .digest import digest_of_strings
+from .options import parsed
 from .outcomes import cell, outcome, seconds_per_epoch, survivors
 from .rrnn_pictures import draw
 from .rrnn_tasks import (
@@ -117,9 +117,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark rrnn", __doc__)
-    add_options(parser, "Options", RRNNOptions)
-    options = RRNNOptions(**pick(parser.parse_args(argv), RRNNOptions))
+    options = parsed("rrnn", __doc__, RRNNOptions, argv)
     tasks = chosen("tasks", options.tasks, TASKS)
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
     known = about("rrnn", argv, options.quick, ("pytorch-lightning",))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 import torch
-from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 from rich.console import Console
 from torch import Tensor
@@ -22,9 +20,10 @@ from wlkernelnn.sequence.rrnn.search import Grown
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .about import about
+from .options import RaceOptions, parsed
 from .ratios import Row, Timer, compared, report
 from .string_speed import weight_gradients
-from .timing import compare, torch_settings
+from .timing import torch_settings
 
 # Of Qian et al., appendix E.2: width, batch and scorer on Wiki-5k.
 CHANNELS, STRINGS, HIDDEN = 100, 16, 256
@@ -105,28 +104,29 @@ def measure_gru(timer: Timer) -> Iterator[Row]:
     yield compared("RRNNGRU", "GRU", result)
 
 
+@dataclass
+class RRNNSpeedOptions(RaceOptions):
+    """How contestants take turns, and where results go: fewer rounds, as a turn of a loop takes long."""
+
+    rounds: PositiveInt = 2
+
+
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the table, and write it as ``rrnn_speed.md`` and ``rrnn_speed.json``.
 
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark rrnn-speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="The smaller search only: half a minute.")
-    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
-    parser.add_argument("--rounds", type=PositiveInt, default=2, help="Turns of each contestant.")
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
-    options = parser.parse_args(argv)
-    quick = options.quick
-    timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.2)
-    known = about("rrnn-speed", argv, quick)
+    options = parsed("rrnn-speed", __doc__, RRNNSpeedOptions, argv)
+    timer = options.timer(min_seconds=0.2)
+    known = about("rrnn-speed", argv, options.quick)
     known |= {"threads": options.threads}
     searches = (
         measure_search(num_rounds, choice, timer)
-        for num_rounds in (ROUNDS[:1] if quick else ROUNDS)
+        for num_rounds in (ROUNDS[:1] if options.quick else ROUNDS)
         for choice in CHOICES
     )
-    stem = Path(options.output_dir) / "rrnn_speed"
+    stem = options.output_dir / "rrnn_speed"
     with torch_settings(options.threads):
         torch.manual_seed(0)
         rows = chain(chain.from_iterable(searches), measure_gru(timer))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from jsonargparse import ArgumentParser
 from rich.console import Console
 
+from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.ops.edge_sum import fused
 
 from . import speed_chemprop, speed_contestants, speed_data, speed_growth, speed_memory, speed_race
 from .about import about
+from .options import TableOptions
 from .speed_plot import plot
 from .speed_tables import Options, Part, Table, merged, printed, read_tables, write_tables
+from .trained import chosen
 
 PARTS: dict[str, Part] = {
     "data": speed_data.PART,
@@ -32,16 +33,13 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark speed", description=__doc__)
-    parser.add_class_arguments(Options, as_group=False, skip={"quick"})
-    parser.add_argument("--quick", action="store_true", help="One setting, little of everything: 2 minutes.")
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of the results.")
-    arguments = parser.parse_args(argv)
-    output = Path(arguments.output_dir)
-    options = Options(**{name: arguments[name] for name in vars(Options())})
-    chosen = list(PARTS) if options.parts is None else options.parts
-    if unknown := set(chosen) - PARTS.keys():
-        raise ValueError(f"--parts: unknown {sorted(unknown)}; there are {', '.join(PARTS)}")
+    parser = verb_parser("benchmark speed", __doc__)
+    shared = set(vars(TableOptions()))
+    add_options(parser, "Options", Options, shared)
+    # As in the commands that stand below the tables: lists are written --parts=[step,epoch].
+    parser.add_class_arguments(Options, as_group=False, skip=shared)
+    options = Options(**pick(parser.parse_args(argv), Options))
+    parts = chosen("parts", options.parts, PARTS)
     if fused.numba_loops() is None:
         raise ImportError("this benchmark compares with the compiled sums: pip install wlkernelnn[fast]")
     console = Console()
@@ -51,8 +49,8 @@ def main(argv: list[str] | None = None) -> None:
     if not speed_chemprop.installed():
         console.print("chemprop is not installed (wlkernelnn\\[chem]): it takes no part.")
     run = about("speed", argv, options.quick, ("numba", "chemprop"))
-    stem = output / ("speed_quick" if options.quick else "speed")
-    for name in chosen:
+    stem = options.output_dir / ("speed_quick" if options.quick else "speed")
+    for name in parts:
         with console.status(f"Measuring: {name}"):
             for setting, records in PARTS[name].measure(options):
                 table = Table(name, setting, records, run)

@@ -146,7 +146,8 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
                 *measure_loader(data, timer),
                 *measure_neighbor_sum(data, timer),
             ]
-        yield setting | {"molecules": len(data)}, [asdict(row) for row in rows]
+        whole = setting | {"molecules": len(data)} | options.shortening()
+        yield whole, [asdict(row) for row in rows]
 
 
 def table_cells(table: Table) -> Cells:

@@ -58,7 +58,7 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
             for record in records:
                 if record["what"] in ("step", "colours"):
                     record["peak"] = _peak(axis, record["value"], setting)
-            yield setting | {"by": axis}, records
+            yield setting | {"by": axis} | options.shortening(len(data)), records
 
 
 def _peak(axis: str, value: int, setting: Setting) -> int:

@@ -15,17 +15,25 @@ from jsonargparse.typing import PositiveInt
 from rich.box import SIMPLE_HEAD
 from rich.table import Table as PrintedTable
 
-from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules
 from wlkernelnn.files import write_text
+
+from .options import TableOptions
+from .trained import chosen
 
 Cells = list[tuple[str, ...]]
 
 
+PRECISIONS = ("highest", "high", "medium")
+READOUTS = ("sum", "last")
+
+
 @dataclass
-class Options:
-    """What to measure.
+class Options(TableOptions):
+    """What to measure, and where results go.
 
     Args:
+        quick: Few molecules, sizes and rounds, and one setting: only to see that everything works.
         parts: Parts of the benchmark; default all.
         datasets: Names of published data sets.
         threads: Numbers of threads of torch; default all cores, and 1.
@@ -33,7 +41,9 @@ class Options:
         readouts: Of our network: "sum" walks in every iteration (the paper), "last" in the last one only.
         rounds: Turns of each contestant.
         molecules: Take so many molecules of a data set at most.
-        quick: Few molecules, sizes and rounds, and one setting: two minutes.
+
+    Raises:
+        ValueError: There is no such data set, precision or readout.
     """
 
     parts: list[str] | None = None
@@ -43,11 +53,29 @@ class Options:
     readouts: list[str] = field(default_factory=lambda: ["sum"])
     rounds: PositiveInt = 5
     molecules: PositiveInt = 32_768
-    quick: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.datasets = chosen("datasets", self.datasets, MOLECULE_SETS)
+        self.precisions = chosen("precisions", self.precisions, PRECISIONS)
+        self.readouts = chosen("readouts", self.readouts, READOUTS)
 
     def sizes(self, full: tuple[int, ...]) -> tuple[int, ...]:
         """Batch sizes."""
         return (16, 64) if self.quick else full
+
+    def shortening(self, taken: int | None = None) -> Setting:
+        """Molecules and rounds, where others than the default were asked for: part of the setting then.
+
+        A table by few of them must not take the place of a whole one.
+
+        Args:
+            taken: How many molecules there were; ``None`` where the setting has them anyway.
+        """
+        molecules = {} if taken is None or self.molecules == Options.molecules else {"molecules": taken}
+        # A quick run has its own number of rounds.
+        rounds = {} if self.quick or self.rounds == Options.rounds else {"rounds": self.rounds}
+        return molecules | rounds
 
 
 Setting = dict[str, Any]

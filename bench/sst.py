@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
@@ -19,6 +18,7 @@ from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_clas
 from .about import about
 from .digest import digest_of_strings
 from .lei_networks import release_init
+from .options import parsed
 from .outcomes import cell, outcome, seconds_per_epoch, survivors
 from .trained import (
     Place,
@@ -108,9 +108,7 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = verb_parser("benchmark sst", __doc__)
-    add_options(parser, "Options", SSTOptions)
-    options = SSTOptions(**pick(parser.parse_args(argv), SSTOptions))
+    options = parsed("sst", __doc__, SSTOptions, argv)
     names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
     glove = options.glove or glove_file(options.root)
     known, stem = about("sst", argv, options.quick, ("pytorch-lightning",)), options.output_dir / "sst"

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jsonargparse import ArgumentParser
-from jsonargparse.typing import PositiveInt
 from rich.console import Console
 from torch import Tensor
 
@@ -19,8 +16,9 @@ from wlkernelnn.ops.scan import Steps, decayed_scan, decayed_scan_naive
 from wlkernelnn.sequence import StringKernelConv
 
 from .about import about
+from .options import RaceOptions, parsed
 from .ratios import Row, Timer, compared, report
-from .timing import compare, torch_settings
+from .timing import torch_settings
 
 # Tokens of a string, and strings in a batch: of the same cost, more or less.
 SHAPES = ((35, 32), (200, 32), (1000, 8))
@@ -141,23 +139,17 @@ def main(argv: list[str] | None = None) -> None:
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark string-speed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Short strings and few rounds: half a minute.")
-    parser.add_argument("--threads", type=PositiveInt, default=2, help="Threads of torch.")
-    parser.add_argument("--rounds", type=PositiveInt, default=5, help="Turns of each contestant.")
-    parser.add_argument("--output-dir", default="bench/results", help="Folder of the two files.")
-    options = parser.parse_args(argv)
-    quick = options.quick
-    timer = partial(compare, rounds=2 if quick else options.rounds, min_seconds=0.02 if quick else 0.3)
-    shapes = SHAPES[:1] if quick else SHAPES
-    known = about("string-speed", argv, quick)
+    options = parsed("string-speed", __doc__, RaceOptions, argv)
+    timer = options.timer(min_seconds=0.3)
+    shapes = SHAPES[:1] if options.quick else SHAPES
+    known = about("string-speed", argv, options.quick)
     known |= {"threads": options.threads}
     rows = chain.from_iterable(
         measure(length, strings, timer)
         for measure in (measure_scan, measure_layer, measure_ragged)
         for length, strings in shapes
     )
-    stem = Path(options.output_dir) / "string_speed"
+    stem = options.output_dir / "string_speed"
     with torch_settings(options.threads):
         torch.manual_seed(0)
         report("Speed of the string layers", rows, LEGEND, known, stem, Console())

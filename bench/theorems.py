@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import mpmath
 import numpy as np
 import torch
-from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -54,6 +52,7 @@ from wlkernelnn.testing.colours import first_difference
 from wlkernelnn.testing.exact import exact
 
 from .about import about
+from .options import TableOptions, parsed
 
 D, K, NUM_TYPES = 3, 6, 3
 
@@ -343,21 +342,25 @@ def lemma_checks() -> Iterator[Check]:
         )
 
 
+@dataclass
+class TheoremOptions(TableOptions):
+    """What is checked, and where results go.
+
+    Args:
+        quick: Few graphs: only to see that everything works.
+        graphs: Graphs, or strings, for each theorem.
+    """
+
+    graphs: PositiveInt = 300
+
+
 def main(argv: list[str] | None = None) -> None:
     """Check every theorem, print the table, and write it as ``theorems.md`` and ``theorems.json``.
 
     Args:
         argv: Arguments; default the command line's.
     """
-    parser = ArgumentParser(prog="wlkernelnn benchmark theorems", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="Few graphs.")
-    parser.add_argument(
-        "--graphs", type=PositiveInt, default=300, help="Graphs, or strings, for each theorem."
-    )
-    parser.add_argument(
-        "--output-dir", default="bench/results", help="Folder of theorems.md and theorems.json."
-    )
-    options = parser.parse_args(argv)
+    options = parsed("theorems", __doc__, TheoremOptions, argv)
     count = 20 if options.quick else options.graphs
     torch.manual_seed(0)
     console = Console()
@@ -384,7 +387,7 @@ def main(argv: list[str] | None = None) -> None:
         lines.append(f"| {check.theorem} | `{check.line}` | {check.number:.2g} | {check.allowed} |")
         table.add_row(escape(check.theorem), f"{check.number:.2g}", check.allowed)
     lines += ["", LEGEND, *(f"* {key}: {value}" for key, value in known.items()), ""]
-    stem = Path(options.output_dir) / "theorems"
+    stem = options.output_dir / "theorems"
     write_text(stem.with_suffix(".md"), "\n".join(lines))
     record = {**known, "checks": [asdict(check) for check in checks]}
     write_text(stem.with_suffix(".json"), json.dumps(record, indent=2) + "\n")

@@ -17,13 +17,13 @@ from wlkernelnn.datasets.download import require_file
 from wlkernelnn.files import json_text, write_text
 
 from .about import PACKAGES, revision, versions
+from .options import TableOptions
 
 Record = dict[str, Any]
-RESULTS = Path("bench/results")
 
 
 @dataclass
-class TrainedOptions:
+class TrainedOptions(TableOptions):
     """What is trained, and where results go.
 
     Args:
@@ -48,18 +48,18 @@ class TrainedOptions:
     seeds: int = 1
     root: str | None = None
     run_dir: Path = Path("runs")
-    output_dir: Path = RESULTS
     accelerator: str = "auto"
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
-    quick: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("seeds", self.seeds), ("epochs", self.epochs)):
             if value is not None and value < 1:
                 raise ValueError(f"--{name}: expected at least 1, got {value}")
-        if self.quick and self.output_dir == RESULTS:
-            # It would replace a table that took days.
-            self.output_dir = self.run_dir / "quick"
+        super().__post_init__()
+
+    @property
+    def quick_results(self) -> Path:
+        return self.run_dir / "quick"
 
     def limit(self, recipe: int) -> int:
         """Epochs to train, of those of a recipe."""
@@ -231,12 +231,15 @@ def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:
     """What is known of the runs of a table: once, or, where they differ, with the rows that it is of."""
     rows_of: dict[str, dict[str, None]] = {}
     if name != "time":  # that of the table
-        for run in runs:
-            if name in run:
-                rows_of.setdefault(str(run[name]), {})[run["model"]] = None
+        several = len({run.get("split") for run in runs}) > 1
+        for run in (run for run in runs if run.get(name)):
+            row = f"{run['split']} {run['model']}" if several else run["model"]
+            rows_of.setdefault(str(run[name]), {})[row] = None
     if len(rows_of) < 2:
         return next(iter(rows_of), str(value))
-    return "; ".join(f"{of_rows} ({', '.join(models)})" for of_rows, models in rows_of.items())
+    found = "; ".join(f"{of_rows} ({', '.join(models)})" for of_rows, models in rows_of.items())
+    # A recipe may have changed since.
+    return f"{found}; what is said above is of {value}" if name == "revision" else found
 
 
 def print_table(title: str, rows: Rows, known: Record) -> None:

@@ -72,8 +72,10 @@ def test_main_writes_the_table(
 
     monkeypatch.setenv("WLKERNELNN_DATA", str(data_root))
     monkeypatch.setattr(kernel_speed, "usage", here)
-    kernel_speed.main(["--quick", "--dataset", "chembl2321810", "--output-dir", str(tmp_path)])
-    result = json.loads((tmp_path / "kernel_speed.json").read_text(encoding="utf-8"))
+    monkeypatch.chdir(tmp_path)
+    kernel_speed.main(["--quick", "--dataset", "chembl2321810"])
+    result = json.loads(Path("runs/quick/kernel_speed.json").read_text(encoding="utf-8"))
+    assert not Path("bench").exists()
     assert {row["what"] for row in result["rows"]} == {
         "WL Gram, 300",
         "random walk, 20",

@@ -14,6 +14,7 @@ import pytest
 from rdkit import Chem
 
 from wlkernelnn.bench import predict_speed
+from wlkernelnn.bench.ratios import Row
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 
 if not Path("/proc/self/status").is_file():
@@ -143,4 +144,29 @@ def test_a_command_that_ends_before_the_kill(tmp_path: Path) -> None:
 
 def test_sizes_must_ascend() -> None:
     with pytest.raises(ValueError, match="--rows: expected three numbers, ascending"):
-        predict_speed.main(["--rows", "[3, 2, 1]"])
+        predict_speed.main(["--rows", "3", "2", "1"])
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_tables_go_where_they_belong(
+    data: PackedGraphs, quick: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def rows_of(data: PackedGraphs, folder: Path, *given: Any) -> list[Row]:
+        seen.append((len(data), *given[:2]))
+        return [Row("predict", "parse alone", 1.0, 2.0, 0.5, 0.5, 0.5)]
+
+    monkeypatch.setattr(predict_speed, "load_molecules", lambda name: data)
+    monkeypatch.setattr(predict_speed, "rows_of", rows_of)
+    monkeypatch.setattr(predict_speed, "QUICK_MOLECULES", 3)
+    monkeypatch.chdir(tmp_path)
+    predict_speed.main(["--rows", "5", "6", "7", "--rounds", "2", *(["--quick"] if quick else [])])
+    (written,) = tmp_path.rglob("predict_speed.json")
+    result = json.loads(written.read_text(encoding="utf-8"))
+    if quick:
+        assert written.parent == tmp_path / "runs" / "quick"
+        assert (result["mode"], result["rounds"], seen) == ("quick", 1, [(3, (200, 600, 20_000), 1)])
+    else:
+        assert written.parent == tmp_path / "bench" / "results"
+        assert (result["mode"], result["rounds"], seen) == ("full", 2, [(7, [5, 6, 7], 2)])

@@ -13,8 +13,10 @@ def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rkm_speed, "SHAPES", ((5, 3),))
     monkeypatch.setattr(rkm_speed, "CHANNELS", 4)
     monkeypatch.setattr(rkm_speed, "SIGNALS", (2, 9, 3, 4, 5))
-    rkm_speed.main(["--quick", "--threads", "1", "--output-dir", str(tmp_path)])
-    result = json.loads((tmp_path / "rkm_speed.json").read_text())
+    monkeypatch.chdir(tmp_path)
+    rkm_speed.main(["--quick", "--threads", "1"])
+    result = json.loads(Path("runs/quick/rkm_speed.json").read_text())
+    assert not Path("bench").exists()
     assert result["mode"] == "quick"
     rows = [row for row in result["rows"] if row["against"] == "LSTM"]
     goals = {row["what"].removesuffix(", T = 5, B = 3"): row["goal"].split(":")[0] for row in rows}

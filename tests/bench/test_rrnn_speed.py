@@ -16,9 +16,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rrnn_speed, name, value)
 
 
-def test_quick(tmp_path: Path) -> None:
-    rrnn_speed.main(["--quick", "--threads", "1", "--output-dir", str(tmp_path)])
-    result = json.loads((tmp_path / "rrnn_speed.json").read_text())
+def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rrnn_speed.main(["--quick", "--threads", "1"])
+    result = json.loads(Path("runs/quick/rrnn_speed.json").read_text())
+    assert not Path("bench").exists()
     assert result["mode"] == "quick"
     assert [(row["what"], row["against"], row["goal"][:4]) for row in result["rows"]] == [
         ("RRNN, N̄ = 1, softmax", "loop", "≥ 30"),

@@ -13,9 +13,17 @@ import torch
 
 pytest.importorskip("numba")
 
-from wlkernelnn.bench import speed, speed_chemprop, speed_contestants
+from wlkernelnn.bench import (
+    speed,
+    speed_chemprop,
+    speed_contestants,
+    speed_data,
+    speed_growth,
+    speed_race,
+)
 from wlkernelnn.bench.speed_tables import Options, Table, merged, read_tables, settings, write_tables
-from wlkernelnn.bench.timing import torch_settings
+from wlkernelnn.bench.timing import Comparison, torch_settings
+from wlkernelnn.cli.main import main as command
 
 
 @pytest.fixture(autouse=True)
@@ -56,12 +64,56 @@ def test_one_quick_table_makes_the_file_quick(tmp_path: Path) -> None:
 
 
 def test_settings_are_all_combinations() -> None:
-    options = Options(datasets=["a", "b"], threads=[2, 1], precisions=["highest"])
+    options = Options(datasets=["esol", "cep"], threads=[2, 1], precisions=["highest"])
     found = list(settings(options, "dataset", "precision", "threads"))
     assert len(found) == 4
-    assert found[1] == {"dataset": "a", "precision": "highest", "threads": 1}
+    assert found[1] == {"dataset": "esol", "precision": "highest", "threads": 1}
     options.quick = True
-    assert list(settings(options, "dataset", "threads")) == [{"dataset": "a", "threads": 2}]
+    assert list(settings(options, "dataset", "threads")) == [{"dataset": "esol", "threads": 2}]
+
+
+@pytest.mark.parametrize(
+    ("more", "part", "title"),
+    [
+        ([], "step", ""),
+        (["--molecules=60", "--rounds=1"], "step", ", molecules 60, rounds 1"),
+        (["--rounds=1"], "epoch", ", rounds 1"),
+        (["--molecules=60"], "inference", ", molecules 60"),
+        (["--molecules=5000"], "step", ", molecules 1017"),
+        (["--molecules=60", "--rounds=1"], "data", ", molecules 60, rounds 1"),
+        (["--rounds=1"], "data", ", molecules 1017, rounds 1"),
+        (["--molecules=60", "--rounds=1"], "growth", ", molecules 60, rounds 1"),
+        # Its processes draw their own molecules, and take no turns.
+        (["--molecules=60", "--rounds=1"], "memory", ""),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_a_shortened_table_is_another_one(
+    more: list[str], part: str, title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def race(contestants: list[object], *_: object, rounds: int, **__: object) -> np.ndarray:
+        return np.ones((len(contestants), rounds))
+
+    def ours_twice(*_: object, rounds: int, **__: object) -> Comparison:
+        return Comparison(np.ones(rounds), np.ones(rounds))
+
+    monkeypatch.setattr(speed_race, "race_of", lambda kind, *_: table(kind).records)
+    monkeypatch.setattr(speed_data, "compare", ours_twice)
+    monkeypatch.setattr(speed_growth, "race", race)
+    monkeypatch.setattr(speed_growth, "AXES", {"batch": (20,)})
+    monkeypatch.setattr(speed_growth, "_steps", lambda *_: [("step", None, 20)])
+    monkeypatch.setattr(speed_growth, "_peak", lambda *_: 1_000_000)
+    monkeypatch.setattr("wlkernelnn.bench.speed_memory.peak", lambda *_, **__: 1_000_000)
+    words = f"--parts=[{part}] --datasets=[chembl2321810] --threads=[1] --precisions=[highest]".split()
+    words += ["--output-dir", str(tmp_path)]
+    speed.main(words)
+    (whole,) = read_tables(tmp_path / "speed.json")
+    speed.main([*words, *more])
+    tables = read_tables(tmp_path / "speed.json")
+    as_before = whole.title.replace(", molecules 1017", "") if part == "data" else whole.title
+    assert tables[-1].title == as_before + title
+    assert len(tables) == 1 + (tables[-1].title != whole.title)
+    assert tables[0].title == whole.title
 
 
 def test_main_measures_every_part(
@@ -71,9 +123,11 @@ def test_main_measures_every_part(
     # A process for each peak takes seconds; tests/bench/test_memory.py has them.
     monkeypatch.setattr("wlkernelnn.bench.speed_memory.peak", lambda *_, **__: 1_000_000)
     monkeypatch.setattr("wlkernelnn.bench.speed_growth._peak", lambda *_: 1_000_000)
-    command = "--quick --datasets=[chembl2321810] --molecules=64 --threads=[1] --output-dir"
-    speed.main([*command.split(), str(tmp_path)])
-    tables = json.loads((tmp_path / "speed_quick.json").read_text(encoding="utf-8"))["tables"]
+    monkeypatch.chdir(tmp_path)
+    speed.main(["--quick", "--datasets=[chembl2321810]", "--molecules=64", "--threads=[1]"])
+    stem = Path("runs/quick/speed_quick")
+    assert not Path("bench").exists()
+    tables = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))["tables"]
     parts = [table["part"] for table in tables]
     assert list(dict.fromkeys(parts)) == ["data", "step", "epoch", "inference", "memory", "growth"]
     names = set(speed_contestants.names())
@@ -86,18 +140,46 @@ def test_main_measures_every_part(
             assert {record["contestant"] for record in found["records"]} == names
     kinds = {row["what"].split(",")[0] for row in tables[0]["records"]}
     assert kinds == {"loader", "store", "featurize", "neighbor_sum"}
-    text = (tmp_path / "speed_quick.md").read_text(encoding="utf-8")
+    text = stem.with_suffix(".md").read_text(encoding="utf-8")
     assert "(quick)" in text.splitlines()[0]
     assert text.count("\n### ") == len(tables)
-    assert (tmp_path / "speed_quick.png").read_bytes()[:4] == b"\x89PNG"
+    assert stem.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
     printed = capsys.readouterr().out
     assert "Quick" in printed
     assert ("chemprop is not installed" in printed) != speed_chemprop.installed()
 
 
 def test_main_refuses_unknown_parts(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--parts: unknown \['steps'\]; there are data, step, epoch"):
+    with pytest.raises(ValueError, match=r"--parts: expected any of data, step, epoch, .*, got steps"):
         speed.main(["--parts=[steps]", "--output-dir", str(tmp_path)])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--precisions=[medium,hihgest]", "--precisions: expected any of highest, high, medium, got hihgest"),
+        ("--readouts=[sum,cat]", "--readouts: expected any of sum, last, got cat"),
+        ("--datasets=[cep,hvi]", "--datasets: expected any of .*cep.*, got hvi"),
+    ],
+)
+def test_what_is_unknown_is_said_before_anything_is_measured(
+    given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(speed, "PARTS", {})
+    with pytest.raises(ValueError, match=message):
+        speed.main([given, "--output-dir", str(tmp_path)])
+
+
+def test_without_the_compiled_sums_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(speed.fused, "numba_loops", lambda: None)
+    assert command(["benchmark", "speed"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "wlkernelnn benchmark: error: this benchmark compares with the compiled sums: "
+        "pip install wlkernelnn[fast]"
+    )
 
 
 def test_without_chemprop_there_is_no_chemprop(monkeypatch: pytest.MonkeyPatch) -> None:

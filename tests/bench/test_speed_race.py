@@ -46,7 +46,8 @@ def test_goals_hold_for_their_setting() -> None:
     goal = ("chemprop", 64)
     assert speed_race._goals(table("epoch"), "colours, fused") == {goal: 9.0}
     assert speed_race._goals(table("epoch", dataset="hiv"), "colours, fused") == {goal: 4.5}
-    for other in ({"threads": 1}, {"precision": "medium"}, {"readout": "last"}):
+    assert speed_race._goals(table("epoch", rounds=3), "colours, fused") == {goal: 9.0}
+    for other in ({"threads": 1}, {"precision": "medium"}, {"readout": "last"}, {"molecules": 1000}):
         assert speed_race._goals(table("epoch", **other), "colours, fused") == {}
     assert speed_race._goals(table("epoch", "quick"), "colours, fused") == {}
 

@@ -11,8 +11,10 @@ from wlkernelnn.bench import string_speed
 def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(string_speed, "SHAPES", ((5, 3),))
     monkeypatch.setattr(string_speed, "CHANNELS", 4)
-    string_speed.main(["--quick", "--threads", "1", "--output-dir", str(tmp_path)])
-    result = json.loads((tmp_path / "string_speed.json").read_text())
+    monkeypatch.chdir(tmp_path)
+    string_speed.main(["--quick", "--threads", "1"])
+    result = json.loads(Path("runs/quick/string_speed.json").read_text())
+    assert not Path("bench").exists()
     assert result["mode"] == "quick"
     against = [row["against"] for row in result["rows"]]
     layers = ["LSTM", "GRU"] * 8

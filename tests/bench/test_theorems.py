@@ -16,12 +16,15 @@ from wlkernelnn.testing.colours import first_difference
 PAIRS = dict(zip(("path and star", "trees", "rings"), theorems.needing_relabelling(), strict=True))
 
 
-def test_the_quick_table(tmp_path: Path) -> None:
-    theorems.main(["--quick", "--graphs", "4", "--output-dir", str(tmp_path)])
-    record = json.loads((tmp_path / "theorems.json").read_text())
+def test_the_quick_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    theorems.main(["--quick", "--graphs", "4"])
+    folder = Path("runs/quick")
+    record = json.loads((folder / "theorems.json").read_text())
+    assert not Path("bench").exists()
     assert record["mode"] == "quick"
     assert len(record["checks"]) == 39
-    table = (tmp_path / "theorems.md").read_text()
+    table = (folder / "theorems.md").read_text()
     for check in record["checks"]:
         assert f"| {check['theorem']} | `{check['line']}` |" in table
         sign, _, limit = check["allowed"].partition(" ")

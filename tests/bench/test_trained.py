@@ -193,7 +193,7 @@ def test_rows_of_a_table_stay(tmp_path: Path) -> None:
     other = _run("x", 0, "bbb")
     assert _table(tmp_path, "full", other) == [other, *first]
     text = (tmp_path / "table.md").read_text()
-    assert "* revision: bbb (x); aaa (y)\n" in text
+    assert "* revision: bbb (x); aaa (y); what is said above is of bbb\n" in text
     assert "* time: now\n" in text
     # A row is of one revision, one precision and one length.
     assert _table(tmp_path, "full", _run("y", 1, recipe={"epochs": 5})) == [

@@ -19,7 +19,7 @@ USAGE = "usage: wlkernelnn VERB [options]\n\nNeural networks derived from kernel
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a verb; errors of the user's input are a message on stderr and exit status 1."""
+    """Run a verb; errors of the user's input or installation are a message on stderr and exit status 1."""
     argv = sys.argv[1:] if argv is None else argv
     if not argv or argv[0] in ("-h", "--help"):
         print(USAGE + "\nwlkernelnn VERB --help tells a verb's options.")
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         # Only the verb that runs is imported.
         importlib.import_module(f"wlkernelnn.cli.{verb}").main(argv[1:])
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"wlkernelnn {verb}: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:

@@ -64,9 +64,10 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
             1,
             "error: [Errno 13] Permission denied: 'x.csv'",
         ),
+        (ImportError("this needs X: pip install x"), 1, "error: this needs X: pip install x"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
-    ids=["value", "missing", "system", "interrupt"],
+    ids=["value", "missing", "system", "not installed", "interrupt"],
 )
 def test_errors_are_one_line_and_a_status(
     error: BaseException,
@@ -81,6 +82,17 @@ def test_errors_are_one_line_and_a_status(
     monkeypatch.setattr(benchmark, "main", fail)
     assert main(["benchmark", "x"]) == status
     assert capsys.readouterr() == ("", f"wlkernelnn benchmark: {shown}\n")
+
+
+def test_a_benchmark_says_which_package_is_not_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "grakel", None)
+    monkeypatch.delitem(sys.modules, "wlkernelnn.bench.kernel_speed", raising=False)
+    assert main(["benchmark", "kernel-speed", "--quick"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("wlkernelnn benchmark: error: this benchmark compares with GraKeL: ")
+    assert "pip install wlkernelnn[kernels] (" in line
 
 
 def test_errors_of_the_package_itself_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

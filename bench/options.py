@@ -1,0 +1,76 @@
+"""Options that benchmarks share: where tables go, and how turns are taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from jsonargparse.typing import PositiveInt
+
+from wlkernelnn.cli.options import add_options, pick, verb_parser
+
+from .ratios import Timer
+from .timing import compare
+
+RESULTS = Path("bench/results")
+
+T = TypeVar("T", bound="TableOptions")
+
+
+@dataclass
+class TableOptions:
+    """Where results go.
+
+    Args:
+        output_dir: Folder of the table, as Markdown and JSON; of a quick run runs/quick, unless another one
+            is given.
+        quick: Little of everything: only to see that everything works.
+    """
+
+    output_dir: Path = RESULTS
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quick and self.output_dir == RESULTS:
+            # It would replace a table that took days.
+            self.output_dir = self.quick_results
+
+    @property
+    def quick_results(self) -> Path:
+        """Where tables of quick runs go."""
+        return Path("runs/quick")
+
+
+@dataclass
+class RaceOptions(TableOptions):
+    """How contestants take turns, and where results go.
+
+    Args:
+        threads: Threads of torch.
+        rounds: Turns of each contestant; of a quick run always 2.
+    """
+
+    threads: PositiveInt = 2
+    rounds: PositiveInt = 5
+
+    def timer(self, min_seconds: float) -> Timer:
+        """``compare`` with these rounds and turns that take (about) so long; of a quick run, less of both."""
+        if self.quick:
+            return partial(compare, rounds=2, min_seconds=0.02)
+        return partial(compare, rounds=self.rounds, min_seconds=min_seconds)
+
+
+def parsed(name: str, description: str | None, options: type[T], argv: list[str] | None) -> T:
+    """The options of a benchmark.
+
+    Args:
+        name: As ``wlkernelnn benchmark`` knows it.
+        description: For ``--help``.
+        options: A dataclass: each of its fields is an option.
+        argv: Arguments; default the command line's.
+    """
+    parser = verb_parser(f"benchmark {name}", description)
+    add_options(parser, "Options", options)
+    return options(**pick(parser.parse_args(argv), options))
