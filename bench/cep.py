@@ -23,7 +23,7 @@ from .about import about
 from .baselines import GINENetwork, mean_predictor, width_for
 from .cep_chemprop import fit_chemprop
 from .cep_parts import read_parts
-from .graph_kernels import best_ridge
+from .graph_kernels import DUVENAUD, best_ridge
 from .molecule_runs import Fitted, Split, ensemble, for_table, run_method, run_network, spread_of
 from .neural_fingerprint import NeuralFingerprintNetwork
 from .options import parsed
@@ -142,10 +142,6 @@ SCORES = """* RMSE and MAE of the power conversion efficiency in %, mean and unb
   rows, counted from 0, lie in the folder "splits" beside this table, in the file that the JSON file names.
 * ensemble: test RMSE of the mean prediction of all seeds; its parameters are the sum of theirs.
 """
-OTHERS = """Duvenaud et
-  al. 2015 report, as RMSE: neural fingerprint 1.20, circular fingerprint 1.41, mean 2.53: by their scripts on
-  20,000 molecules of this file, 16,000 of them to fit, in five folds. Here 23,982 are to fit, on one split.
-"""
 OTHER_DATA = """The 2.3 million molecules come as three text files of SMILES and PCE: add
   --data TRAIN VALID TEST.
 """
@@ -153,7 +149,7 @@ LEGENDS = {
     "paper": f"""{SCORES}\
 * published: Lei et al. 2017, Table 3, and the number of parameters there; figures for other than 0.26M are
   from Dai et al. 2016. They are **on 2.3 million molecules** (1,900,000 / 82,601 / 220,289). **The public
-  file has 29,978 of them, and errors on so few do not compare**: read each column by itself. {OTHERS}\
+  file has 29,978 of them, and errors on so few do not compare**: read each column by itself. {DUVENAUD}\
 * Networks have the width at which their parameters come closest to {PARAMETERS:,}, 4 iterations or layers
   (walks of 5 nodes in the random walk network), sums over atoms, and a head with one hidden layer. The deep
   kernel network is normalised and residual; chemprop has its default depth.
@@ -171,7 +167,7 @@ LEGENDS = {
 * All of it: wlkernelnn benchmark cep. {OTHER_DATA}""",
     "ours": f"""{SCORES}\
 * **The public file has 29,978 of the paper's 2.3 million molecules**, whose figures these do not compare
-  with. {OTHERS}\
+  with. {DUVENAUD}\
 * Networks have the width at which their parameters come closest to {PARAMETERS:,}, 4 iterations or layers
   and sums over atoms; {DROPOUT:g} of the head's inputs are dropped.
 * "together": both kernel networks, all seeds of both, in one mean; the parameters shown are their sum.
