@@ -50,6 +50,11 @@ def smallest(values: np.ndarray) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
 
 
+def beyond_float32(values: np.ndarray) -> np.ndarray:
+    """Which values would be infinite in a float32; NaN, which stands for none, is no such value."""
+    return np.abs(values) > np.finfo(np.float32).max
+
+
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows, in ascending order, and which of them each row is.
 

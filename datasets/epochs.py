@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from torch_geometric.data import Data
 
+from .spans import positions_of
+
 # Items gathered at once. Larger chunks leave the caches, smaller ones pay more Python per item.
 CHUNK = 1024
 
@@ -65,15 +67,19 @@ class EpochLoader(ABC):
         self.epoch, self._done, self._resumed, self._begun = state["epoch"], state["batch"], True, False
 
     def positions(self) -> np.ndarray:
-        """Positions in ``data`` in this epoch's order."""
+        """Positions in ``data`` in this epoch's order.
+
+        Raises:
+            IndexError: ``resample`` gives one that is not there.
+        """
         if self.resample is not None:
-            return self.resample(self.epoch)
+            return positions_of(len(self.data), self.resample(self.epoch))
         if self.shuffle:
             return np.random.default_rng((self.seed, self.epoch)).permutation(len(self.data))
         return np.arange(len(self.data))
 
     def __len__(self) -> int:
-        count = len(self.data) if self.resample is None else len(self.resample(self.epoch))
+        count = len(self.data) if self.resample is None else len(self.positions())
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self) -> Iterator[Data]:

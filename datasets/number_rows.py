@@ -11,6 +11,7 @@ from typing import NoReturn
 import numpy as np
 import pandas as pd
 
+from .arrays import beyond_float32
 from .text import opened
 
 #: A file, or one inside a zip file.
@@ -87,6 +88,17 @@ def check_range(path: Place, values: np.ndarray, least: int, most: int | None, w
         line = np.argwhere(outside)[0][0]
         limits = f"at least {least}" if most is None else f"from {least} to {most}"
         fail(path, line, f"expected {what}, {limits}, got {values[line][outside[line]].flat[0]}")
+
+
+def check_targets(path: Place, values: np.ndarray) -> None:
+    """Raise a ``ValueError`` unless a float32 holds all values of a file, NaN for missing ones too."""
+    if (wrong := np.argwhere(beyond_float32(values))).size:
+        line, column = wrong[0]
+        fail(
+            path,
+            line,
+            f"expected a finite number of 32 bits, or NaN for a missing value, got {values[line, column]:g}",
+        )
 
 
 def check_lines(path: Place, values: np.ndarray, expected: int, what: str) -> None:

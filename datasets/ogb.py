@@ -23,7 +23,7 @@ from .download import data_folders, download
 from .features import Features, get_features
 from .featurize import featurize
 from .molecules import load_molecules
-from .number_rows import check_lines, check_range, fail, read_integers, read_numbers
+from .number_rows import check_lines, check_range, check_targets, fail, read_integers, read_numbers
 from .packed import PackedGraphs
 from .splits import PARTS, SplitIndex
 from .store_cache import cached_store
@@ -201,7 +201,11 @@ def ogb_source(name: str, root: str | os.PathLike[str] | None = None, *, feature
     """
     spec = _named(name)
     if _places(spec, root)[1] is not None:
-        return f"graphs made from SMILES, those of MoleculeNet's table {spec.table!r}, beside OGB's split"
+        # Only OGB's whole archive says what its split is.
+        return (
+            f"graphs made from SMILES, those of MoleculeNet's table {spec.table!r}; the split is that of the "
+            "files there, which OGB's archive did not come with"
+        )
     if features == "ogb" and spec.files[0] in _GRAPHS:
         return "OGB's own graphs"
     return "graphs made from SMILES, those of OGB"
@@ -439,15 +443,11 @@ def _labels(path: Path, spec: OGBSet) -> np.ndarray:
     y = read_numbers(path, missing=True)
     if y.shape[1] != spec.num_tasks:
         fail(path, 0, f"expected {spec.num_tasks} target(s) on a line, got {y.shape[1]}")
-    if spec.task == "classification":
-        wrong, expected = ~np.isnan(y) & ~np.isin(y, (0, 1)), "0 or 1, or nothing for a missing label"
-    else:
-        # What a float32 does not hold would be infinite in the store.
-        wrong = np.abs(y) > np.finfo(np.float32).max
-        expected = "a finite number of 32 bits, or nothing for a missing value"
-    if wrong.any():
-        line, column = np.argwhere(wrong)[0]
-        fail(path, line, f"expected {expected}, got {y[line, column]:g}")
+    if spec.task != "classification":
+        check_targets(path, y)
+    elif (wrong := np.argwhere(~np.isnan(y) & ~np.isin(y, (0, 1)))).size:
+        line, column = wrong[0]
+        fail(path, line, f"expected 0 or 1, or nothing for a missing label, got {y[line, column]:g}")
     return y
 
 

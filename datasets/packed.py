@@ -18,8 +18,9 @@ from torch_geometric.data import Data, Dataset
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.ops.wl_colours import wl_colours
 
-from .arrays import Arrays, distinct_rows, pack_strings, smallest
+from .arrays import Arrays, beyond_float32, distinct_rows, pack_strings, smallest
 from .description import Description, Reject
+from .walk_encodings import UNITS
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -52,15 +53,65 @@ def _sha256(what: str, *tensors: Tensor) -> str:
     return digest.hexdigest()
 
 
-def _codes(name: str, values: Any) -> np.ndarray:
-    """Values as int64, if that changes none of them and none is negative."""
+def _codes(name: str, values: Any, shape: str) -> np.ndarray:
+    """Values as int64 of this shape, if that changes none of them and none is negative."""
     came = np.asarray(values)
-    codes = came.astype(np.int64)
-    if came.size and (codes.min() < 0 or (codes != came).any()):
+    if came.ndim != shape.count(",") + 1:
+        raise ValueError(f"PackedGraphs: {name} must be {shape}, got shape {list(came.shape)}")
+    with np.errstate(invalid="ignore"):
+        codes = came.astype(np.int64)
+    if came.size and (codes.min() < 0 or (came.dtype.kind not in "iu" and (codes != came).any())):
         raise ValueError(
             f"PackedGraphs: {name} must hold non-negative integers, got {came.min()} … {came.max()}"
         )
     return codes
+
+
+def _pointers(name: str, values: Any) -> np.ndarray:
+    ptr = _codes(name, values, "[G+1]")
+    if not ptr.size or ptr[0] or (np.diff(ptr) < 0).any():
+        raise ValueError(f"PackedGraphs: {name} must begin with 0 and never decrease")
+    return ptr
+
+
+def _targets(y: Any, num_graphs: int) -> Tensor:
+    """A copy of targets, float32 ``[G, tasks]``."""
+    values = np.asarray(y.detach().cpu().double() if isinstance(y, Tensor) else y, dtype=np.float64)
+    if values.ndim not in (1, 2) or len(values) != num_graphs:
+        raise ValueError(
+            f"PackedGraphs: y must be [{num_graphs}] or [{num_graphs}, tasks], for all graphs and not for a "
+            f"view, got shape {list(values.shape)}"
+        )
+    if (wrong := np.argwhere(beyond_float32(values))).size:
+        value = values[tuple(wrong[0])]
+        raise ValueError(
+            "PackedGraphs: y must hold numbers that a float32 holds, or NaN for missing ones, got "
+            f"{value:g} for graph {wrong[0][0]}"
+        )
+    return torch.from_numpy(values.astype(np.float32).reshape(num_graphs, *(values.shape[1:] or (1,))))
+
+
+def _check_dims(about: Description, table: np.ndarray, node_type: np.ndarray, edge_type: np.ndarray) -> None:
+    """Refuse codes that a description, where it says something of them, does not know."""
+    if about.node_dims:
+        most = [*(size - 1 for size in about.node_dims), *[UNITS] * about.num_node_values]
+        if table.shape[1] != len(most):
+            raise ValueError(
+                f"PackedGraphs: x has {table.shape[1]} columns, expected {len(about.node_dims)} of node_dims "
+                f"and {about.num_node_values} of num_node_values"
+            )
+        # Every node has a row of the table, which is much shorter.
+        if (wrong := np.argwhere(table > most)).size:
+            row, column = wrong[0]
+            raise ValueError(
+                f"PackedGraphs: x[{np.flatnonzero(node_type == row)[0]}, {column}] is {table[row, column]}, "
+                f"expected at most {most[column]} by the description"
+            )
+    if about.num_edge_types and edge_type.max(initial=0) >= about.num_edge_types:
+        raise ValueError(
+            f"PackedGraphs: edge_type[{edge_type.argmax()}] is {edge_type.max()}, expected less than "
+            f"num_edge_types = {about.num_edge_types}"
+        )
 
 
 def _graph_values(values: np.ndarray | None) -> Tensor:
@@ -70,7 +121,7 @@ def _graph_values(values: np.ndarray | None) -> Tensor:
     if came.ndim != 2:
         raise ValueError(f"PackedGraphs: graph_x must be [G, num_graph_values], got shape {list(came.shape)}")
     if np.issubdtype(came.dtype, np.floating):
-        if not (np.abs(came) <= np.finfo(np.float32).max).all():  # nor is NaN
+        if (np.isnan(came) | beyond_float32(came)).any():
             raise ValueError("PackedGraphs: graph_x must hold numbers that a float32 holds")
         return torch.from_numpy(np.ascontiguousarray(came, dtype=np.float32))
     result = came.astype(np.uint8)
@@ -105,7 +156,7 @@ class PackedGraphs(Dataset):
         rejects: Rows of the input that gave no graph. They belong to the whole set: a view has none.
 
     Raises:
-        ValueError: The arrays contradict each other.
+        ValueError: The arrays contradict each other, or ``split_idx`` has graphs that are not there.
     """
 
     def __init__(
@@ -147,6 +198,15 @@ class PackedGraphs(Dataset):
         for name, (came, wanted) in expected.items():
             if came != wanted:
                 raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
+        for part, index in (self.split_idx or {}).items():
+            index = np.asarray(index)
+            if index.size and (
+                index.dtype.kind not in "iu" or not 0 <= index.min() <= index.max() < num_graphs
+            ):
+                raise ValueError(
+                    f"PackedGraphs: split_idx[{part!r}] must hold positions from 0 to {num_graphs - 1}, got "
+                    f"{index.dtype} {index.min()} … {index.max()}"
+                )
 
     @classmethod
     def pack(
@@ -179,19 +239,26 @@ class PackedGraphs(Dataset):
                 ``[G, num_graph_values]``.
 
         Raises:
-            ValueError: A code is no non-negative integer, a feature of a graph does not fit, an edge leaves
-                its graph, or lengths contradict each other.
+            ValueError: A code is no non-negative integer or none of the description's, a target or a feature
+                of a graph does not fit, an edge leaves its graph, a split has graphs that are not there, or
+                shapes contradict each other.
         """
-        node_ptr, edge_ptr = _codes("node_ptr", node_ptr), _codes("edge_ptr", edge_ptr)
+        about = description or Description()
+        node_ptr, edge_ptr = _pointers("node_ptr", node_ptr), _pointers("edge_ptr", edge_ptr)
         num_graphs = len(node_ptr) - 1
-        source, target = _codes("edge_index", edge_index)
-        edge_type = np.zeros(len(source), np.int64) if edge_type is None else _codes("edge_type", edge_type)
+        edges = _codes("edge_index", edge_index, "[2, ΣE]")
+        if len(edges) != 2:
+            raise ValueError(f"PackedGraphs: edge_index must be [2, ΣE], got shape {list(edges.shape)}")
+        source, target = edges
+        x = _codes("x", x, "[ΣV, F]")
+        edge_type = (
+            np.zeros(len(source), np.int64) if edge_type is None else _codes("edge_type", edge_type, "[ΣE]")
+        )
         lengths = {
             "edge_ptr": (len(edge_ptr), num_graphs + 1),
             "x": (len(x), node_ptr[-1]),
             "edge_index": (len(source), edge_ptr[-1]),
             "edge_type": (len(edge_type), len(source)),
-            "y": (num_graphs if y is None else len(y), num_graphs),
             "smiles": (num_graphs if smiles is None else len(smiles), num_graphs),
             "graph_x": (num_graphs if graph_x is None else len(graph_x), num_graphs),
         }
@@ -212,7 +279,8 @@ class PackedGraphs(Dataset):
             and (target[order] + first[order] == source[reverse] + first[reverse]).all()
         )
         in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
-        table, node_type = distinct_rows(_codes("x", x))
+        table, node_type = distinct_rows(x)
+        _check_dims(about, table, node_type, edge_type)
         no_text = torch.zeros(0, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64)
         text, text_ptr = no_text if smiles is None else pack_strings(smiles)
         arrays = Arrays(
@@ -223,21 +291,13 @@ class PackedGraphs(Dataset):
             edge_type=smallest(edge_type[order]),
             node_ptr=torch.from_numpy(node_ptr),
             edge_ptr=torch.from_numpy(edge_ptr),
-            y=torch.from_numpy(
-                np.zeros((num_graphs, 0), np.float32)
-                if y is None
-                else np.ascontiguousarray(y, dtype=np.float32).reshape(num_graphs, *(np.shape(y)[1:] or (1,)))
-            ),
-            row=torch.arange(num_graphs) if row is None else torch.as_tensor(row, dtype=torch.int64),
+            y=torch.zeros(num_graphs, 0) if y is None else _targets(y, num_graphs),
+            row=torch.arange(num_graphs) if row is None else torch.from_numpy(_codes("row", row, "[G]")),
             smiles=text,
             smiles_ptr=text_ptr,
             graph_x=_graph_values(graph_x),
         )
-        about = replace(
-            description or Description(),
-            is_undirected=is_undirected,
-            num_graph_values=arrays.graph_x.size(1),
-        )
+        about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
         return cls(arrays, about, split_idx)
 
     # A view keeps the arrays and an index of graphs; the arrays themselves are never copied.
@@ -388,19 +448,13 @@ class PackedGraphs(Dataset):
                 forgotten where there are not as many as targets.
 
         Raises:
-            ValueError: There are not as many targets as graphs.
+            ValueError: There are not as many targets as graphs, or one is beyond a float32.
         """
-        y = torch.as_tensor(y, dtype=torch.float32)
-        if y.dim() not in (1, 2) or len(y) != self.len():
-            raise ValueError(
-                f"y must be [{self.len()}] or [{self.len()}, tasks], for all graphs and not for a view, got "
-                f"shape {list(y.shape)}"
-            )
-        y = y.reshape(self.len(), -1)
+        targets = _targets(y, self.len())
         about = replace(self.description, **description)
-        if "target_names" not in description and len(about.target_names) != y.size(1):
+        if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())
-        return PackedGraphs(replace(self.arrays, y=y), about, self.split_idx, self.rejects)
+        return PackedGraphs(replace(self.arrays, y=targets), about, self.split_idx, self.rejects)
 
     # Files
 

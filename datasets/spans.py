@@ -6,7 +6,10 @@ much slower where other processes want the same cores.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from torch import Tensor
 
 
 def bounds_of(lengths: np.ndarray) -> np.ndarray:
@@ -14,6 +17,20 @@ def bounds_of(lengths: np.ndarray) -> np.ndarray:
     bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=bounds[1:])
     return bounds
+
+
+def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.ndarray:
+    """Of ``count`` items the positions of some, int64 and from 0 on.
+
+    Args:
+        count: How many items there are.
+        chosen: Their numbers, those below 0 counted from the end, or a mask of all of them.
+
+    Raises:
+        IndexError: There is no such item, or a mask is not of all of them.
+    """
+    chosen = np.asarray(chosen)
+    return np.arange(count)[chosen if chosen.size else chosen.astype(np.int64)]
 
 
 def take_spans(

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .arrays import smallest
-from .spans import bounds_of, take_spans
+from .spans import bounds_of, positions_of, take_spans
 from .splits import PARTS
 from .vocabulary import Vocabulary, check_ids
 
@@ -77,9 +77,16 @@ class PackedStrings:
         """int64 ``[S]``."""
         return self.ptr.diff()
 
-    def select(self, positions: np.ndarray | Sequence[int]) -> PackedStrings:
-        """The strings at some positions, in their order, with repetitions if there are any."""
-        positions = np.asarray(positions, dtype=np.int64)
+    def select(self, positions: np.ndarray | Tensor | Sequence[int]) -> PackedStrings:
+        """The strings at some positions, in their order, with repetitions if there are any.
+
+        Args:
+            positions: Numbers of strings, those below 0 counted from the end, or a mask of all of them.
+
+        Raises:
+            IndexError: There is no such string, or a mask is not of all of them.
+        """
+        positions = positions_of(len(self), positions)
         (tokens,), _, bounds = take_spans(self.ptr.numpy(), positions, self.tokens.numpy())
         return PackedStrings(
             torch.from_numpy(tokens), torch.from_numpy(bounds), self.y[torch.from_numpy(positions)]

@@ -11,9 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .arrays import beyond_float32
 from .table_chunks import check_file, is_parquet, require_columns, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+BOOLEAN = {"true": "1", "false": "0"}
 
 
 def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -52,7 +54,8 @@ def place(frame: pd.DataFrame, position: int) -> str:
 def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) -> np.ndarray:
     """Columns of numbers as one array.
 
-    Blank cells, NaN, and the words nan, na, n/a, null and none (any case) are missing values.
+    Blank cells, NaN, and the words nan, na, n/a, null and none (any case) are missing values; true and
+    false (any case), such as columns of booleans hold, are 1 and 0.
 
     Args:
         frame: The table.
@@ -71,11 +74,11 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
         cells = frame[name]
         missing = cells.isna().to_numpy(dtype=bool)
         if not pd.api.types.is_numeric_dtype(cells.dtype):
-            text = cells.astype(str).str.strip()
-            missing = missing | text.str.lower().isin(MISSING).to_numpy(dtype=bool)
-            cells = pd.to_numeric(text, errors="coerce")
+            text = cells.astype(str).str.strip().str.lower()
+            missing = missing | text.isin(MISSING).to_numpy(dtype=bool)
+            cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        wrong = ~missing & ~(np.abs(values) <= np.finfo(np.float32).max)
+        wrong = ~missing & (np.isnan(values) | beyond_float32(values))
         _refuse(frame, name, wrong, source, "a finite number, or nothing for a missing value")
         result[:, j] = values
     return result

@@ -16,7 +16,7 @@ from wlkernelnn.files import atomic_path
 
 from .description import Description
 from .download import data_folders, download
-from .number_rows import Place, check_lines, check_range, fail, read_integers, read_numbers
+from .number_rows import Place, check_lines, check_range, check_targets, fail, read_integers, read_numbers
 from .packed import PackedGraphs
 
 logger = logging.getLogger("wlkernelnn")
@@ -46,7 +46,7 @@ def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGrap
           labels; without node labels one column of zeros.
         * ``edge_type`` is such a code of an edge's labels (of its whole row, if there are several columns).
         * ``y``: class labels as 0, 1, … in the order of the sorted labels (``description.unit`` says which is
-          which), or the values of ``NAME_graph_attributes.txt``, which make it a regression.
+          which), or the values of ``NAME_graph_attributes.txt``, which make it a regression (NaN = missing).
         * ``description.task`` is ``"classification"`` for up to two classes and ``"multiclass"`` for more,
           which the networks of this package refuse; kernels and scikit-learn's classifiers don't.
 
@@ -167,6 +167,7 @@ def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dic
             logger.warning(f"{labels}: left out, because {attributes} has targets for a regression")
         values = read_numbers(attributes)
         check_lines(attributes, values, num_graphs, "graphs")
+        check_targets(attributes, values)
         names = tuple(f"attribute_{i + 1}" for i in range(values.shape[1]))
         return values, {"task": "regression", "metric": "mae", "target_names": names}
     if not labels.is_file():

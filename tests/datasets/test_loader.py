@@ -203,6 +203,14 @@ def test_resampler_decides_the_order(data: PackedGraphs) -> None:
     assert numbers_in(loader) == [[1, 1, 0], [0, 2, 2]]
 
 
+def test_resampler_gives_a_mask_or_counts_from_the_end(data: PackedGraphs) -> None:
+    view = data[10:20]
+    for chosen in (np.arange(10) % 3 == 1, np.array([1, -6, -3])):
+        loader = PackedLoader(view, 2, drop_last=True, resample=lambda epoch, chosen=chosen: chosen)
+        assert len(loader) == 1
+        assert [batch.y[:, 0].tolist() for batch in loader] == [view.y[[1, 4], 0].tolist()]
+
+
 def test_batches_do_not_share_memory_with_the_store(data: PackedGraphs) -> None:
     before = data[0]
     (batch,) = PackedLoader(data, 50)

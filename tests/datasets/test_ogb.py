@@ -101,7 +101,10 @@ def test_a_split_beside_a_table_of_smiles(tmp_path: Path, caplog: pytest.LogCapt
         assert view.row.tolist() == [row for row in rows if row != 3]
         assert view.y[:, 0].tolist() == table["HIV_active"][view.row.numpy()].tolist()
     assert data.description.name == "ogbg-molhiv"
-    source = "graphs made from SMILES, those of MoleculeNet's table 'hiv', beside OGB's split"
+    source = (
+        "graphs made from SMILES, those of MoleculeNet's table 'hiv'; the split is that of the files there, "
+        "which OGB's archive did not come with"
+    )
     assert ogb_source("ogbg-molhiv", tmp_path) == source
     parts = ogb_parts("ogbg-molhiv", tmp_path)
     assert {part: rows.tolist() for part, rows in parts.items()} == PARTS

@@ -435,13 +435,68 @@ def test_mapped_store_travels_as_its_path(tmp_path: Path) -> None:
     [
         ({"edge_index": np.array([[0, 1], [7, 0]])}, "of a graph with"),
         ({"row": [0, 1, 2]}, "row has 3 entries, expected 2"),
-        ({"y": np.zeros(3)}, "y has 3 entries, expected 2"),
+        ({"y": np.zeros(3)}, r"y must be \[2\] or \[2, tasks\], .* got shape \[3\]"),
+        ({"y": np.zeros((2, 1, 1))}, r"y must be .* got shape \[2, 1, 1\]"),
+        ({"y": 0.0}, r"y must be .* got shape \[\]"),
+        (
+            {"y": [[0.0, np.nan], [1e300, 1.0]]},
+            r"y must hold numbers that a float32 .* got 1e\+300 for graph 1",
+        ),
+        ({"y": [0.0, -np.inf]}, "y must hold .* got -inf for graph 1"),
+        ({"node_ptr": [0, 4, 3]}, "node_ptr must begin with 0 and never decrease"),
+        ({"node_ptr": [1, 2, 3]}, "node_ptr must begin with 0"),
+        ({"node_ptr": []}, "node_ptr must begin with 0"),
+        ({"edge_ptr": [0, 3, 2]}, "edge_ptr must begin with 0 and never decrease"),
+        ({"edge_ptr": [[0, 2, 2]]}, r"edge_ptr must be \[G\+1\], got shape \[1, 3\]"),
+        ({"x": np.zeros(3, int)}, r"x must be \[ΣV, F\], got shape \[3\]"),
+        ({"x": np.full((3, 2), np.nan)}, "x must hold non-negative integers, got nan"),
+        ({"edge_index": np.zeros(2, int)}, r"edge_index must be \[2, ΣE\], got shape \[2\]"),
+        ({"edge_index": np.zeros((3, 2), int)}, r"edge_index must be \[2, ΣE\], got shape \[3, 2\]"),
+        ({"edge_type": np.zeros((2, 1), int)}, r"edge_type must be \[ΣE\], got shape \[2, 1\]"),
+        ({"row": [[0], [1]]}, r"row must be \[G\], got shape \[2, 1\]"),
+        ({"split_idx": {"train": [9]}}, r"split_idx\['train'\] must hold positions from 0 to 1, got int64 9"),
+        ({"split_idx": {"train": [0], "test": [-1]}}, r"split_idx\['test'\] must hold positions"),
+        ({"split_idx": {"train": [True, False]}}, "must hold positions from 0 to 1, got bool"),
+        ({"description": Description(node_dims=(9,))}, "x has 2 columns, expected 1 of node_dims and 0 of"),
+        (
+            {"description": Description(node_dims=(4, 4))},
+            r"x\[1, 1\] is 4, expected at most 3 by the description",
+        ),
+        (
+            {
+                "description": Description(node_dims=(4,), num_node_values=1),
+                "x": [[0, 255], [1, 0], [2, 256]],
+            },
+            r"x\[2, 1\] is 256, expected at most 255",
+        ),
+        (
+            {"description": Description(num_edge_types=2), "edge_type": [1, 2]},
+            r"edge_type\[1\] is 2, expected less than num_edge_types = 2",
+        ),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
 )
 def test_arrays_that_contradict_each_other(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**changes)
+
+
+def test_what_fits_the_description() -> None:
+    about = Description(node_dims=(4, 5), num_edge_types=2)
+    split_idx = {"train": np.array([1, 0]), "test": np.zeros(0)}
+    data = small(description=about, edge_type=[1, 0], split_idx=split_idx)
+    assert (data.description.node_dims, data.description.num_edge_types) == ((4, 5), 2)
+    assert data.split_idx is split_idx
+    values = small(description=Description(node_dims=(4,), num_node_values=1), x=[[3, 255], [0, 0], [1, 2]])
+    assert values[0].x.tolist() == [[3, 255], [0, 0]]
+
+
+def test_targets_that_a_float32_does_not_hold(data: PackedGraphs) -> None:
+    most = float(np.finfo(np.float32).max)
+    assert data.with_targets(np.full(10, most)).y.max() == most
+    for y in (np.full(10, 1e300), torch.full((10, 2), torch.inf)):
+        with pytest.raises(ValueError, match=r"y must hold numbers that a float32 holds, .* for graph 0"):
+            data.with_targets(y)
 
 
 @pytest.mark.parametrize("columns", [0, 2])

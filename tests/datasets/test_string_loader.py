@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -74,6 +77,28 @@ def test_resampling_and_labels_of_other_types() -> None:
     (batch,) = StringLoader(data, resample=lambda epoch: torch.tensor([4, 4, 0]).numpy())
     assert torch.equal(batch.y, data.y[[4, 4, 0]])
     assert_is_batch_of(batch, [data[4], data[4], data[0]])
+
+
+@pytest.mark.parametrize(
+    ("positions", "numbers"),
+    [([-2, 0, -5], [3, 0, 0]), ([False, True, True, False, True], [1, 2, 4]), ([], [])],
+    ids=["from_the_end", "mask", "nothing"],
+)
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_resampling_by_any_positions(positions: list[Any], numbers: list[int], drop_last: bool) -> None:
+    data = random_strings(5)
+    loader = StringLoader(data, 2, drop_last=drop_last, resample=lambda epoch: np.array(positions))
+    batches = list(loader)
+    assert len(batches) == len(loader) == (len(numbers) // 2 if drop_last else -(-len(numbers) // 2))
+    came = [number for batch in batches for number in batch.y.tolist()]
+    assert came == numbers[: 2 * len(batches)]
+    for batch in batches:
+        assert_is_batch_of(batch, [data[i] for i in batch.y.tolist()])
+
+
+def test_resampling_beyond_the_end() -> None:
+    with pytest.raises(IndexError, match=r"index 5 is out of bounds .* size 5"):
+        list(StringLoader(random_strings(5), resample=lambda epoch: np.array([5])))
 
 
 def test_batches_do_not_share_memory_with_the_store() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -35,6 +37,29 @@ def test_selection(strings: PackedStrings) -> None:
     assert [chosen[i].tolist() for i in range(3)] == [[2, 0, 1], [], [2, 0, 1]]
     assert chosen.y.tolist() == [1, 3, 1]
     assert len(strings.select([])) == 0
+
+
+@pytest.mark.parametrize(
+    "positions", [[-2, 0], np.array([-2, -5]), range(3, -1, -3), torch.tensor([3, 0]), (3, 0)], ids=repr
+)
+def test_positions_from_the_end(strings: PackedStrings, positions: Any) -> None:
+    chosen = strings.select(positions)
+    assert [chosen[i].tolist() for i in range(2)] == [[2, 0, 1], [1, 0]]
+    assert chosen.y.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("form", [list, np.array, torch.tensor], ids=["list", "array", "tensor"])
+def test_masks(strings: PackedStrings, form: Any) -> None:
+    chosen = strings.select(form([True, False, False, True, False]))
+    assert [chosen[i].tolist() for i in range(len(chosen))] == [[1, 0], [2, 0, 1]]
+    assert chosen.y.tolist() == [4, 1]
+    assert len(strings.select(form([False] * 5))) == 0
+
+
+@pytest.mark.parametrize("positions", [[5], [-6], [True, False], [0.5]], ids=repr)
+def test_positions_that_are_not_there(strings: PackedStrings, positions: Any) -> None:
+    with pytest.raises(IndexError, match=r"out of bounds .* size 5|did not match .* 5|must be of integer"):
+        strings.select(positions)
 
 
 def test_no_strings_and_strings_of_characters() -> None:

@@ -144,6 +144,21 @@ def test_numeric_targets(tmp_path: Path) -> None:
     assert numeric_targets(frame, [], "frame").shape == (2, 0)
 
 
+def test_true_and_false_are_1_and_0(tmp_path: Path) -> None:
+    """A column of booleans is one of objects as soon as one is missing."""
+    frame = pd.DataFrame(
+        {"o": [True, None, False], "t": ["True", "", " false "], "m": ["TRUE", "0.5", "nan"]}
+    )
+    expected = [[1, 1, 1], [np.nan, np.nan, 0.5], [0, 0, np.nan]]
+    np.testing.assert_array_equal(numeric_targets(frame, list("otm"), "frame"), expected)
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for name in ("t.parquet", "t.csv"):
+        table = read_table(tmp_path / name)
+        np.testing.assert_array_equal(numeric_targets(table, list("otm"), name), expected)
+        np.testing.assert_array_equal(binary_targets(table, ["o"], name)[:, 0], [1, np.nan, 0])
+
+
 @pytest.mark.parametrize("cell", ["abc", "inf", "-inf", "1e39", "1,5", "0x10", "1 2"])
 def test_what_is_no_number_is_refused_with_its_place(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path, "t.csv", f'smiles,y\nC,1\nC,"{cell}"\nC,2\nC,x\n')

@@ -194,6 +194,12 @@ def test_networks_refuse_more_than_two_classes(tmp_path: Path) -> None:
         ("graph_labels", "7\n1\n1\n", r"graph_labels\.txt: has 3 lines, expected 2, the number of graphs"),
         ("graph_labels", "7\n0.5\n", r"graph_labels\.txt, line 2: expected an integer, got 0\.5"),
         ("graph_attributes", "7\n", r"graph_attributes\.txt: has 1 lines, expected 2"),
+        (
+            "graph_attributes",
+            "7\n1e300\n",
+            r"attributes\.txt, line 2: expected a finite .* 32 bits, .* 1e\+300",
+        ),
+        ("graph_attributes", "inf\n1\n", r"attributes\.txt, line 1: expected a finite .* or NaN .* got inf"),
         ("node_labels", "1\n" * 4, r"node_labels\.txt: has 4 lines, expected 5, the number of nodes"),
         ("edge_labels", "1\n" * 6, r"edge_labels\.txt: has 6 lines, expected 5, the number of edges"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeVar
 
@@ -43,19 +43,38 @@ def cut(sizes: np.ndarray, budget: int) -> Iterator[tuple[int, int]]:
         begin = end
 
 
+def is_list(items: Any) -> bool:
+    """Whether this is a list, an array or the like, whose items can be compared one by one.
+
+    Mappings and tables (pandas' and others') would give the names of their entries and columns instead, and
+    sets have no order.
+    """
+    listed = hasattr(items, "__len__") and (hasattr(items, "__iter__") or hasattr(items, "__getitem__"))
+    return listed and not (isinstance(items, (str, Mapping, Set)) or hasattr(items, "columns"))
+
+
 def objects(items: Sequence[Any]) -> np.ndarray:
     """An object array ``[n]`` of graphs or sequences.
 
     scikit-learn turns what it is given into an array, and numpy would take a list of ``Data`` or of
     sequences apart; of an object array they leave each item whole.
 
+    Raises:
+        TypeError: Not a list, an array or the like.
+
     >>> objects([["a", "b"], ["c"]]).shape
     (2,)
     """
+    if not is_list(items):
+        raise TypeError(f"expected a list of graphs or sequences, got one {type(items).__name__}")
     array = np.empty(len(items), dtype=object)
-    for i in range(len(items)):
-        array[i] = items[i]
+    for i, item in enumerate(items):
+        array[i] = item
     return array
+
+
+# Where numbers grow too large an error says so, instead of numpy's warnings.
+no_warning = np.errstate(over="ignore", invalid="ignore")
 
 
 class StructureKernel(GenericKernelMixin, Kernel):
@@ -98,7 +117,8 @@ class StructureKernel(GenericKernelMixin, Kernel):
                 free hyper-parameters (``theta``); only without Y.
 
         Raises:
-            ValueError: ``eval_gradient`` with Y, or structures that the kernel cannot compare.
+            ValueError: ``eval_gradient`` with Y, structures that the kernel cannot compare, or values beyond
+                the range of float64.
         """
         if not eval_gradient:
             return self.gram(X, Y)
@@ -126,14 +146,21 @@ class StructureKernel(GenericKernelMixin, Kernel):
             n_jobs: Threads that fill blocks (−1: one per core).
 
         Raises:
-            ValueError: ``out`` is no such array, or structures that the kernel cannot compare.
+            ValueError: ``out`` is no such array, structures that the kernel cannot compare, or values beyond
+                the range of floats.
         """
         return self._fill(X, Y, out=out, progress=progress, n_jobs=n_jobs)[0]
 
+    @no_warning
     def diag(self, X: Any) -> np.ndarray:
-        """The diagonal of ``K(X)``, ``[len(X)]``, without the rest."""
+        """The diagonal of ``K(X)``, ``[len(X)]``, without the rest.
+
+        Raises:
+            ValueError: As a call.
+        """
         side, _ = self._encode(X, None)
         values, _ = self._diag(side)
+        self._check_finite(values)
         return (values > 0).astype(np.float64) if self.normalize else values
 
     def is_stationary(self) -> bool:
@@ -147,6 +174,16 @@ class StructureKernel(GenericKernelMixin, Kernel):
             if not (isinstance(value, Integral) and int(value) >= 1):
                 raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
 
+    def _check_finite(self, *arrays: np.ndarray | None) -> None:
+        """Refuse values beyond the range of floats."""
+        for array in arrays:
+            if array is not None and not np.isfinite(array).all():
+                raise ValueError(
+                    f"{self!r} grows beyond the range of {array.dtype}: use smaller features or decay, or "
+                    "shorter patterns"
+                )
+
+    @no_warning
     def _fill(
         self,
         X: Any,
@@ -176,6 +213,8 @@ class StructureKernel(GenericKernelMixin, Kernel):
             if not symmetric or i <= j
         ]
 
+        # Other threads have warnings of their own.
+        @no_warning
         def fill(row: tuple[tuple[int, int], Any], column: tuple[tuple[int, int], Any]) -> None:
             (r, part_a), (c, part_b) = row, column
             place, mirror = (slice(*r), slice(*c)), (slice(*c), slice(*r))
@@ -185,6 +224,7 @@ class StructureKernel(GenericKernelMixin, Kernel):
             for array, block in ((values, value), (slopes, slope)):
                 if array is not None and block is not None:
                     array[place] = block
+                    self._check_finite(array[place])
                     if symmetric and part_a is not part_b:
                         array[mirror] = block.T
 
@@ -198,6 +238,7 @@ class StructureKernel(GenericKernelMixin, Kernel):
     def _scale(self, side: Any, gradient: bool) -> Values:
         """1 / √k(x, x) of every structure (0 where k(x, x) = 0) and half the slope of log k(x, x)."""
         values, slopes = self._diag(side, gradient)
+        self._check_finite(values, slopes)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
         return np.sqrt(inverse), None if slopes is None else slopes * inverse / 2
 

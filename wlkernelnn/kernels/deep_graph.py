@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import DecayMixin, StructureKernel, Values, cut
+from .base import DecayMixin, StructureKernel, Values, cut, no_warning
 from .composition import Composition, get_composition
 from .graphs import FlatGraphs, paired
 from .pairs import PairSide, pair_sides
@@ -70,7 +70,8 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
     Takes what :class:`RandomWalkKernel` takes.
 
     Raises:
-        ValueError: An argument is out of its range, or k(v, v) is too large for ``"inverse"``.
+        ValueError: An argument is out of its range, values are too large for float64, or k(v, v) is for
+            ``"inverse"``.
     """
 
     def __init__(
@@ -104,17 +105,16 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
             return self._traced(a, first), None
         return self._traced(a, first), self._traced(b, second)
 
+    @no_warning
     def _traced(self, side: PairSide, graphs: FlatGraphs) -> DeepSide:
         deep = DeepSide(**vars(side), exists=self._where_walks_end(graphs) if self.walks_only else ())
-        with np.errstate(over="ignore", invalid="ignore"):
-            parts = [self._trace(deep.part(*ends)) for ends in cut(deep.sizes, self._diag_budget)]
+        parts = [self._trace(deep.part(*ends)) for ends in cut(deep.sizes, self._diag_budget)]
         traces = tuple(
             (np.concatenate([value for value, _ in step]), np.concatenate([slope for _, slope in step]))
             for step in zip(*parts, strict=True)
         )
         # No k(v, v') is larger than the largest k(v, v): where these are finite, all is.
-        if not all(np.isfinite(value).all() for value, _ in traces):
-            raise ValueError(f"{self!r} grows beyond the range of float64: use smaller features or decay")
+        self._check_finite(*(value for value, _ in traces))
         # Without a single graph there is nothing to compare, but there are steps.
         none = (np.zeros(0), np.zeros(0))
         return replace(deep, traces=traces or (none,) * (self.num_layers * self.walk_length + 1))

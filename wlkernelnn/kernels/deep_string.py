@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import DecayMixin, StructureKernel, Values, cut
+from .base import DecayMixin, StructureKernel, Values, cut, no_warning
 from .composition import Composition, get_composition
 from .strings import StringPart, StringSide, string_sides
 from .subsequences import Crossed, Paired, Pairs, PrefixSums, Subsequences, in_order, pairs_in_order
@@ -81,8 +81,8 @@ class DeepStringKernel(DecayMixin, StructureKernel):
 
     Raises:
         TypeError: X or Y is not a list of sequences.
-        ValueError: An argument is out of its range, sequences cannot be compared, or k(x, x) of a prefix is
-            too large for ``"inverse"``.
+        ValueError: An argument is out of its range, sequences cannot be compared, values are too large for
+            float64, or k(x, x) of a prefix is for ``"inverse"``.
     """
 
     _budget = 500
@@ -110,6 +110,7 @@ class DeepStringKernel(DecayMixin, StructureKernel):
         a, b = string_sides(X, Y)
         return self._traced(a), None if b is None else self._traced(b)
 
+    @no_warning
     def _traced(self, strings: StringSide) -> DeepSide:
         side = DeepSide(**vars(strings))
         traces = np.zeros((self.num_layers, 2, len(side.tokens)))
@@ -119,6 +120,7 @@ class DeepStringKernel(DecayMixin, StructureKernel):
                 trace = self._trace(part, layer)
                 part = replace(part, traces=(*part.traces, trace))
                 traces[layer][:, part.place] = trace
+        self._check_finite(traces[:, 0])
         return replace(side, traces=tuple((values, slopes) for values, slopes in traces))
 
     def _trace(self, part: DeepPart, layer: int) -> Trace:

@@ -16,6 +16,8 @@ from torch_geometric.utils import from_networkx
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.packed import PackedGraphs
 
+from .base import is_list
+
 _EDGE_FEATURES = ("edge_type", "edge_attr", "edge_weight")
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
@@ -29,7 +31,10 @@ class FlatGraphs:
             alike), or ``None`` (all nodes are alike).
         source, target: int64 ``[ΣE]``, counted over all graphs.
         node_ptr, edge_ptr: int64 ``[n+1]``.
-        edge_type: int64 ``[ΣE]``; edge_attr: float64 ``[ΣE, D]``; edge_weight: float64 ``[ΣE]``; or ``None``.
+        edge_type: int64 ``[ΣE]``, or ``None``.
+        edge_attr: Floats or integer codes ``[ΣE, D]``, compared as those of ``x``, or ``None``.
+        edge_weight: float64 ``[ΣE]``, or ``None``.
+        untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
     """
 
     x: np.ndarray | None
@@ -40,6 +45,7 @@ class FlatGraphs:
     edge_type: np.ndarray | None = None
     edge_attr: np.ndarray | None = None
     edge_weight: np.ndarray | None = None
+    untyped: bool = False
 
     @property
     def sizes(self) -> np.ndarray:
@@ -64,7 +70,7 @@ def flat_graphs(graphs: Any) -> FlatGraphs:
         return graphs
     if isinstance(graphs, PackedGraphs):
         return _from_packed(graphs)
-    if isinstance(graphs, (str, Data, networkx.Graph)) or not hasattr(graphs, "__len__"):
+    if isinstance(graphs, (Data, networkx.Graph)) or not is_list(graphs):
         raise TypeError(f"expected a list of graphs or of SMILES, got one {type(graphs).__name__}")
     items = list(graphs)
     kinds = {_kind(item, i) for i, item in enumerate(items)}
@@ -121,6 +127,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
         node_ptr=node_ptr,
         edge_ptr=pointers(num_edges),
         edge_type=a.edge_type.numpy()[edges].astype(np.int64),
+        untyped=not packed.description.num_edge_types and not a.edge_type.any(),
     )
 
 
@@ -146,7 +153,7 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         node_ptr=node_ptr,
         edge_ptr=pointers(num_edges),
         edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
-        edge_attr=None if edge_attr is None else edge_attr.astype(np.float64),
+        edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
     )
 
@@ -258,6 +265,11 @@ def _together(
     return first, second
 
 
+def is_float(values: np.ndarray | None) -> bool:
+    """Whether features are compared by inner products, not as codes."""
+    return values is not None and values.dtype.kind == "f"
+
+
 def _weighted(graphs: FlatGraphs) -> FlatGraphs:
     """Edges without a weight weigh 1."""
     if graphs.edge_weight is not None:
@@ -277,6 +289,9 @@ def paired(X: Any, Y: Any) -> tuple[FlatGraphs, FlatGraphs | None]:
     b = flat_graphs(Y)
     if a.edge_weight is not None or b.edge_weight is not None:
         a, b = _weighted(a), _weighted(b)
+    # Graphs without types of edges go with those of a store that only has a place for them.
+    if a.edge_type is None or b.edge_type is None:
+        a, b = (replace(side, edge_type=None) if side.untyped else side for side in (a, b))
     changes: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for name in ("x", *_EDGE_FEATURES):
         ends = ("node_ptr", "edge_ptr")[name != "x"]
@@ -310,10 +325,17 @@ def node_labels(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.nda
     return _labels(a, b, [(a.x, None if b is None else b.x)], "node_ptr")
 
 
-def edge_labels(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+def edge_labels(
+    a: FlatGraphs, b: FlatGraphs | None, names: Sequence[str] = _EDGE_FEATURES
+) -> tuple[np.ndarray, np.ndarray | None]:
     """One integer per edge, the same for edges of equal type, attributes and weight on both sides."""
-    features = [(getattr(a, name), None if b is None else getattr(b, name)) for name in _EDGE_FEATURES]
+    features = [(getattr(a, name), None if b is None else getattr(b, name)) for name in names]
     return _labels(a, b, features, "edge_ptr")
+
+
+def edge_codes(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """As :func:`edge_labels`, without what is multiplied: weights, and attributes that are floats."""
+    return edge_labels(a, b, ("edge_type",) if is_float(a.edge_attr) else ("edge_type", "edge_attr"))
 
 
 def _labels(

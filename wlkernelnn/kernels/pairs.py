@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from .graphs import FlatGraphs, node_labels, paired, rows_of
+from .graphs import FlatGraphs, edge_codes, is_float, node_labels, paired, rows_of
 
 G = TypeVar("G", bound="PairSide")
 
@@ -20,8 +20,8 @@ class PairSide:
     Attributes:
         labels: Integers ``[N]`` (nodes with equal ones have similarity 1, else 0), or ``None``.
         x: Floats ``[N, d]`` (similarity ⟨f, f'⟩), or ``None``.
-        adjacency: One sparse ``[N, N]`` (target, source) for every edge type or column of edge_attr: the
-            similarity of two edges is their inner product over these.
+        adjacency: One sparse ``[N, N]`` (target, source) for every type of edges and column of their floats:
+            the similarity of two edges is their inner product over these.
         node_ptr: int64 ``[n+1]``.
     """
 
@@ -88,41 +88,29 @@ def pair_sides(X: Any, Y: Any) -> tuple[PairSide, PairSide | None]:
         TypeError, ValueError: As :func:`paired`.
     """
     a, b = paired(X, Y)
-    by_codes = a.x is not None and a.x.dtype.kind != "f"
-    labels = node_labels(a, b) if by_codes else (None, None)
-    types = _edge_types(a, b)
-    return (
-        _pair_side(a, labels[0], types),
-        None if b is None else _pair_side(b, labels[1], types),
-    )
+    labels = (None, None) if a.x is None or is_float(a.x) else node_labels(a, b)
+    types = edge_codes(a, b)
+    num_types = 1 + max(0 if codes is None else int(codes.max(initial=0)) for codes in types)
+    first = _pair_side(a, labels[0], types[0], num_types)
+    if b is None or types[1] is None:
+        return first, None
+    return first, _pair_side(b, labels[1], types[1], num_types)
 
 
-def _edge_types(a: FlatGraphs, b: FlatGraphs | None) -> np.ndarray | None:
-    """All edge types of both sides."""
-    if a.edge_type is None:
-        return None
-    mine = np.unique(a.edge_type)
-    return mine if b is None or b.edge_type is None else np.union1d(mine, b.edge_type)
-
-
-def _pair_side(graphs: FlatGraphs, labels: np.ndarray | None, types: np.ndarray | None) -> PairSide:
+def _pair_side(graphs: FlatGraphs, labels: np.ndarray | None, types: np.ndarray, num_types: int) -> PairSide:
     num_nodes = int(graphs.node_ptr[-1])
     weights = np.ones(len(graphs.source)) if graphs.edge_weight is None else graphs.edge_weight
+    columns = rows_of(graphs.edge_attr) if is_float(graphs.edge_attr) else [np.ones(len(weights))]
 
-    def matrix(values: np.ndarray, edges: Any = slice(None)) -> sparse.csr_array:
+    def matrix(values: np.ndarray, edges: np.ndarray) -> sparse.csr_array:
         place = graphs.target[edges], graphs.source[edges]
         return sparse.csr_array((values[edges], place), shape=(num_nodes, num_nodes))
 
-    columns = [np.ones(len(weights))] if graphs.edge_attr is None else rows_of(graphs.edge_attr)
-    if types is None:
-        adjacency = [matrix(weights * column) for column in columns]
-    else:
-        adjacency = [
-            matrix(weights * column, graphs.edge_type == type_) for type_ in types for column in columns
-        ]
     return PairSide(
         labels=labels,
         x=graphs.x if labels is None else None,
-        adjacency=tuple(adjacency),
+        adjacency=tuple(
+            matrix(weights * column, types == type_) for type_ in range(num_types) for column in columns
+        ),
         node_ptr=graphs.node_ptr,
     )

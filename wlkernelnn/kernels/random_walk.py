@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import DecayMixin, Side, StructureKernel, Values
+from .base import DecayMixin, Side, StructureKernel, Values, no_warning
 from .geometric import SpectralSide, check_spectral, is_plain, product_sums, spectral, spectral_sums
 from .graphs import paired
 from .pairs import PairSide, pair_sides
@@ -23,7 +23,7 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
     over all walks of n nodes, by dynamic programming over pairs of nodes (eq. 7). Integer ``x`` are codes,
     :math:`\langle f, f' \rangle` is then 1 for equal rows and 0 otherwise; without ``x`` all nodes are alike.
     Edge weights multiply along a walk; edge features multiply by :math:`\langle e, e' \rangle`, where an
-    ``edge_type`` counts as its one-hot vector.
+    ``edge_type`` and the rows of an integer ``edge_attr`` count as one-hot vectors.
 
     With ``walk_length=None`` it is the geometric kernel, of walks of every length (Vishwanathan et al. 2010):
 
@@ -46,7 +46,8 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
     Takes lists of PyG ``Data``, of networkx graphs, or of SMILES, and packed stores.
 
     Raises:
-        ValueError: An argument is out of its range, graphs do not go together, or (geometric) λ ≥ 1/ρ.
+        ValueError: An argument is out of its range, graphs do not go together, values are too large for
+            float64, or (geometric) λ ≥ 1/ρ.
     """
 
     def __init__(
@@ -106,9 +107,10 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
 
     def _decayed(self, sums: list[np.ndarray], gradient: bool) -> Values:
         """Σ λ^(n−1) sums, over the walks that count."""
+        decay = np.float64(self.decay)  # whose powers may be infinite
         steps = [length - 1 for length in self._lengths()]
-        value = sum(self.decay**step * part for step, part in zip(steps, sums, strict=True))
-        slope = sum(step * self.decay**step * part for step, part in zip(steps, sums, strict=True))
+        value = sum(decay**step * part for step, part in zip(steps, sums, strict=True))
+        slope = sum(step * decay**step * part for step, part in zip(steps, sums, strict=True))
         return np.asarray(value), np.asarray(slope) if gradient else None
 
     def _walks(self, a: PairSide, b: PairSide) -> list[np.ndarray]:
@@ -122,15 +124,18 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
                 kept.append(states)
         return kept
 
+    @no_warning
     def local(self, G: Any, H: Any) -> np.ndarray:
         """K_loc(v, v') of all nodes of two graphs, ``[nodes of G, nodes of H]``: eq. (7), multiplicative.
 
         Raises:
-            ValueError: The geometric kernel has no such form.
+            ValueError: The geometric kernel has no such form, or values are too large for float64.
         """
         self._check()
         if self.walk_length is None:
             raise ValueError("the geometric kernel is not a sum over nodes: local needs a walk_length")
         a, b = pair_sides([G], [H])
         assert b is not None
-        return self._decayed(self._walks(a, b), gradient=False)[0]
+        value, _ = self._decayed(self._walks(a, b), gradient=False)
+        self._check_finite(value)
+        return value

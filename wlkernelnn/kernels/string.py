@@ -66,7 +66,8 @@ class StringKernel(DecayMixin, StructureKernel):
 
     Raises:
         TypeError: X or Y is not a list of sequences.
-        ValueError: An argument is out of its range, or sequences cannot be compared.
+        ValueError: An argument is out of its range, sequences cannot be compared, or values are too large for
+            float64.
 
     >>> kernel = StringKernel(ngram=2, decay=0.5, variant="lodhi", normalize=True)
     >>> kernel(["cat", "car"]).round(4).tolist()  # 1 / (2 + λ²)
@@ -150,7 +151,7 @@ class StringKernel(DecayMixin, StructureKernel):
     def _weights(self, part: StringPart) -> tuple[np.ndarray, np.ndarray]:
         """What a subsequence that begins with a token is worth, ``[P]``, and the derivative."""
         if self.variant == "lodhi":
-            weights = np.full(len(part.tokens), float(self.decay) ** self.ngram)
+            weights = np.full(len(part.tokens), np.float64(self.decay) ** self.ngram)
             return weights, self.ngram * weights
         to_end = np.repeat(np.arange(len(part.counts)), part.counts)
         weights, slopes = self._first_weights(to_end)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ import pandas as pd
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .base import objects
+from .base import is_list, objects
 from .graphs import numbered, numpy_of
 
 
@@ -141,7 +143,7 @@ class _Sequence(NamedTuple):
 def _sequences(name: str, items: Any) -> list[_Sequence]:
     if isinstance(items, Data):
         return [_from_array(f"string {i} of {name}", path) for i, path in enumerate(_paths(name, items))]
-    if isinstance(items, str) or not (hasattr(items, "__len__") and hasattr(items, "__iter__")):
+    if not is_list(items):
         raise TypeError(f"{name}: expected a list of sequences, got one {type(items).__name__}")
     return [_sequence(f"{name}[{i}]", item) for i, item in enumerate(items)]
 
@@ -207,12 +209,22 @@ def _paths(name: str, graph: Data) -> list[np.ndarray]:
     x = numpy_of(graph.x)
     ptr = graph.get("ptr")
     ptr = np.array([0, len(x)]) if ptr is None else numpy_of(ptr)
+    if (
+        ptr.ndim != 1
+        or ptr.dtype.kind not in "iu"
+        or (ptr[1:] < ptr[:-1]).any()
+        or [*ptr[:1], *ptr[-1:]] != [0, len(x)]
+    ):
+        raise ValueError(
+            f"{name}: ptr must begin with 0, never decrease and end with {len(x)}, the number of tokens, got "
+            f"{reprlib.repr(ptr.tolist())}"
+        )
     if graph.edge_index is not None:
         edges = numpy_of(graph.edge_index)
         later = np.setdiff1d(np.arange(len(x)), ptr)
         if not np.array_equal(edges[:, np.argsort(edges[1], kind="stable")], [later - 1, later]):
             raise ValueError(f"{name}: expected a path graph, with edges from each token to the next")
-    return np.split(x, ptr[1:-1])
+    return [x[begin:end] for begin, end in pairwise(ptr)]
 
 
 def _compared(sequences: list[np.ndarray]) -> tuple[np.ndarray, int]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from .counts import CountSide, count_matrix, count_sides
-from .graphs import FlatGraphs, end_to_end, node_labels, numbered, pointers, ranges
+from .graphs import FlatGraphs, edge_codes, end_to_end, is_float, node_labels, numbered, pointers, ranges
 
 # Walks that are followed at once: where there are more, pairs of nodes are fewer.
 _MOST = 20_000_000
@@ -44,12 +44,12 @@ def walk_sides(
         ``None`` where nodes or edges carry floats, or where there are too many walks: then the kernel goes by
         pairs of nodes.
     """
-    if (a.x is not None and a.x.dtype.kind == "f") or a.edge_attr is not None:
+    if is_float(a.x) or is_float(a.edge_attr):
         return None
     both = a if b is None else end_to_end(a, b)
     labels, _ = node_labels(both, None)
     weight = np.ones(len(both.source)) if both.edge_weight is None else both.edge_weight
-    types = np.zeros(len(both.source), np.int64) if both.edge_type is None else both.edge_type
+    types, _ = edge_codes(both, None)
     order = np.argsort(both.source, kind="stable")
     target, types, weight = both.target[order], types[order], weight[order]
     leaving = np.bincount(both.source, minlength=len(labels))

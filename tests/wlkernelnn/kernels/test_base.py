@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -16,7 +18,9 @@ from torch_geometric.data import Data
 
 from wlkernelnn.kernels import (
     DeepGraphKernel,
+    DeepStringKernel,
     RandomWalkKernel,
+    StringKernel,
     StructureKernel,
     WLKernel,
     WLSubtreeKernel,
@@ -115,6 +119,55 @@ def test_out_that_cannot_hold_the_values() -> None:
     np.testing.assert_allclose(short, RandomWalkKernel(2)(GRAPHS), rtol=1e-6)
 
 
+COMPLETE = Data(num_nodes=40, edge_index=torch.ones(40, 40).fill_diagonal_(0).nonzero().t())
+LARGE = Data(
+    x=torch.full((2, 1), 1e200, dtype=torch.float64), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2
+)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "some"),
+    [
+        (DeepStringKernel(composition="exp"), ["ab" * 20, "abab"]),
+        (DeepStringKernel(2, 2, 1e40), ["abab", "ab"]),
+        (DeepStringKernel(2, 2, 1e40, "arccos0"), ["ab" * 4, "ab"]),
+        (StringKernel(2, 1e80, "a"), ["abab", "ab"]),
+        (StringKernel(2, 1e80, "b"), ["ababab", "ab"]),
+        (StringKernel(2, 1e80, "c"), ["ababab", "ab"]),
+        (StringKernel(400, 10.0, "lodhi"), ["ab", "ab"]),
+        (RandomWalkKernel(110), [COMPLETE]),
+        (RandomWalkKernel(400, 10.0), [COMPLETE]),
+        (RandomWalkKernel(2), [LARGE]),
+        (RandomWalkKernel(None, 0.1), [LARGE]),
+        (DeepGraphKernel(1, 2), [LARGE]),
+        (WLKernel(RandomWalkKernel(110), 1), [COMPLETE]),
+        (WLKernel(RandomWalkKernel(110, normalize=True), 1), [COMPLETE]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_float64_does_not_hold_is_an_error(
+    kernel: StructureKernel, some: list[Any], normalize: bool
+) -> None:
+    """And neither infinite, nor NaN, nor a warning, in whatever thread."""
+    kernel = with_(kernel, normalize=normalize)
+    calls = [kernel, kernel.diag, lambda X: kernel.gram(X, X, n_jobs=2)]
+    for call in [*calls, lambda X: kernel(X, eval_gradient=True)]:
+        with pytest.raises(ValueError, match=r"Kernel\(.* grows beyond the range of float64: use smaller"):
+            call(some)
+
+
+def test_what_out_does_not_hold_is_an_error() -> None:
+    kernel = RandomWalkKernel(60)
+    assert np.isfinite(kernel([COMPLETE])).all()
+    with pytest.raises(ValueError, match="grows beyond the range of float32"):
+        kernel.gram([COMPLETE], out=np.zeros((1, 1), dtype=np.float32))
+    with pytest.raises(ValueError, match="grows beyond the range of float64"):
+        RandomWalkKernel(400).local(COMPLETE, COMPLETE)
+    with pytest.raises(ValueError, match="grows beyond the range of float64"):
+        DeepStringKernel(2, 2, 1e80).local("abab", "ab")
+
+
 @EVERY
 def test_no_graphs(kernel: StructureKernel) -> None:
     assert kernel([]).shape == (0, 0)
@@ -189,3 +242,10 @@ def test_objects_leave_items_whole() -> None:
     assert array.shape == (2,)
     assert array[1] == [3, 4]
     assert objects(GRAPHS).shape == (10,)
+    assert objects(pd.Series(["ab", "c"], index=[5, 7])).tolist() == ["ab", "c"]
+
+
+@pytest.mark.parametrize("items", [{"a": [1]}, {"a"}, pd.DataFrame({"a": [1]}), "ab", 3], ids=repr)
+def test_objects_of_what_is_no_list(items: Any) -> None:
+    with pytest.raises(TypeError, match=f"expected a list of .*, got one {type(items).__name__}"):
+        objects(items)

@@ -4,14 +4,21 @@ from pathlib import Path
 
 import networkx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.utils import to_networkx
+from torch_geometric.utils import from_smiles, to_networkx
 
 from tests.graphs import random_packed
-from wlkernelnn.datasets import load_molecules
-from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StructureKernel, objects
+from wlkernelnn.datasets import Description, PackedGraphs, load_molecules
+from wlkernelnn.kernels import (
+    DeepGraphKernel,
+    RandomWalkKernel,
+    StructureKernel,
+    WLSubtreeKernel,
+    objects,
+)
 from wlkernelnn.kernels.graphs import (
     FlatGraphs,
     edge_labels,
@@ -93,6 +100,9 @@ def test_networkx_graphs(kernel: StructureKernel, directed: bool) -> None:
         (edge(), TypeError, "a list of graphs or of SMILES, got one Data"),
         ("CCO", TypeError, "got one str"),
         (7, TypeError, "got one int"),
+        ({"CCO": 1}, TypeError, "got one dict"),
+        ({"CCO"}, TypeError, "got one set"),
+        (pd.DataFrame({"CCO": [1]}), TypeError, "got one DataFrame"),
         ([edge(), 3], TypeError, "item 1: expected a PyG Data, .* got int"),
         ([edge(), "CCO"], TypeError, "several kinds in one list: Data, SMILES"),
         ([edge(x=torch.ones(3, 1))], ValueError, r"graph 0: x has shape \[3, 1\], expected 2 rows"),
@@ -162,6 +172,59 @@ def test_sides_that_do_not_go_together() -> None:
         paired([edge(x=torch.ones(2, 1))], [edge(x=torch.ones(2, 1).long())])
     with pytest.raises(ValueError, match="one side has edge_type"):
         paired([edge(edge_type=torch.zeros(1).long())], [edge()])
+
+
+EDGE_KERNELS: dict[str, StructureKernel] = {
+    **KERNELS,
+    "geometric": RandomWalkKernel(None, 0.001),
+    "subtree": WLSubtreeKernel(2),
+}
+
+
+@pytest.mark.parametrize("kernel", EDGE_KERNELS.values(), ids=EDGE_KERNELS)
+@pytest.mark.parametrize("floats", [False, True], ids=["codes", "floats"])
+def test_integer_attributes_of_edges_are_codes(kernel: StructureKernel, floats: bool) -> None:
+    """Equal rows are one type, on both sides, however nodes are compared."""
+    typed = list(random_packed(6, num_edge_types=3))
+    attributed, both = [], []
+    for graph in typed:
+        if floats:
+            graph.x = graph.x.double() / 10
+        columns = torch.stack([graph.edge_type // 2, 7 * graph.edge_type], dim=1)
+        parts = {"x": graph.x, "edge_index": graph.edge_index}
+        attributed.append(Data(edge_attr=columns, **parts))
+        both.append(Data(edge_attr=columns[:, 1:], edge_type=graph.edge_type // 2, **parts))
+    expected = kernel(typed)
+    for graphs in (attributed, both):
+        np.testing.assert_allclose(kernel(graphs), expected, rtol=1e-13)
+        np.testing.assert_allclose(kernel(graphs[3:], graphs[:4]), expected[3:, :4], rtol=1e-13)
+
+
+def test_molecules_of_pyg_have_codes_of_bonds() -> None:
+    ethane, ethene = (from_smiles(smiles) for smiles in ("CC", "C=C"))
+    ethene.x = ethane.x
+    for kernel in (RandomWalkKernel(2), DeepGraphKernel(1, 2, 1.0, composition="identity")):
+        np.testing.assert_array_equal(kernel([ethane, ethene]), [[4, 0], [0, 4]])
+    bond = edge(edge_attr=torch.tensor([[0]]))
+    assert RandomWalkKernel(2)([bond])[0, 0] == 1
+    with pytest.raises(ValueError, match=r"edge_attr cannot be compared: int64 .* float64"):
+        paired([bond], [edge(edge_attr=torch.tensor([[0.0]]))])
+
+
+@pytest.mark.parametrize("kernel", EDGE_KERNELS.values(), ids=EDGE_KERNELS)
+def test_stores_without_types_of_edges_go_with_graphs_without(kernel: StructureKernel) -> None:
+    def pack(**options: object) -> PackedGraphs:
+        return PackedGraphs.pack([[1], [2], [1]], [[0, 1, 2], [1, 0, 0]], [0, 3], [0, 3], **options)
+
+    store = pack()
+    typed = store[0]
+    plain = Data(x=typed.x, edge_index=typed.edge_index)
+    expected = kernel([plain])
+    for X, Y in ((store, [plain]), ([plain], store), (store, [typed]), ([typed], store), (store, store)):
+        np.testing.assert_array_equal(kernel(X, Y), expected)
+    for other in (pack(description=Description(num_edge_types=2)), pack(edge_type=[0, 0, 1]), [typed]):
+        with pytest.raises(ValueError, match="one side has edge_type, the other has none"):
+            kernel([plain], other)
 
 
 def test_graphs_without_rows_go_with_everything() -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+from wlkernelnn.kernels import StringKernel
 from wlkernelnn.kernels.base import objects
 from wlkernelnn.kernels.strings import string_sides
 from wlkernelnn.sequence import path_graph
@@ -94,6 +95,15 @@ def test_empty_sequences_go_with_everything() -> None:
     assert string_sides([], None)[0].ptr.tolist() == [0]
 
 
+def test_batches_without_strings() -> None:
+    """Of no path, of an empty one, of several with and without tokens."""
+    x = torch.arange(3)
+    for ptr, lengths in (([0], []), ([0, 0], [0]), ([0, 0, 2, 2, 3], [0, 2, 0, 1])):
+        batch = Data(x=x[: ptr[-1]], ptr=torch.tensor(ptr))
+        assert string_sides(batch, None)[0].lengths.tolist() == lengths
+        assert StringKernel(1)(batch).shape == (len(lengths), len(lengths))
+
+
 @pytest.mark.parametrize("from_end", [False, True])
 def test_parts_hold_steps(from_end: bool) -> None:
     side, _ = string_sides(["zz", "ab", "", "cdef", "gh"], None, from_end)
@@ -118,6 +128,9 @@ def test_parts_hold_steps(from_end: bool) -> None:
         ("cat", None, TypeError, "X: expected a list of sequences, got one str"),
         (["cat"], "cat", TypeError, "Y: expected a list of sequences, got one str"),
         (3, None, TypeError, "X: expected a list of sequences, got one int"),
+        ({"cat": 1}, None, TypeError, "X: expected a list of sequences, got one dict"),
+        (["cat"], {"cat"}, TypeError, "Y: expected a list of sequences, got one set"),
+        (pd.DataFrame({"cat": ["a"]}), None, TypeError, "X: expected a list of .* got one DataFrame"),
         ([1, 2], None, TypeError, r"X\[0\]: expected a str, .* got int"),
         ([["a"], {"a"}], None, TypeError, r"X\[1\]: expected a str, .* got set"),
         ([[{}]], None, TypeError, r"X\[0\]: tokens must be hashable: .*dict"),
@@ -149,3 +162,17 @@ def test_parts_hold_steps(from_end: bool) -> None:
 def test_errors_name_the_item(X: Any, Y: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         string_sides(X, Y)
+
+
+@pytest.mark.parametrize(
+    "ptr",
+    [[0, 2, 3], [2, 3, 5], [0, 3, 2, 5], [0, 6], [], [[0, 5]], [0.0, 5.0], [0, 2, 4, 3, 2, 1, 0]],
+    ids=str,
+)
+def test_where_paths_begin(ptr: list[Any]) -> None:
+    batch = Data(x=torch.arange(5), ptr=torch.tensor(ptr))
+    message = r"X: ptr must begin with 0, never decrease and end with 5, the number of tokens, got \["
+    with pytest.raises(ValueError, match=message):
+        string_sides(batch, None)
+    with pytest.raises(ValueError, match=r"X\[0\]: ptr must begin"):
+        string_sides([batch], None)
