@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_count
+
 from .dropout import locked_dropout
-from .string_model import State, StringModel, check_count
+from .string_model import State, StringModel, learn_width
 from .tokens import check_tokens
 
 
@@ -18,7 +22,8 @@ class LanguageModel(torch.nn.Module):
 
     Args:
         num_tokens: Size of the vocabulary.
-        encoder: The sequence model, with ``in_channels`` the width of the embeddings.
+        encoder: The sequence model, with ``in_channels`` the width of the embeddings; with −1 that is its
+            ``out_channels``.
         dropout: Probability of dropping a value of the embeddings, and of the encoder's output; a pair if the
             two differ.
         tied: U is the matrix of the embeddings (Press & Wolf 2016).
@@ -45,30 +50,33 @@ class LanguageModel(torch.nn.Module):
         self,
         num_tokens: int,
         encoder: StringModel,
-        dropout: float | tuple[float, float] = 0.0,
+        dropout: float | Sequence[float] = 0.0,
         tied: bool = True,
         low_rank: bool | int = False,
         locked: bool = False,
         word_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if num_tokens < 1:
-            raise ValueError(f"num_tokens must be positive, got {num_tokens}")
-        both = dropout if isinstance(dropout, tuple) else (dropout, dropout)
+        check_count("num_tokens", num_tokens)
+        both = tuple(dropout) if isinstance(dropout, Sequence) else (dropout, dropout)
+        if len(both) != 2:
+            raise ValueError(f"dropout must be a number or a pair of numbers, got {dropout!r}")
         for name, value in (("dropout", both[0]), ("dropout", both[1]), ("word_dropout", word_dropout)):
             if not 0.0 <= value < 1.0:
                 raise ValueError(f"{name} must be in [0, 1), got {value}")
-        if tied and not low_rank and encoder.in_channels != encoder.out_channels:
+        width = encoder.out_channels if encoder.in_channels == -1 else encoder.in_channels
+        if tied and not low_rank and width != encoder.out_channels:
             raise ValueError(
                 "tied embeddings are as wide as what the encoder reads and writes (or low_rank=True): "
                 f"got an encoder from {encoder.in_channels} to {encoder.out_channels}"
             )
-        rank = encoder.in_channels if low_rank else encoder.out_channels
+        rank = width if low_rank else encoder.out_channels
         if not isinstance(low_rank, bool):
             rank = check_count("low_rank", low_rank)
             if tied:
                 raise ValueError(f"low_rank={low_rank} needs tied=False: tied, A is the embeddings' matrix")
-        self.embedding = torch.nn.Embedding(num_tokens, encoder.in_channels)
+        self.embedding = torch.nn.Embedding(num_tokens, width)
+        learn_width(encoder, width)
         self.encoder = encoder
         self.projection = torch.nn.Linear(encoder.out_channels, rank, bias=False) if low_rank else None
         # Tied, U has one name alone: files of weights know no two names of one tensor.

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.checks import check_count, check_finite, check_widths
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, last_tokens, windows
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
-from .string_model import State, StringModel, check_count, check_finite, check_state, check_widths
+from .string_model import State, StringModel, check_state
 
 # Vectors shorter than this are 0, as in torch.nn.functional.normalize.
 _SHORTEST = 1e-12
@@ -95,6 +96,7 @@ class RecurrentKernelMachine(StringModel):
         products = products.to(x.dtype)
         lengths = torch.linalg.vector_norm(seen, dim=1, keepdim=True)
         of_filters = self._lengths_of_filters()
+        shortest = max(_SHORTEST, torch.finfo(x.dtype).tiny)  # in float16 the first would be 0 itself
         outs: list[Tensor] = []
         for product, length in steps.each(products, lengths):
             memory = (outs[-1] if outs else h)[: len(product)]
@@ -102,7 +104,7 @@ class RecurrentKernelMachine(StringModel):
                 product = product + self.feedback(memory).to(x.dtype)
                 length = torch.linalg.vector_norm(torch.cat([length, memory], 1), dim=1, keepdim=True)
             if self.kernel.unit:
-                product = product / (length * of_filters).clamp(min=_SHORTEST)
+                product = product / (length * of_filters).clamp(min=shortest)
             outs.append(self.kernel(product, memory, self.sigma_i2, self.sigma_f2))
         out = torch.cat(outs) if outs else products
         last = steps.last(steps.with_state(out, h))

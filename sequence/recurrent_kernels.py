@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_count, check_finite
+
 # σ_i² + σ_f² = 1 up to rounding.
 _SLACK = 1e-9
 
@@ -71,18 +73,21 @@ class PolynomialKernel(_Weighted):
     """q(c) = ((b + c) / (b + 1))^p: the polynomial kernel, divided by its largest value.
 
     Args:
-        degree: p ≥ 1.
+        degree: p ≥ 1, an integer.
         constant: b ≥ 0.
+
+    Raises:
+        ValueError: They are not so.
     """
 
     degree: int = 2
     constant: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.degree >= 1 and self.constant >= 0):
-            raise ValueError(
-                f"((b + c) / (b + 1))^p needs p ≥ 1 and b ≥ 0, got p = {self.degree} and b = {self.constant}"
-            )
+        check_count("degree", self.degree)  # b + c may be negative
+        check_finite("constant", self.constant)
+        if self.constant < 0:
+            raise ValueError(f"constant must be at least 0, got {self.constant}")
 
     def of_sum(self, c: Tensor) -> Tensor:
         return ((self.constant + c) / (self.constant + 1)) ** self.degree

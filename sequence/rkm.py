@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import cast
 
 import torch
@@ -13,13 +12,14 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import uniform
 
+from wlkernelnn.checks import check_count, check_finite, check_widths, is_fraction
 from wlkernelnn.decay import Decay
 from wlkernelnn.ops.products import linear
 from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
 from wlkernelnn.ops.scan.cell import tanh_if
 from wlkernelnn.ops.scan.gated import affine, in_one_pass
 
-from .string_model import State, StringModel, check_count, check_finite, check_state, check_widths
+from .string_model import State, StringModel, check_state
 from .sync_filters import SyncFilters
 
 # What windows show, and the weight and bias of all parts; or, without a weight, what filters have made of it.
@@ -173,7 +173,7 @@ class RKM(StringModel):
             return None
         if value is None:
             value = 1.0 if self.cell.forget is None else 0.5
-        if value != "learned" and not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+        if value != "learned" and not is_fraction(value):
             raise ValueError(f'{name} must be a float in [0, 1] or "learned", got {value!r}')
         return Decay(value, channels)
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
 
 from .string_model import StringModel
@@ -44,8 +45,9 @@ class StringClassifier(torch.nn.Module):
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-        if hidden_channels is not None and hidden_channels < 1:
-            raise ValueError(f"hidden_channels must be positive, got {hidden_channels}")
+        check_count("num_classes", num_classes)
+        if hidden_channels is not None:
+            check_count("hidden_channels", hidden_channels)
         self.num_classes = num_classes
         self.encoder = encoder
         self.dropout = torch.nn.Dropout(dropout)

@@ -7,15 +7,16 @@ from typing import cast
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
-from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.activation import activation
+from wlkernelnn.checks import check_count, check_widths
 from wlkernelnn.compose import check_compose
 from wlkernelnn.decay import Decay
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, feedback_scan, ngram_scan
 
 from .dropout import locked_mask
-from .string_model import State, StringModel, check_count, check_state, check_widths
+from .string_model import State, StringModel, check_state
 
 
 class StringKernelConv(StringModel):
@@ -108,9 +109,7 @@ class StringKernelConv(StringModel):
         self.readout = readout
         self.feedback = feedback
         self.dropout = dropout
-        self.act = None if act is None else activation_resolver(act)
-        if getattr(self.act, "inplace", False):
-            raise ValueError(f"act must leave its input as it is, got {self.act}")
+        self.act = None if act is None else activation(act)
         self.lins = torch.nn.ModuleList(Linear(in_channels, out_channels, bias=False) for _ in range(ngram))
         # The bias of a gate rides on the last input: the tokens.
         self.decay = Decay(decay, out_channels, (out_channels, in_channels) if feedback else (in_channels,))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from wlkernelnn.checks import check_count
+
 from .stack import Stack
 from .string_kernel import StringKernelConv
 
@@ -37,8 +39,7 @@ class StringKernelNetwork(Stack):
         rnn_dropout: float = 0.0,
         **layer_options: Any,
     ) -> None:
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
+        num_layers = check_count("num_layers", num_layers)
         widths = [in_channels] + [hidden_channels] * (num_layers - 1)
         layers = [
             StringKernelConv(width, hidden_channels, dropout=rnn_dropout, **layer_options) for width in widths

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -94,25 +92,12 @@ class StringModel(torch.nn.Module, ABC):
         """Read tokens ``[N, in_channels]``, with tokens and states in step order."""
 
 
-def check_widths(in_channels: int, out_channels: int) -> None:
-    """Refuse widths that cannot be."""
-    if in_channels < 1 and in_channels != -1:
-        raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
-    if out_channels < 1:
-        raise ValueError(f"out_channels must be positive, got {out_channels}")
-
-
-def check_count(name: str, value: object) -> int:
-    """Refuse what is no integer from 1 on; ``True`` is none."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
-    return int(value)
-
-
-def check_finite(name: str, value: object) -> None:
-    """Refuse what is no number."""
-    if not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
+def learn_width(model: StringModel, in_channels: int) -> None:
+    """Let a lazy model make its parameters for tokens of this width, before an optimizer asks for them."""
+    if model.in_channels == -1:
+        like = next(model.parameters())
+        with torch.no_grad():
+            model(torch.empty(1, 0, in_channels, dtype=like.dtype, device=like.device))
 
 
 def check_state(name: str, state: State, shape: tuple[int, ...]) -> Tensor:

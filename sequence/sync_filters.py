@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from wlkernelnn.checks import check_count
+
 
 class SyncFilters(torch.nn.Module):
     r"""Filters of an n-gram that are Morlet wavelets, as of SyncNet (Liang et al. 2019, appendix A).
@@ -32,7 +34,7 @@ class SyncFilters(torch.nn.Module):
         - output: ``[K, C, n]``, in the order of time, as a convolution takes it
 
     Raises:
-        ValueError: An argument is not positive.
+        ValueError: An argument is no integer of at least 1.
     """
 
     grid: Tensor
@@ -40,8 +42,7 @@ class SyncFilters(torch.nn.Module):
     def __init__(self, in_channels: int, out_channels: int, ngram: int) -> None:
         super().__init__()
         for name, value in (("in_channels", in_channels), ("out_channels", out_channels), ("ngram", ngram)):
-            if value < 1:
-                raise ValueError(f"{name} must be positive, got {value}")
+            check_count(name, value)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.ngram = ngram

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .string_classifier import StringClassifier
-from .string_model import StringModel
+from .string_model import StringModel, learn_width
 from .tokens import check_tokens
 
 
@@ -15,7 +15,7 @@ class TextClassifier(StringClassifier):
 
     Args:
         embedding: Vectors of the tokens; frozen ones stay as they are.
-        encoder: The sequence model, with ``in_channels`` the width of the embeddings.
+        encoder: The sequence model, with ``in_channels`` the width of the embeddings, or −1.
         num_classes: Number of classes.
         dropout: Probability of dropping a value before each linear layer, and of the embeddings.
         bias: Whether the linear layers have one.
@@ -44,7 +44,7 @@ class TextClassifier(StringClassifier):
         embedding_dropout: float | None = None,
     ) -> None:
         super().__init__(encoder, num_classes, dropout, bias, hidden_channels, act)
-        if embedding.embedding_dim != encoder.in_channels:
+        if encoder.in_channels not in (-1, embedding.embedding_dim):
             raise ValueError(
                 f"embeddings of {embedding.embedding_dim} values for an encoder of {encoder.in_channels}"
             )
@@ -52,6 +52,7 @@ class TextClassifier(StringClassifier):
             embedding_dropout = dropout
         if not 0.0 <= embedding_dropout < 1.0:
             raise ValueError(f"embedding_dropout must be in [0, 1), got {embedding_dropout}")
+        learn_width(encoder, embedding.embedding_dim)
         self.embedding = embedding
         self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
 

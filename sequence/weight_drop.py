@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
 import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
+from torch.nn.utils.parametrize import is_parametrized
 
 from wlkernelnn.ops.scan import Steps
 
@@ -20,7 +25,7 @@ class WeightDrop(StringModel):
 
     Args:
         model: The sequence model. Its parameters keep their names, behind ``model.``.
-        weight: Name of its parameter.
+        weight: Name of its parameter, which may be parametrised (by weight normalisation, for example).
         dropout: p.
 
     Shapes:
@@ -35,7 +40,10 @@ class WeightDrop(StringModel):
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-        if is_lazy(model.get_parameter(weight)):
+        value = getattr(*_place(model, weight))
+        if not isinstance(value, Tensor):
+            raise AttributeError(f"{weight} of {type(model).__name__} is no parameter")
+        if is_lazy(value):
             raise ValueError(f"{weight} has no shape yet: give {type(model).__name__} its in_channels")
         self.in_channels, self.out_channels = model.in_channels, model.out_channels
         self.model = model
@@ -45,10 +53,43 @@ class WeightDrop(StringModel):
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         if not self.training:
             return self.model.run(x, steps, state)
-        weight = torch.nn.functional.dropout(self.model.get_parameter(self.weight), self.dropout)
+        # No parameter where somebody else calls the model with another tensor in its place.
+        owner, name = _place(self.model, self.weight)
+        weight = torch.nn.functional.dropout(getattr(owner, name), self.dropout)
+        if is_parametrized(owner, name):
+            parametrization = cast(torch.nn.ModuleList, owner.get_submodule(f"parametrizations.{name}"))
+            with _resulting_in(weight, parametrization):
+                return self.model.run(x, steps, state)
         return torch.func.functional_call(
             _Run(self.model), {f"model.{self.weight}": weight}, (x, steps, state)
         )
+
+
+def _place(model: StringModel, weight: str) -> tuple[torch.nn.Module, str]:
+    """The part of a model that has a weight, and the weight's name there."""
+    where, _, name = weight.rpartition(".")
+    return model.get_submodule(where), name
+
+
+@contextmanager
+def _resulting_in(weight: Tensor, parametrization: torch.nn.ModuleList) -> Iterator[None]:
+    """A parametrised tensor is ``weight`` in the block; to set it would write into what it is made of."""
+    parametrization.append(_Known(weight))
+    try:
+        yield
+    finally:
+        del parametrization[-1]
+
+
+class _Known(torch.nn.Module):
+    """The last step of a parametrisation whose result is known."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, _: Tensor) -> Tensor:
+        return self.weight
 
 
 class _Run(torch.nn.Module):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
+from .checks import check_finite, is_fraction
 from .linear import Linear
 
 
@@ -29,7 +28,8 @@ class Decay(torch.nn.Module):
         gate_scale: The factor s; the authors' release uses 10.
 
     Raises:
-        ValueError: ``decay`` is none of the above, or ``gate_scale`` is given without a gate.
+        ValueError: ``decay`` is none of the above, or ``gate_scale`` is no finite number or given without a
+            gate.
     """
 
     def __init__(
@@ -43,8 +43,9 @@ class Decay(torch.nn.Module):
         if isinstance(decay, str):
             if decay not in ("learned", "gated"):
                 raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
-        elif not (isinstance(decay, Real) and 0.0 <= decay <= 1.0):
+        elif not is_fraction(decay):
             raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
+        check_finite("gate_scale", gate_scale)
         if gate_scale != 1.0 and decay != "gated":
             raise ValueError(f'gate_scale={gate_scale} needs decay="gated", got decay={decay!r}')
         self.decay = decay

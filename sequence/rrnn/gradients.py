@@ -9,6 +9,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from wlkernelnn.modes import evaluating
+
 from ..string_model import State, StringModel
 from .pool import Pool
 from .record import Record
@@ -143,13 +145,10 @@ def state_gradients(
     Returns:
         ``[T, B]``; of several states the norm is that of all together.
     """
-    training = model.training
-    model.eval()
     states: list[Tensor] = []
-    with torch.enable_grad():
+    with evaluating(model), torch.enable_grad():
         for t in range(x.size(1)):
             _, state = model(x[:, t : t + 1], state=state)
             states.append(cast(Tensor, state))
         gradients = torch.autograd.grad(loss(states[-1][-1]), states, materialize_grads=True)
-    model.train(training)
     return torch.stack([gradient.square().sum((0, 2)).sqrt() for gradient in gradients])

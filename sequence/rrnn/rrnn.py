@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ..string_model import check_count
+from wlkernelnn.checks import check_count
+
 from .choice import Choice
 from .pool import Pool
 from .search import Grown, search

@@ -7,7 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..string_model import check_count
+from wlkernelnn.checks import check_count
+
 from .cells import GRU
 from .choice import Choice
 from .pool import Pool

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_count, check_widths
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps
 
-from ..string_model import State, StringModel, check_state, check_widths
+from ..string_model import State, StringModel, check_state
 from .cells import Cell
 from .choice import Choice
 from .norm import BOUNDS, NORMS, NodeNorm
@@ -51,8 +52,7 @@ class TreeModel(StringModel):
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
-        if hidden_channels < 1:
-            raise ValueError(f"hidden_channels must be positive, got {hidden_channels}")
+        check_count("hidden_channels", hidden_channels)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.space = space

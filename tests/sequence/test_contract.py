@@ -28,6 +28,7 @@ from wlkernelnn.sequence import (
     WeightDrop,
     detached,
 )
+from wlkernelnn.sequence.string_model import learn_width
 from wlkernelnn.testing import assert_layouts_agree, assert_resumes, assert_strings_independent
 from wlkernelnn.testing.strategies import strings
 from wlkernelnn.testing.string_laws import parts, read
@@ -267,6 +268,16 @@ def test_lazy_widths(make: Make, copied: bool) -> None:
     assert out.dtype == torch.float64
     shapes = {name: (parameter.shape, torch.float64) for name, parameter in sized.named_parameters()}
     assert {name: (p.shape, p.dtype) for name, p in lazy.named_parameters()} == shapes
+
+
+@LAZY_MODELS
+def test_widths_learned_without_tokens(make: Make) -> None:
+    model = make(-1).double()
+    learn_width(model, D)
+    assert {name: p.shape for name, p in model.named_parameters()} == {
+        name: p.shape for name, p in make(D).named_parameters()
+    }
+    assert model(*end_to_end(some()))[0].isfinite().all()
 
 
 @LAZY_MODELS

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_model, save_model
+from torch.nn.parameter import is_lazy
 
 from tests.equations import randomize
 from tests.strings import ptr_of
-from wlkernelnn.sequence import LanguageModel, StringKernelNetwork, detached
+from wlkernelnn.sequence import RKM, LanguageModel, StringKernelNetwork, detached
 
 V, D = 7, 4
 
@@ -83,6 +84,22 @@ def test_dropouts_that_differ() -> None:
         assert abs(float((values == 0).double().mean()) - expected) < 0.1
 
 
+def test_dropouts_as_a_list() -> None:
+    assert made(tied=False, dropout=[0.2, 0.7]).dropouts == (0.2, 0.7)
+
+
+@pytest.mark.parametrize("options", [{}, {"tied": False}, {"low_rank": True}], ids=["tied", "untied", "rank"])
+def test_lazy_encoders(options: dict[str, Any]) -> None:
+    """Embeddings are as wide as what the encoder writes, and all parameters are there at once."""
+    model = LanguageModel(V, RKM(-1, 6), **options)
+    assert model.embedding.embedding_dim == 6
+    assert not any(map(is_lazy, model.parameters()))
+    sized = LanguageModel(V, RKM(6, 6), **options)
+    sized.load_state_dict(model.state_dict())
+    tokens = torch.randint(V, (2, 3))
+    assert torch.equal(model(tokens)[0], sized(tokens)[0])
+
+
 def test_locked_dropout() -> None:
     """The same values of the embeddings, and of h, at all tokens of a string."""
     model, seen = made(tied=False, dropout=0.5, locked=True), []
@@ -154,12 +171,17 @@ def test_bad_arguments() -> None:
     encoder = StringKernelNetwork(3, 5)
     with pytest.raises(ValueError, match=r"tied embeddings .* got an encoder from 3 to 5"):
         LanguageModel(V, encoder)
-    with pytest.raises(ValueError, match="num_tokens must be positive, got 0"):
+    with pytest.raises(ValueError, match="num_tokens must be an integer of at least 1, got 0"):
         LanguageModel(0, encoder, tied=False)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         LanguageModel(V, encoder, dropout=1.0, tied=False)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got -0.5"):
         LanguageModel(V, encoder, dropout=(0.5, -0.5), tied=False)
+    for wrong in ((0.1, 0.2, 0.3), [0.1]):
+        with pytest.raises(
+            ValueError, match=r"dropout must be a number or a pair of numbers, got [\(\[]0\.1"
+        ):
+            LanguageModel(V, encoder, dropout=wrong, tied=False)
     with pytest.raises(ValueError, match="low_rank=2 needs tied=False"):
         LanguageModel(V, encoder, low_rank=2)
     for rank in (0, 2.0):

@@ -158,8 +158,8 @@ def test_state() -> None:
 
 def test_bad_arguments() -> None:
     for options, message in (
-        ({"in_channels": 0}, "in_channels must be positive"),
-        ({"out_channels": 0}, "out_channels must be positive, got 0"),
+        ({"in_channels": 0}, "in_channels must be an integer of at least 1"),
+        ({"out_channels": 0}, "out_channels must be an integer of at least 1, got 0"),
         ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
         ({"ngram": 2.0}, r"ngram must be an integer of at least 1, got 2\.0"),
         ({"sigma_i2": float("nan")}, "sigma_i2 must be a finite number, got nan"),
@@ -174,3 +174,13 @@ def test_bad_arguments() -> None:
         machine(x, state=(normal(1, K), normal(1, 1, D), normal(1, 1, D)))
     with pytest.raises(ValueError, match=rf"a state of shape \[1, 1, {D}\], got \[1, 1, {K}\]"):
         machine(x, state=(normal(1, K), normal(1, 1, K)))
+
+
+@pytest.mark.parametrize("kernel", [name for name in RECURRENT_KERNELS if name != "linear"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_tokens_of_length_0(kernel: str, dtype: torch.dtype) -> None:
+    """In float16, where 1e-12 is 0, too: they are at right angles to every filter."""
+    machine = RecurrentKernelMachine(D, K, kernel).to(dtype)
+    out, _ = machine(torch.zeros(1, 2, D, dtype=dtype))
+    expected, _ = machine.double()(torch.zeros(1, 2, D, dtype=torch.float64))
+    torch.testing.assert_close(out.double(), expected, rtol=0, atol=1e-2)

@@ -99,9 +99,12 @@ def test_names_and_arguments() -> None:
     assert get_recurrent_kernel("arccos0") == ArcCosineKernel(0)
     with pytest.raises(ValueError, match=r"kernel must be .* got 'rbf'"):
         get_recurrent_kernel("rbf")
-    with pytest.raises(ValueError, match=r"got p = 0 and b = 1\.0"):
-        PolynomialKernel(0)
-    with pytest.raises(ValueError, match=r"b ≥ 0, got p = 2 and b = nan"):
+    for degree in (0, 1.5):  # of a negative number, 1.5 gives none
+        with pytest.raises(ValueError, match=rf"degree must be an integer of at least 1, got {degree}"):
+            PolynomialKernel(degree, 0.2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="constant must be a finite number, got nan"):
         PolynomialKernel(2, NAN)
+    with pytest.raises(ValueError, match=r"constant must be at least 0, got -0\.5"):
+        PolynomialKernel(2, -0.5)
     with pytest.raises(ValueError, match="order 0 and 1, got 2"):
         ArcCosineKernel(2)

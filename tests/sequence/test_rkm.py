@@ -369,8 +369,8 @@ def test_repr(model: RKM, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"in_channels": 0}, "in_channels must be positive, or -1 for lazy, got 0"),
-        ({"out_channels": 0}, "out_channels must be positive, got 0"),
+        ({"in_channels": 0}, "in_channels must be an integer of at least 1, or -1 for lazy, got 0"),
+        ({"out_channels": 0}, "out_channels must be an integer of at least 1, got 0"),
         ({"variant": "gru"}, "variant must be one of lstm, rkm_lstm, .*, got 'gru'"),
         ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
         ({"ngram": 2.0}, r"ngram must be an integer of at least 1, got 2\.0"),
@@ -393,6 +393,7 @@ def test_repr(model: RKM, text: str) -> None:
             {"sigma_i2": 1.5, "variant": "linear"},
             r'sigma_i2 must be a float in \[0, 1\] or "learned", got 1.5',
         ),
+        ({"variant": "linear", "sigma_f2": True}, "sigma_f2 must be a float .* got True"),
         ({"sigma_f2": "gated", "variant": "linear"}, "got 'gated'"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",

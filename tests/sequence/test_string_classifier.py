@@ -54,7 +54,7 @@ def test_empty_strings() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="hidden_channels must be positive, got 0"):
+    with pytest.raises(ValueError, match="hidden_channels must be an integer of at least 1, got 0"):
         made(hidden_channels=0)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         made(dropout=1.0)

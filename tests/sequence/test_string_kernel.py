@@ -269,8 +269,8 @@ def test_repr(layer: StringKernelConv, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"in_channels": 0}, "in_channels must be positive, or -1 for lazy, got 0"),
-        ({"out_channels": 0}, "out_channels must be positive, got 0"),
+        ({"in_channels": 0}, "in_channels must be an integer of at least 1, or -1 for lazy, got 0"),
+        ({"out_channels": 0}, "out_channels must be an integer of at least 1, got 0"),
         ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
         ({"decay": 1.5}, r"decay must be a float in \[0, 1\], \"learned\" or \"gated\", got 1.5"),
         ({"decay": -0.1}, r"got -0.1"),
@@ -280,6 +280,7 @@ def test_repr(layer: StringKernelConv, text: str) -> None:
         ({"readout": "mean"}, 'readout must be "last", "sum" or "learned", got \'mean\''),
         ({"feedback": True, "decay": 0.5}, 'it needs decay="gated", got decay=0.5'),
         ({"highway": True}, "it needs in_channels = out_channels, got 3 and 4"),
+        ({"decay": True}, "got True"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"dropout": -0.1}, r"dropout must be in \[0, 1\), got -0.1"),
         ({"act": "no such thing"}, "Could not resolve"),

@@ -27,7 +27,7 @@ def test_layers_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
         ({"rnn_dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"highway": True}, "it needs in_channels = out_channels, got 3 and 5"),
         ({"jk": "max"}, "jk must be"),

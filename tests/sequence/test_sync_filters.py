@@ -65,5 +65,7 @@ def test_repr() -> None:
 
 @pytest.mark.parametrize("name", ["in_channels", "out_channels", "ngram"])
 def test_bad_arguments(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
+    with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, got 0"):
         SyncFilters(**{"in_channels": 1, "out_channels": 1, "ngram": 1, name: 0})
+    with pytest.raises(ValueError, match=rf"{name} must be an integer of at least 1, got 2\.5"):
+        SyncFilters(**{"in_channels": 1, "out_channels": 1, "ngram": 1, name: 2.5})

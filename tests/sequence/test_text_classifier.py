@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.parameter import is_lazy
 
 from tests.equations import randomize
 from tests.strings import ptr_of
-from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
+from wlkernelnn.sequence import RKM, StringKernelNetwork, TextClassifier
 
 V, D, C = 7, 4, 3
 
@@ -76,6 +77,13 @@ def test_embeddings_have_a_dropout_of_their_own() -> None:
     model(torch.randint(V, (60,)), ptr_of([3] * 20))
     assert not (seen[0] == 0).any()
     assert (seen[1] == 0).double().mean() > 0.3
+
+
+def test_lazy_encoders() -> None:
+    """They learn from the embeddings how wide tokens are, before an optimizer asks for their parameters."""
+    model = TextClassifier(torch.nn.Embedding(V, D), RKM(-1, 5), C)
+    assert not any(map(is_lazy, model.parameters()))
+    assert model(torch.randint(V, (2, 3))).shape == (2, C)
 
 
 def test_bad_input() -> None:

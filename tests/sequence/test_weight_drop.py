@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.utils.parametrizations import weight_norm
 
 from tests.equations import randomize
 from tests.strings import end_to_end, normal
@@ -89,5 +90,64 @@ def test_bad_arguments() -> None:
         WeightDrop(layer(), RECURRENT, 1.0)
     with pytest.raises(AttributeError, match="weight_hh"):
         WeightDrop(layer(), "weight_hh", 0.5)
+    with pytest.raises(AttributeError, match="lins of StringKernelConv is no parameter"):
+        WeightDrop(layer(), "lins", 0.5)
     with pytest.raises(ValueError, match=r"lins\.0\.weight has no shape yet: give RKM its in_channels"):
         WeightDrop(RKM(-1, 4), "lins.0.weight", 0.5)
+
+
+def test_other_tensors_in_place_of_the_parameters() -> None:
+    """As torch.func calls a model: with gradients of what it is given."""
+    (x, ptr), dropped = inputs(), WeightDrop(layer(), RECURRENT, 0.5)
+    given = {name: value.detach().clone().requires_grad_() for name, value in dropped.named_parameters()}
+    found = []
+    for call, leaves in (
+        (lambda: dropped(x, ptr), list(dropped.parameters())),
+        (lambda: torch.func.functional_call(dropped, given, (x, ptr)), list(given.values())),
+    ):
+        torch.manual_seed(1)
+        out, _ = call()
+        found.append((out, *torch.autograd.grad(out.sum(), leaves)))
+    for came, expected in zip(*found, strict=True):
+        assert torch.equal(came, expected)
+
+
+def test_dropped_twice() -> None:
+    (x, ptr), plain = inputs(), layer()
+    twice = WeightDrop(WeightDrop(plain, RECURRENT, 0.5), f"model.{RECURRENT}", 0.5)
+    torch.manual_seed(1)
+    out, _ = twice(x, ptr)
+    torch.manual_seed(1)
+    weight = plain.get_parameter(RECURRENT).detach()
+    for _ in range(2):
+        weight = torch.nn.functional.dropout(weight, 0.5)
+    plain.get_parameter(RECURRENT).data = weight
+    assert torch.equal(out, plain(x, ptr)[0])
+
+
+def test_normalised_weights() -> None:
+    """The weight that is made of the parameters is dropped, not what it is made of."""
+    (x, ptr), plain = inputs(), layer()
+    fixed = copy.deepcopy(plain)
+    gate = plain.decay.lins[0]
+    weight_norm(gate)
+    with torch.no_grad():
+        gate.parametrizations.weight.original0.mul_(1.5)
+    dropped = WeightDrop(plain, RECURRENT, 0.5)
+    before = {name: value.detach().clone() for name, value in dropped.named_parameters()}
+    torch.manual_seed(1)
+    out, _ = dropped(x, ptr)
+    torch.manual_seed(1)
+    fixed.get_parameter(RECURRENT).data = torch.nn.functional.dropout(gate.weight.detach(), 0.5)
+    torch.testing.assert_close(out, fixed(x, ptr)[0])
+    out.sum().backward()
+    (of_fixed,) = torch.autograd.grad(fixed(x, ptr)[0].sum(), fixed.get_parameter(RECURRENT))
+    torch.manual_seed(1)
+    expected = torch.autograd.grad(
+        torch.nn.functional.dropout(gate.weight, 0.5), list(gate.parameters()), of_fixed
+    )
+    for parameter, gradient in zip(gate.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
+    assert {name: value.tolist() for name, value in dropped.named_parameters()} == {
+        name: value.tolist() for name, value in before.items()
+    }

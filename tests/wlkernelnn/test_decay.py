@@ -66,7 +66,7 @@ def test_a_gate_has_no_value_of_its_own() -> None:
         Decay("gated", 4, (3, 3))()
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), "Gated", "", None, [0.5]], ids=repr)
+@pytest.mark.parametrize("value", [-0.1, 1.01, float("nan"), "Gated", "", None, [0.5], True], ids=repr)
 def test_other_values_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r'decay must be a float in \[0, 1\], "learned" or "gated", got'):
         Decay(value, 4)  # type: ignore[arg-type]
@@ -76,6 +76,12 @@ def test_other_values_are_refused(value: object) -> None:
 def test_only_a_gate_has_a_scale(value: float | str) -> None:
     with pytest.raises(ValueError, match="gate_scale=10"):
         Decay(value, 4, gate_scale=10.0)
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), "10"], ids=repr)
+def test_a_scale_is_a_number(scale: object) -> None:
+    with pytest.raises(ValueError, match="gate_scale must be a finite number, got"):
+        Decay("gated", 4, (3,), gate_scale=scale)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score_tasks, write_report
 
 from .data import DataOptions
-from .options import add_options, pick, verb_parser
+from .options import add_options, check_file, pick, verb_parser
 
 DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
 
@@ -44,6 +45,9 @@ def main(argv: list[str] | None = None) -> None:
     add_options(parser, "Options", EvaluateOptions)
     parsed = parser.parse_args(argv)
     options = EvaluateOptions(**pick(parsed, EvaluateOptions))
+    check_count("batch_size", options.batch_size)
+    check_file("--metrics-path", options.metrics_path)
+    check_file("--rejects-path", options.rejects_path)
 
     ensemble = load_ensemble(options.model_path)
     task, names = ensemble.about["task"], ensemble.about["target_names"]

@@ -7,6 +7,7 @@ import inspect
 import types
 from collections.abc import Callable, Collection
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from docstring_parser import parse as parse_docstring
@@ -90,6 +91,12 @@ def pick(
     """The parsed values of what :func:`add_options` added, as keyword arguments of ``source``."""
     wanted = inspect.signature(source).parameters if names is None else names
     return {name: namespace[name] for name in wanted}
+
+
+def check_file(option: str, path: Path | None) -> None:
+    """Refuse a folder where a file is to be written: before the work whose result it is for."""
+    if path is not None and path.is_dir():
+        raise ValueError(f"{option}: {path} is a folder, expected the name of a file")
 
 
 def _helps(source: Callable[..., Any]) -> dict[str, str]:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 from wlkernelnn.training import predict_tables
-from wlkernelnn.training.checkpoint import CONFIG
 from wlkernelnn.training.predict import BATCH
 
 from .data import one_column
-from .options import add_options, pick, verb_parser
+from .options import add_options, check_file, pick, verb_parser
 
 
 @dataclass
@@ -59,8 +58,11 @@ def main(argv: list[str] | None = None) -> None:
         _check_apart(name, path, options.test_path)
     if rejects_path.resolve() == options.preds_path.resolve():
         raise ValueError(f"--rejects-path: {rejects_path} is --preds-path too: one would overwrite the other")
-    if (options.preds_path / CONFIG).is_file():
-        raise ValueError(f"--preds-path: {options.preds_path} is the folder of a network")
+    check_file("--rejects-path", rejects_path)
+    if options.preds_path.suffix:
+        check_file("--preds-path", options.preds_path)
+    elif rejects_path.resolve().parent == options.preds_path.resolve():
+        raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
     counts = predict_tables(
         options.test_path,
         options.model_path,

@@ -13,6 +13,7 @@ from rich.table import Table
 from wlkernelnn.files import write_text
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions, check_free, train_run
+from wlkernelnn.training.run import ensemble_options
 
 from .data import DataOptions, SplitOptions
 from .options import add_options, pick, verb_parser
@@ -73,6 +74,7 @@ def main(argv: list[str] | None = None) -> None:
     run_options = RunOptions(**pick(parsed, RunOptions))
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
+    ensemble_options(fit_options, run_options.ensemble_size)  # all that can be refused before data are read
     network, own = NETWORKS[run_options.network]
     _check_network(parser, parsed)
     directory = run_options.output_dir

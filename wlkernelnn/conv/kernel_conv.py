@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
+from torch_geometric.nn.aggr import SumAggregation
 
+from wlkernelnn.checks import check_count, check_widths
 from wlkernelnn.ops.wl_colours import Quotient
 
 from .edge_map import EdgeMap
@@ -13,6 +15,10 @@ from .graph import Graph, QuotientGraph, holds_integers
 
 Features = Tensor | tuple[Tensor, Tensor]
 AnyGraph = Graph | QuotientGraph
+
+# What a layer does with its messages, and where that is written, unless a subclass has its own.
+_STEPS = ("message", "aggregate", "update")
+_OWN = (str(__package__), MessagePassing.__module__)
 
 
 def check_types(edge_type: Tensor, num_edge_types: int) -> None:
@@ -37,7 +43,7 @@ class KernelConv(MessagePassing):
         edge_dim: Edges carry floats ``edge_attr [E, edge_dim]``, or ``None``.
 
     Raises:
-        ValueError: A width is not positive, or edges are to carry both.
+        ValueError: A width is no integer of at least 1, or edges are to carry both.
     """
 
     def __init__(
@@ -48,18 +54,14 @@ class KernelConv(MessagePassing):
         edge_dim: int | None,
     ) -> None:
         super().__init__(aggr="add")
-        for channels in in_channels if isinstance(in_channels, tuple) else (in_channels,):
-            if channels < 1 and channels != -1:
-                raise ValueError(f"in_channels must be positive, or -1 for lazy, got {in_channels}")
-        if out_channels < 1:
-            raise ValueError(f"out_channels must be positive, got {out_channels}")
+        check_widths(in_channels, out_channels)
         if num_edge_types is not None and edge_dim is not None:
             raise ValueError(
                 f"give either num_edge_types or edge_dim, not both (got {num_edge_types} and {edge_dim})"
             )
         for name, value in (("num_edge_types", num_edge_types), ("edge_dim", edge_dim)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be positive or None, got {value}")
+            if value is not None:
+                check_count(name, value)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.num_edge_types = num_edge_types
@@ -106,6 +108,9 @@ class KernelConv(MessagePassing):
         ):
             came = "nothing" if edge_attr is None else f"shape {list(edge_attr.shape)}"
             raise ValueError(f"{name} needs edge_attr of shape [E, {self.edge_dim}], got {came}")
+        if edge_weight is not None:
+            # numpy's float64 would make states of float64 where they are multiplied by it.
+            edge_weight = edge_weight.to((x[0] if isinstance(x, tuple) else x).dtype)
         return Graph(edge_index, size, edge_weight, edge_attr, edge_type)
 
     def _check_quotient(self, x: Features, quotient: Quotient, *edge_features: Tensor | None) -> None:
@@ -129,7 +134,9 @@ class KernelConv(MessagePassing):
 
     @property
     def watched(self) -> bool:
-        """Somebody wants to see or change single messages: an explainer, a hook of PyG's, or a subclass."""
+        """Somebody wants to see or change messages or sums: an explainer, a hook of PyG's, a subclass, or
+        another aggregation.
+        """
         return bool(
             self.explain
             or self._propagate_forward_pre_hooks
@@ -138,5 +145,6 @@ class KernelConv(MessagePassing):
             or self._message_forward_hooks
             or self._aggregate_forward_pre_hooks
             or self._aggregate_forward_hooks
-            or not type(self).message.__module__.startswith(str(__package__))
+            or type(self.aggr_module) is not SumAggregation
+            or any(not getattr(type(self), step).__module__.startswith(_OWN) for step in _STEPS)
         )

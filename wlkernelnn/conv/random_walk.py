@@ -31,7 +31,7 @@ class RandomWalkKernelConv(WalkConv):
         decay: λ: a float in [0, 1], ``"learned"`` (a vector), or ``"gated"``, per edge:
             :math:`\lambda_{uv} = \mathrm{sigmoid}(U_s f_u + U_t f_v + U_e e_{uv} + b)`, inside the sum.
         compose: ∘, ``"mul"`` or ``"add"``.
-        act: σ; ``None`` is the identity.
+        act: σ, not in place; ``None`` is the identity.
         num_edge_types: Edges carry codes in [0, num_edge_types), passed as ``edge_type``.
         edge_dim: Edges carry floats, passed as ``edge_attr [E, edge_dim]``.
         all_lengths: Sum :math:`c_1 + … + c_n`, walks of up to n nodes, so that single nodes count.

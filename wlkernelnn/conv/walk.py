@@ -7,8 +7,9 @@ from typing import cast
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
-from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.activation import activation
+from wlkernelnn.checks import check_count
 from wlkernelnn.compose import check_compose, composed
 from wlkernelnn.decay import Decay
 from wlkernelnn.linear import Linear
@@ -46,15 +47,14 @@ class WalkConv(KernelConv):
         walks_only: bool,
     ) -> None:
         super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
-        if walk_length < 1:
-            raise ValueError(f"walk_length counts the nodes of a walk: at least 1, got {walk_length}")
+        walk_length = check_count("walk_length", walk_length)
         check_compose(compose)
         if isinstance(in_channels, tuple) and walk_length != 2:
             raise ValueError(f"a bipartite graph has only walks of 2 nodes, got walk_length={walk_length}")
         self.walk_length = walk_length
         self.compose = compose
         self.walks_only = walks_only
-        self.act = torch.nn.Identity() if act is None else activation_resolver(act)
+        self.act = activation(act)
         source, target = in_channels if isinstance(in_channels, tuple) else (in_channels, in_channels)
         self.lins = torch.nn.ModuleList(
             Linear(source if j == 0 else target, out_channels, bias=False) for j in range(walk_length)

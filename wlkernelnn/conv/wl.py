@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn.inits import reset
-from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.activation import activation
+from wlkernelnn.checks import check_count
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.edge_sum import relabel_sum
 from wlkernelnn.ops.wl_colours import Quotient
@@ -46,7 +47,7 @@ class WLKernelConv(KernelConv):
         decay: λ: a float in [0, 1], ``"learned"`` or ``"gated"``; see :class:`RandomWalkKernelConv`.
         num_edge_types: Edges carry codes in [0, num_edge_types), passed as ``edge_type``.
         edge_dim: Edges carry floats, passed as ``edge_attr [E, edge_dim]``.
-        act: σ of the relabelling.
+        act: σ of the relabelling, elementwise and not in place.
         readout: ``"sum"`` (the paper), ``"last"``, or ``"cat"`` (out_channels divisible by num_iterations).
         share_walk_weights: One set of walk weights, :math:`W_e` and gate for all iterations (the authors'
             release, with readout ``"last"``) instead of one each (the paper).
@@ -82,8 +83,7 @@ class WLKernelConv(KernelConv):
         gate_scale: float = 1.0,
     ) -> None:
         super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
-        if num_iterations < 1:
-            raise ValueError(f"num_iterations must be at least 1, got {num_iterations}")
+        num_iterations = check_count("num_iterations", num_iterations)
         if readout not in ("sum", "last", "cat"):
             raise ValueError(f'readout must be "sum", "last" or "cat", got {readout!r}')
         if readout == "cat" and out_channels % num_iterations:
@@ -96,7 +96,7 @@ class WLKernelConv(KernelConv):
         self.num_iterations = num_iterations
         self.readout = readout
         self.share_walk_weights = share_walk_weights
-        self.act = torch.nn.Identity() if act is None else activation_resolver(act)
+        self.act = activation(act)
         # Only the last walk is read with readout="last".
         num_walks = 1 if share_walk_weights or readout == "last" else num_iterations
         self.walks = torch.nn.ModuleList(

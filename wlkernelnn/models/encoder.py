@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.datasets.walk_encodings import UNITS
 from wlkernelnn.linear import Linear
 
@@ -26,8 +27,8 @@ class CodeEncoder(torch.nn.Module):
         - output: ``[N, channels]``
 
     Raises:
-        ValueError: ``dims`` is empty or has a number below 1, the number of columns is another, or codes are
-            no integers.
+        ValueError: ``dims`` is empty or has a number below 1, ``num_values`` is negative, the number of
+            columns is another, or codes are no integers.
         IndexError: A code is out of its column's range.
     """
 
@@ -38,6 +39,7 @@ class CodeEncoder(torch.nn.Module):
         self.dims = tuple(dims)
         if not self.dims or min(self.dims) < 1:
             raise ValueError(f"expected at least one column of at least one value, got {list(self.dims)}")
+        check_count("num_values", num_values, least=0)
         starts = [sum(self.dims[:i]) for i in range(len(self.dims))]
         self.register_buffer("offsets", torch.tensor(starts), persistent=False)
         # One table for all columns: a single gather adds the columns up.

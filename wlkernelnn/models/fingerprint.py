@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.linear import Linear
 
 # Numbers further from their mean than so many standard deviations say no more than that.
@@ -25,6 +26,9 @@ class FingerprintEncoder(torch.nn.Module):
     Shapes:
         - input: ``[B, num_values]``
         - output: ``[B, channels]``
+
+    Raises:
+        ValueError: ``num_values`` is no integer of at least 1.
     """
 
     mean: Tensor
@@ -32,6 +36,7 @@ class FingerprintEncoder(torch.nn.Module):
 
     def __init__(self, num_values: int, channels: int, dropout: float = 0.0) -> None:
         super().__init__()
+        check_count("num_values", num_values)
         self.lin = Linear(num_values, channels)
         self.dropout = torch.nn.Dropout(dropout)
         self.register_buffer("mean", torch.zeros(num_values))

@@ -46,12 +46,12 @@ class GraphKernelNetwork(GraphNetwork):
 
     Shapes:
         - input: a batch with ``x [N, len(node_dims) + num_node_values]``, ``edge_index [2, E]``,
-          ``edge_type [E]``, ``batch [N]`` and ``ptr [B+1]`` (a single graph has neither of the last two), and
-          with num_graph_values ``graph_x [B, num_graph_values]``
+          ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]`` (a single graph has
+          neither of the last two), and with num_graph_values ``graph_x [B, num_graph_values]``
         - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
 
     Raises:
-        ValueError: An argument is out of its range.
+        ValueError: An argument is out of its range, or something is missing in a batch.
     """
 
     def __init__(

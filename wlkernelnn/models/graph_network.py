@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
@@ -58,12 +59,12 @@ class GraphNetwork(torch.nn.Module, ABC):
 
     Shapes:
         - input: a batch with ``x [N, len(node_dims) + num_node_values]``, ``edge_index [2, E]``,
-          ``edge_type [E]``, ``batch [N]`` and ``ptr [B+1]`` (a single graph has neither of the last two), and
-          with num_graph_values ``graph_x [B, num_graph_values]``
+          ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]`` (a single graph has
+          neither of the last two), and with num_graph_values ``graph_x [B, num_graph_values]``
         - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
 
     Raises:
-        ValueError: An argument is out of its range.
+        ValueError: An argument is out of its range, or something is missing in a batch.
     """
 
     target_mean: Tensor
@@ -80,9 +81,9 @@ class GraphNetwork(torch.nn.Module, ABC):
             raise ValueError(f"task must be one of {', '.join(TASKS)}, got {given['task']!r}")
         if given["pooling"] not in ("sum", "mean"):
             raise ValueError(f'pooling must be "sum" or "mean", got {given["pooling"]!r}')
-        for name in ("num_tasks", "hidden_channels"):
-            if given[name] < 1:
-                raise ValueError(f"{name} must be at least 1, got {given[name]}")
+        least = {"num_tasks": 1, "hidden_channels": 1, "num_node_values": 0, "num_graph_values": 0}
+        for name, smallest in least.items():
+            check_count(name, given[name], smallest)
         if given["quotient"] not in ("auto", True, False):
             raise ValueError(f'quotient must be "auto", True or False, got {given["quotient"]!r}')
         if not 0 <= given["dropout"] < 1:
@@ -176,17 +177,11 @@ class GraphNetwork(torch.nn.Module, ABC):
             cache: Where states of colours are kept from batch to batch; on the CPU, without gradients.
 
         Raises:
-            ValueError: A cache where gradients are wanted.
+            ValueError: A cache where gradients are wanted, or something is missing in the batch.
         """
         if cache is not None and torch.is_grad_enabled():
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
-        if self.num_edge_types is not None and batch.get("edge_type") is None and batch.num_edges:
-            raise ValueError(
-                f"expected edge_type [E] in the batch, as num_edge_types={self.num_edge_types}; "
-                f"got {', '.join(sorted(batch.keys()))}"
-            )
-        if "ptr" not in batch:
-            batch = _with_ptr(batch)
+        batch = self._whole(batch)
         quotient = self._quotient_of(batch)
         if quotient is None:
             pooled = segment_sum(self.states(batch.x, batch), batch.ptr, batch.batch)
@@ -205,6 +200,22 @@ class GraphNetwork(torch.nn.Module, ABC):
         if self.fingerprint is None:
             return pooled
         return torch.cat([pooled, self.fingerprint(batch.graph_x)], dim=1)
+
+    def _whole(self, batch: Data) -> Data:
+        """The batch with all that is read of it; what nobody but its maker can know must be there."""
+        needed = {"x": "[N, F]", "edge_index": "[2, E]"}
+        if self.fingerprint is not None:
+            needed["graph_x"] = f"[B, {self.config['num_graph_values']}]"
+        if self.num_edge_types is not None and batch.num_edges:
+            needed["edge_type"] = f"[E] (num_edge_types={self.num_edge_types})"
+        for name, shape in needed.items():
+            if batch.get(name) is None:
+                came = ", ".join(sorted(batch.keys())) or "nothing"
+                raise ValueError(f"expected {name} {shape} in the batch; got {came}")
+        if self.num_edge_types is not None and batch.get("edge_type") is None:
+            batch = copy.copy(batch)
+            batch.edge_type = batch.x.new_empty(0)
+        return batch if "ptr" in batch else _with_ptr(batch)
 
     def _weights_of_states(self) -> Iterator[torch.nn.Parameter]:
         for name, child in self.named_children():

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.conv import DeepKernelConv
 from wlkernelnn.ops.wl_colours import Quotient
 
@@ -57,8 +58,7 @@ class KernelStack(torch.nn.Module):
         layer_norm: bool = True,
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1, got {num_layers}")
+        num_layers = check_count("num_layers", num_layers)
         if jumping not in JUMPING:
             raise ValueError(f"jumping must be one of {', '.join(JUMPING)}, got {jumping!r}")
         if not 0 <= dropout < 1:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+
+from wlkernelnn import modes
 
 # conv(x, edge_index, edge_attr=…, edge_type=…, edge_weight=…)
 Layer = Callable[..., Tensor]
@@ -23,18 +25,9 @@ def edge_features(graph: Data) -> dict[str, Tensor]:
 
 @contextmanager
 def evaluating(layer: Any) -> Iterator[None]:
-    """Evaluation mode without gradients, and afterwards the modes as they were."""
-    modules = list(layer.modules()) if isinstance(layer, torch.nn.Module) else []
-    modes = [module.training for module in modules]
-    try:
-        if isinstance(layer, torch.nn.Module):
-            layer.eval()
-        with torch.no_grad():
-            yield
-    finally:
-        # Each its own: some may have been in evaluation mode before, such as frozen norms.
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
+    """Evaluation mode, of a layer that has one, without gradients; afterwards the modes are as they were."""
+    with modes.evaluating(layer) if isinstance(layer, torch.nn.Module) else nullcontext(), torch.no_grad():
+        yield
 
 
 def call(layer: Layer, graph: Data) -> Tensor:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torchmetrics.classification import MulticlassAccuracy
 
 from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
+from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import StringClassifier
 
 from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
@@ -126,14 +127,12 @@ def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tens
         model: The model, used in evaluation mode on the device where it is.
         strings: Strings, in whose order the rows are.
     """
-    training = model.training
-    model.eval()
     device = next(model.parameters()).device
-    found = [
-        model(batch.x.to(device), batch.ptr.to(device)).softmax(1).cpu()
-        for batch in StringLoader(strings, EVALUATION_BATCH)
-    ]
-    model.train(training)
+    with evaluating(model):
+        found = [
+            model(batch.x.to(device), batch.ptr.to(device)).softmax(1).cpu()
+            for batch in StringLoader(strings, EVALUATION_BATCH)
+        ]
     return torch.cat(found) if found else torch.empty(0, model.num_classes)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphNetwork
 
-from .loop import FitResult, Watched, train_module
+from .loop import FitResult, Watched, check_patience, train_module
 from .metrics import DEFAULT_METRIC, get_metric, score
 from .module import NetworkModule
 from .options import FitOptions
@@ -74,17 +74,8 @@ def fit(
                 f"{name} has {len(data)} graphs with {data.num_tasks} targets, expected at least one graph "
                 f"with {net.config['num_tasks']}"
             )
-    metric = options.metric or train.metric or DEFAULT_METRIC[net.task]
-    maximize = get_metric(metric, net.task).maximize
-    if valid is not None and math.isnan(score(metric, valid.y.numpy(), np.zeros(valid.y.shape))):
-        raise ValueError(
-            f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
-            "it needs (two classes, for example); take another split or metric"
-        )
-
-    resample = None
-    if options.bucket_width:
-        resample = BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)
+    metric = check_fit(train, valid, net.task, options)
+    resample = _resampler(train, options)
     loader = PackedLoader(
         train,
         options.batch_size,
@@ -100,10 +91,30 @@ def fit(
         NetworkModule(net, options, metric, len(loader)),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
-        Watched(metric, maximize),
+        Watched(metric, get_metric(metric).maximize),
         options,
         directory=directory,
         resume=resume,
         progress=progress,
         callbacks=callbacks,
     )
+
+
+def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, options: FitOptions) -> str:
+    """Refuse options that don't fit the data of a training; the name of its metric."""
+    metric = options.metric or train.metric or DEFAULT_METRIC[task]
+    get_metric(metric, task)
+    if valid is not None and math.isnan(score(metric, valid.y.numpy(), np.zeros(valid.y.shape))):
+        raise ValueError(
+            f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
+            "it needs (two classes, for example); take another split or metric"
+        )
+    check_patience(options, valid is not None)
+    _resampler(train, options)  # refuses targets that have no buckets
+    return metric
+
+
+def _resampler(train: PackedGraphs, options: FitOptions) -> BucketResampler | None:
+    if not options.bucket_width:
+        return None
+    return BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.datasets import BPTTLoader, Corpus
+from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import LanguageModel, detached
 
 from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
@@ -110,16 +111,19 @@ def perplexity(model: LanguageModel, tokens: Tensor) -> float:
         model: The model, used in evaluation mode on the device where it is.
         tokens: int64 ``[N]``, N ≥ 2.
     """
-    training = model.training
-    model.eval()
     device = model.embedding.weight.device
     state, total = None, 0.0
     loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH)
-    for inputs, targets in loader:
-        logits, state = model(inputs.to(device), state=state)
-        total += float(negative_log_likelihood(logits, targets.to(device)))
-    model.train(training)
-    return math.exp(total / loader.num_targets)
+    with evaluating(model):
+        for inputs, targets in loader:
+            logits, state = model(inputs.to(device), state=state)
+            total += float(negative_log_likelihood(logits, targets.to(device)))
+    return perplexity_of(total / loader.num_targets)
+
+
+def perplexity_of(nll: float) -> float:
+    """exp of the negative log-likelihood of a token, of a model however bad: at most exp(700)."""
+    return math.exp(min(nll, 700.0))
 
 
 def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
@@ -162,7 +166,7 @@ class TextModule(pl.LightningModule):
         self._targets += targets.numel()
 
     def on_validation_epoch_end(self) -> None:
-        self.log("valid_perplexity", math.exp(min(self._nll / self._targets, 700.0)), prog_bar=True)
+        self.log("valid_perplexity", perplexity_of(self._nll / self._targets), prog_bar=True)
 
 
 class _LanguageModule(TextModule):

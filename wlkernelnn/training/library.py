@@ -20,6 +20,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
 from wlkernelnn.datasets.molecules import OnInvalid
 from wlkernelnn.datasets.table_chunks import find_tables, read_chunks
@@ -97,15 +98,15 @@ def predict_tables(
 
     Raises:
         FileNotFoundError: An input or the networks are not there.
-        FileExistsError: There are parts of an earlier run, and ``resume`` is off.
+        FileExistsError: There are parts of an earlier run, and ``resume`` is off, or the folder for parts
+            holds other files.
         ValueError: An input cannot be read, inputs differ in their columns, a row gives no molecule and
             ``on_invalid`` is ``"raise"``, or the run to resume was another one.
     """
     suffix = output.suffix or ".parquet"
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    if num_workers is not None and num_workers < 0:
-        raise ValueError(f"num_workers must be at least 0, got {num_workers}")
+    check_count("batch_size", batch_size)
+    if num_workers is not None:
+        check_count("num_workers", num_workers, least=0)
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
     folder = output.with_name(f"{output.name}.parts") if output.suffix else output

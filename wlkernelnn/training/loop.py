@@ -27,6 +27,8 @@ from .allocator import freed_memory_kept
 
 logger = logging.getLogger("wlkernelnn")
 
+# Weights in float16 alone would lose most steps of an optimizer.
+PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
 # After how many batches the loss is looked at again: on a GPU this waits for it.
 WATCHED_BATCHES = 50
 
@@ -40,7 +42,8 @@ class LoopOptions:
         gradient_clip: Largest norm of the gradient, 0 for no bound.
         patience: Stop after that many epochs without a better validation score, 0 for never.
         seed: Seed of everything that is drawn.
-        precision: Lightning's precision, such as "32-true" or "bf16-mixed".
+        precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed", or in
+            short "64", "32", "16" or "bf16" (the last two are mixed).
         accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
         matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
             inside and is faster on many processors.
@@ -76,6 +79,7 @@ class LoopOptions:
             "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
             "patience": (self.patience >= 0, "at least 0"),
             "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
+            "precision": (str(self.precision) in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
             "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
         }
 
@@ -156,8 +160,7 @@ def train_module(
     """
     if resume and directory is None:
         raise ValueError("resume=True needs the directory of the run that was interrupted")
-    if options.patience and valid_batches is None:
-        raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
+    check_patience(options, valid_batches is not None)
     start = time.perf_counter()
     dtypes = {name: tensor.dtype for name, tensor in _tensors(module)}
     module.train()  # a network that was trained before is in evaluation mode
@@ -228,6 +231,25 @@ def train_module(
         seconds=time.perf_counter() - start,
         epoch_seconds=history.seconds,
     )
+
+
+def check_patience(options: LoopOptions, validated: bool) -> None:
+    """Refuse patience without a validation score."""
+    if options.patience and not validated:
+        raise ValueError(f"patience={options.patience} needs valid, whose score it watches")
+
+
+def check_accelerator(options: LoopOptions) -> None:
+    """Refuse an accelerator that Lightning does not know or this machine lacks."""
+    with _quiet(), _plain_errors():
+        pl.Trainer(
+            accelerator=options.accelerator,
+            devices=1,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
 
 
 def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:

@@ -45,7 +45,8 @@ class Parts:
         resume: Go on with the parts that are there.
 
     Raises:
-        FileExistsError: There are parts, and ``resume`` is off.
+        FileExistsError: There are parts, and ``resume`` is off, or other files are in the folder.
+        NotADirectoryError: ``folder`` is a file.
         ValueError: The parts there are of another origin.
     """
 
@@ -53,14 +54,19 @@ class Parts:
         self.folder, self.suffix, self.origin = folder, suffix, dict(origin)
         self.done: list[Counts] = []
         self._manifest = folder / MANIFEST
-        if not self._manifest.is_file():
+        origin_there: dict[str, Any] | None = None
+        if self._manifest.is_file():
+            try:
+                known = json.loads(self._manifest.read_text(encoding="utf-8"))
+                self.done = [Counts(*counts) for counts in known["parts"]]
+                origin_there = dict(known["origin"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f"{self._manifest}: not a manifest of {FORMAT} ({error}); delete it"
+                ) from error
+        self._check_folder()
+        if origin_there is None:
             return
-        try:
-            known = json.loads(self._manifest.read_text(encoding="utf-8"))
-            self.done = [Counts(*counts) for counts in known["parts"]]
-            origin_there = dict(known["origin"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self._manifest}: not a manifest of {FORMAT} ({error}); delete it") from error
         if not resume:
             raise FileExistsError(
                 f"{folder} holds {len(self.done)} finished parts of an earlier run: resume it, or delete them"
@@ -71,6 +77,24 @@ class Parts:
                     f"{folder}: the run to resume had {key} {origin_there.get(key)!r}, "
                     f"now it is {self.origin.get(key)!r}; delete the folder to start again"
                 )
+
+    def _check_folder(self) -> None:
+        """Refuse a folder with anything but parts, and what a killed run leaves of the next one."""
+        if self.folder.is_file():
+            raise NotADirectoryError(f"{self.folder} is a file, expected a folder")
+        numbers = range(len(self.done) + 1)
+        ours = {MANIFEST, *(path(number).name for number in numbers for path in (self._rows, self._rejects))}
+        unfinished = tuple(f".{name}." for name in ours)
+        others = sorted(
+            path.name
+            for path in (self.folder.iterdir() if self.folder.is_dir() else ())
+            if path.name not in ours and not path.name.startswith(unfinished)
+        )
+        if others:
+            shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+            raise FileExistsError(
+                f"{self.folder} holds {shown}, which this run has not written: choose another folder"
+            )
 
     @property
     def counts(self) -> Counts:

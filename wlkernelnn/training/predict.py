@@ -7,6 +7,7 @@ import torch
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import ColourCache, GraphNetwork
+from wlkernelnn.modes import evaluating
 
 from .allocator import freed_memory_kept
 
@@ -30,13 +31,10 @@ def predict(
     Returns:
         float32 ``[len(data), num_tasks]``.
     """
-    training = net.training
-    net.eval()
     device = net.target_mean.device
     if cache is None and len(data) > batch_size:
         cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
-    with freed_memory_kept():
+    with evaluating(net), freed_memory_kept():
         parts = [net.predict(batch.to(device), cache).cpu().numpy() for batch in loader]
-    net.train(training)
     return np.concatenate(parts) if parts else np.zeros((0, net.config["num_tasks"]), np.float32)

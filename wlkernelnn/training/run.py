@@ -16,6 +16,7 @@ import pandas as pd
 import rdkit
 import torch
 
+from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.descriptors import descriptor_names
 from wlkernelnn.files import atomic_path, json_text, write_text
@@ -23,8 +24,9 @@ from wlkernelnn.models import NETWORKS, ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 
 from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
-from .fit import fit
-from .metrics import DEFAULT_METRIC, score
+from .fit import check_fit, fit
+from .loop import check_accelerator
+from .metrics import get_metric, score
 from .options import FitOptions
 from .predict import BATCH, predict
 
@@ -164,14 +166,15 @@ def train_run(
         The ensemble and the content of ``metrics.json``.
 
     Raises:
-        ValueError: ``ensemble_size`` < 1, an unknown ``kind``, a split without a training part or with an
-            unknown one, names of targets that columns of predictions could not be told by, other data, split
-            or network than the run to resume has, or the data don't fit the options.
+        ValueError: Options that :func:`ensemble_options` refuses, an unknown ``kind``, a split without a
+            training part or with an unknown one, names of targets that columns of predictions could not be
+            told by, other data, split or network than the run to resume has, or the data don't fit the
+            options.
         FileExistsError: The folder holds a run already, and ``resume`` is off.
+        NotADirectoryError: ``directory`` is a file.
     """
     directory, options = Path(directory), options or FitOptions()
-    if ensemble_size < 1:
-        raise ValueError(f"ensemble_size must be at least 1, got {ensemble_size}")
+    seeded = ensemble_options(options, ensemble_size)
     if kind not in NETWORKS:
         raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
     if not resume:
@@ -184,6 +187,8 @@ def train_run(
     if "train" not in parts:
         raise ValueError("the split has no training part")
     target_names = _target_names(data)
+    task = data.task or "regression"
+    metric = check_fit(parts["train"], parts.get("valid"), task, options)
     rows = {name: part.row.tolist() for name, part in parts.items()}
     splits = directory / "splits.json"
     if resume and splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
@@ -196,9 +201,7 @@ def train_run(
                     f"{directory / ORIGIN}: the run to resume has {name} {there}, and this is {value}"
                 )
     write_text(splits, json.dumps(rows) + "\n")
-    write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
-    task = data.task or "regression"
-    metric = options.metric or data.metric or DEFAULT_METRIC[task]
+    write_text(directory / ORIGIN, json.dumps({"ensemble_size": len(seeded), **origin}) + "\n")
     about: dict[str, Any] = {
         "features": data.description.features,
         "target_names": target_names,
@@ -209,19 +212,18 @@ def train_run(
     }
     if "rdkit" in data.description.features.split("+"):
         about["descriptors"] = descriptor_names()
-    for i in range(ensemble_size):
+    for i, own in enumerate(seeded):
         folder = directory / f"model_{i}"
         if (folder / CONFIG).is_file():
             continue
-        seeded = replace(options, seed=options.seed + i)
-        torch.manual_seed(seeded.seed)
+        torch.manual_seed(own.seed)
         net = NETWORKS[kind].from_data(parts["train"], **(network or {}))
-        logger.info(f"network {i + 1} of {ensemble_size}, seed {seeded.seed}")
+        logger.info(f"network {i + 1} of {len(seeded)}, seed {own.seed}")
         result = fit(
             net,
             parts["train"],
             parts.get("valid"),
-            seeded,
+            own,
             directory=folder / "training",
             resume=resume,
             progress=progress,
@@ -253,6 +255,20 @@ def train_run(
     return ensemble, report
 
 
+def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions]:
+    """Options of every network of an ensemble, with a seed each; what needs no data is checked.
+
+    Raises:
+        ValueError: ``ensemble_size`` < 1, seeds beyond those that there are, an unknown metric, or an
+            accelerator that this machine lacks.
+    """
+    size = check_count("ensemble_size", ensemble_size)
+    if options.metric is not None:
+        get_metric(options.metric)
+    check_accelerator(options)
+    return [replace(options, seed=options.seed + i) for i in range(size)]
+
+
 def _target_names(data: PackedGraphs) -> list[str]:
     """Names of the targets, numbers where they have none.
 
@@ -279,7 +295,9 @@ def _origin(directory: Path) -> dict[str, Any]:
 
 
 def check_free(directory: str | os.PathLike[str]) -> None:
-    """Raise a ``FileExistsError`` if the folder holds a run already."""
+    """Raise an error if the folder holds a run already, or is a file."""
+    if Path(directory).is_file():
+        raise NotADirectoryError(f"{directory} is a file, expected a folder")
     if _network_folders(Path(directory)):
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedStrings, StringLoader
+from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence.rrnn import (
     CELLS,
     RRNN,
@@ -29,6 +30,7 @@ from wlkernelnn.sequence.rrnn import (
 from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
+from .language import perplexity_of
 from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
@@ -177,13 +179,11 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
     _check_metric(metric)
     if not len(strings):
         raise ValueError(f"the {metric} of no strings is not defined")
-    training = network.training
-    network.eval()
     device = next(network.parameters()).device
     totals = torch.zeros(3, dtype=torch.float64)
-    for batch in StringLoader(strings, EVALUATION_BATCH):
-        totals += _totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
-    network.train(training)
+    with evaluating(network):
+        for batch in StringLoader(strings, EVALUATION_BATCH):
+            totals += _totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
     return _score(totals, metric)
 
 
@@ -219,7 +219,7 @@ def _score(totals: Tensor, metric: str) -> float:
     nll, right, count = totals.tolist()
     if metric == "accuracy":
         return right / count
-    return nll / count / math.log(2) if metric == "bpc" else math.exp(min(nll / count, 700.0))
+    return nll / count / math.log(2) if metric == "bpc" else perplexity_of(nll / count)
 
 
 class _TreeModule(pl.LightningModule):
@@ -310,11 +310,9 @@ class _TreeModule(pl.LightningModule):
         if self._warm:
             # The target's trees lead to other states than the network's own, from which it must find back.
             trees.cell = None
-            self.network.eval()
-            with torch.no_grad():
+            with evaluating(self.network), torch.no_grad():
                 some = batch.ptr[: NUM_GROWN + 1]
                 self.network(batch.x[: int(some[-1])], some)
-            self.network.train()
             records.append(trees.last_trees)
         leaves = [
             record.leaves[torch.randperm(len(record), device=self.device)[: NUM_IMITATED // len(records)]]

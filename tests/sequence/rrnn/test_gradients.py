@@ -127,6 +127,9 @@ def test_state_gradients_are_slopes(model: Any, begins: bool) -> None:
     norms = state_gradients(model, x, lambda h: (h @ direction).sin().sum(), first)
     assert norms.shape == (4, 2)
     assert model.training
+    with pytest.raises(TypeError):
+        state_gradients(model, x, lambda h: None, first)  # type: ignore[arg-type, return-value]
+    assert model.training
     model.eval()
     for t in range(4):
         _, state = model(x[:, : t + 1], state=first)

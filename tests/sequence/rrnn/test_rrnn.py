@@ -238,9 +238,9 @@ def test_repr(model: RRNN, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"in_channels": 0}, "in_channels must be positive, or -1 for lazy, got 0"),
-        ({"out_channels": 0}, "out_channels must be positive, got 0"),
-        ({"hidden_channels": 0}, "hidden_channels must be positive, got 0"),
+        ({"in_channels": 0}, "in_channels must be an integer of at least 1, or -1 for lazy, got 0"),
+        ({"out_channels": 0}, "out_channels must be an integer of at least 1, got 0"),
+        ({"hidden_channels": 0}, "hidden_channels must be an integer of at least 1, got 0"),
         ({"rounds": 0}, "rounds must be an integer of at least 1, got 0"),
         ({"rounds": 2.5}, r"rounds must be an integer of at least 1, got 2\.5"),
         ({"rounds": ()}, r"rounds must be those of at least one run, got \(\)"),

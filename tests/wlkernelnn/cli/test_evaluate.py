@@ -147,3 +147,19 @@ def test_rows_without_molecule_or_target(
     rejects = pd.read_csv(tmp_path / "rejects.csv")
     assert rejects["row"].tolist() == [2, 3]
     assert rejects["reason"][1] == "no target value"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--metrics-path", ".", "--metrics-path: .* is a folder, expected the name of a file"),
+        ("--rejects-path", ".", "--rejects-path: .* is a folder, expected the name of a file"),
+        ("--batch-size", 0, "batch_size must be an integer of at least 1, got 0"),
+    ],
+    ids=["metrics", "rejects", "batch"],
+)
+def test_bad_options_are_found_before_data_are_read(
+    run_folder: Path, option: str, value: object, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate("--data-path", "nowhere.csv", "--model-path", run_folder, option, value) == 1
+    assert re.search(message, capsys.readouterr().err)

@@ -159,8 +159,33 @@ def test_outputs_that_overwrite_each_other_or_a_network(
     path = table.with_name("p.csv")
     assert predict(table, run_folder, path, "--rejects-path", path.parent / "." / path.name) == 1
     assert "is --preds-path too: one would overwrite the other" in capsys.readouterr().err
-    assert predict(table, run_folder, run_folder / "model_0") == 1
-    assert "is the folder of a network" in capsys.readouterr().err
+    for folder in (run_folder, run_folder / "model_0"):
+        before = sorted(folder.rglob("*"))
+        assert predict(table, run_folder, folder) == 1
+        assert re.search(r"holds config\..*, which this run has not written", capsys.readouterr().err)
+        assert sorted(folder.rglob("*")) == before
+    assert (
+        predict(table, run_folder, table.parent / "out", "--rejects-path", table.parent / "out" / "r.csv")
+        == 1
+    )
+    assert "r.csv lies in --preds-path, as if it were part of it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--preds-path", "--rejects-path"])
+def test_folders_in_place_of_files(
+    run_folder: Path,
+    table: Path,
+    option: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is predicted before that is found."""
+    monkeypatch.setattr("wlkernelnn.cli.predict.predict_tables", None)
+    paths = {"--preds-path": table.with_name("p.csv"), "--rejects-path": table.with_name("r.csv")}
+    paths[option].mkdir()
+    assert predict(table, run_folder, paths["--preds-path"], "--rejects-path", paths["--rejects-path"]) == 1
+    expected = f"{option}: {paths[option]} is a folder, expected the name of a file"
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

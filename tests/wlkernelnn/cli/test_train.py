@@ -253,11 +253,11 @@ def test_a_finished_run_is_not_touched(
         ("smiles,y\n" + "CCO,1\nCC,0\n" * 9, "--metric rmse", "metric must be one of roc_auc, .* got 'rmse'"),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--lr 0", "lr must be above 0, got 0"),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--decay sometimes", "decay must be a float .* got 'sometimes'"),
-        ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--precision half", "Precision 'half' is invalid"),
+        ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--precision half", "precision must be one of .* got 'half'"),
         (
             "smiles,y\n" + "CCO,1\nCC,2\n" * 9,
             "--hidden-channels 0",
-            "hidden_channels must be at least 1, got 0",
+            "hidden_channels must be an integer of at least 1, got 0",
         ),
     ],
 )
@@ -272,6 +272,26 @@ def test_bad_input(
     assert len(errors) == 1
     assert errors[0].startswith("wlkernelnn train: error: ")
     assert re.search(message, errors[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--seed 4294967295 --ensemble-size 2", "seed must be from 0 to .*, got 4294967296"),
+        ("--metric auc", "metric must be one of rmse, .* got 'auc'"),
+        ("--precision 99", "precision must be one of 64-true, .* got '99'"),
+        ("--precision 16-true", "precision must be one of 64-true, .* got '16-true'"),
+        ("--accelerator abacus", "abacus"),
+    ],
+)
+def test_bad_options_are_found_before_data_are_read(
+    arguments: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--data-path", "nowhere.csv", "--target-columns", "y", "--output-dir", tmp_path / "run"]
+    assert train(*command, *arguments.split()) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(message, line)
+    assert not (tmp_path / "run").exists()
 
 
 def test_unknown_key_in_a_config(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

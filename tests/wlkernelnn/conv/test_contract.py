@@ -17,7 +17,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
-from torch_geometric.nn import HeteroConv, MessagePassing, global_add_pool, to_hetero
+from torch_geometric.nn import HeteroConv, MeanAggregation, MessagePassing, global_add_pool, to_hetero
 from torch_geometric.testing import assert_module
 
 from tests.equations import randomize
@@ -166,6 +166,25 @@ def test_edge_weights_may_be_a_column(layer: str) -> None:
     edges, conv, x, weight = EDGES["random"], make(layer), torch.randn(12, D), torch.rand(40)
     column = conv(x, edges.edge_index, edge_weight=weight.unsqueeze(1))
     assert torch.equal(column, conv(x, edges.edge_index, edge_weight=weight))
+
+
+@ALL_LAYERS
+@ALL_OPTIONS
+@pytest.mark.parametrize("watched", [False, True], ids=["", "watched"])
+def test_edge_weights_of_any_type(layer: str, options: dict[str, Any], watched: bool) -> None:
+    """The result is of the layer's type, also with the float64 that numpy gives."""
+    edges, conv, x, weight = (
+        EDGES["random"],
+        make(layer, options),
+        torch.randn(12, D),
+        torch.rand(40).double(),
+    )
+    if watched:
+        watch(conv, "register_message_forward_hook")
+    arguments = arguments_of(options, 40, weighted=False)
+    out = conv(x, edges.edge_index, edge_weight=weight, **arguments)
+    assert out.dtype == torch.float32
+    assert torch.equal(out, conv(x, edges.edge_index, edge_weight=weight.float(), **arguments))
 
 
 @ALL_LAYERS
@@ -386,6 +405,38 @@ def test_messages_of_a_subclass_are_taken() -> None:
     torch.testing.assert_close(conv(x, edge_index), 2 * plain(x, edge_index))
 
 
+class HalvedSums(RandomWalkKernelConv):
+    """A user's layer with sums of its own."""
+
+    def aggregate(self, inputs: Tensor, index: Tensor, dim_size: int | None = None) -> Tensor:
+        return super().aggregate(inputs, index, dim_size=dim_size) / 2
+
+
+class HalvedResults(RandomWalkKernelConv):
+    """A user's layer that changes what was summed."""
+
+    def update(self, inputs: Tensor) -> Tensor:
+        return inputs / 2
+
+
+@pytest.mark.parametrize("kind", [HalvedSums, HalvedResults])
+def test_sums_and_updates_of_a_subclass_are_taken(kind: type[RandomWalkKernelConv]) -> None:
+    edge_index, conv, x = EDGES["random"].edge_index, kind(D, K), torch.randn(12, D)
+    plain = RandomWalkKernelConv(D, K)
+    plain.load_state_dict(conv.state_dict())
+    assert conv.watched
+    assert not plain.watched
+    torch.testing.assert_close(conv(x, edge_index), plain(x, edge_index) / 2)
+
+
+def test_another_aggregation_is_taken() -> None:
+    edge_index, conv, x = EDGES["random"].edge_index, RandomWalkKernelConv(D, K), torch.randn(12, D)
+    total = conv(x, edge_index)
+    conv.aggr_module = MeanAggregation()
+    degree = edge_index[1].bincount(minlength=12).clamp(min=1).unsqueeze(1)
+    torch.testing.assert_close(conv(x, edge_index), total / degree)
+
+
 class Classifier(torch.nn.Module):
     """A layer, a sum over each graph, and a linear map."""
 
@@ -594,23 +645,39 @@ def test_hetero_conv(hetero_data: HeteroData) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (RandomWalkKernelConv, {"walk_length": 0}, "walk_length counts the nodes .* at least 1, got 0"),
+        (RandomWalkKernelConv, {"walk_length": 0}, "walk_length must be an integer of at least 1, got 0"),
         (RandomWalkKernelConv, {"compose": "concat"}, 'compose must be "mul" or "add", got \'concat\''),
         (RandomWalkKernelConv, {"decay": 1.5}, r"decay must be a float in \[0, 1\]"),
         (RandomWalkKernelConv, {"decay": "gate"}, "decay must be .* got 'gate'"),
         (RandomWalkKernelConv, {"gate_scale": 10.0}, 'gate_scale=10.0 needs decay="gated"'),
         (RandomWalkKernelConv, {"num_edge_types": 4, "edge_dim": 2}, "not both .got 4 and 2"),
-        (RandomWalkKernelConv, {"num_edge_types": 0}, "num_edge_types must be positive or None, got 0"),
-        (RandomWalkKernelConv, {"edge_dim": -1}, "edge_dim must be positive or None, got -1"),
-        (RandomWalkKernelConv, {"in_channels": 0}, "in_channels must be positive, or -1 for lazy, got 0"),
+        (
+            RandomWalkKernelConv,
+            {"num_edge_types": 0},
+            "num_edge_types must be an integer of at least 1, got 0",
+        ),
+        (RandomWalkKernelConv, {"edge_dim": -1}, "edge_dim must be an integer of at least 1, got -1"),
+        (
+            RandomWalkKernelConv,
+            {"in_channels": 0},
+            "in_channels must be .* at least 1, or -1 for lazy, got 0",
+        ),
         (RandomWalkKernelConv, {"in_channels": (3, -2)}, r"in_channels must be .* got \(3, -2\)"),
-        (RandomWalkKernelConv, {"out_channels": 0}, "out_channels must be positive, got 0"),
+        (RandomWalkKernelConv, {"out_channels": 0}, "out_channels must be an integer of at least 1, got 0"),
         (RandomWalkKernelConv, {"in_channels": (3, 3), "walk_length": 3}, "bipartite .* walk_length=3"),
         (RandomWalkKernelConv, {"in_channels": (3, 3), "all_lengths": True}, "all_lengths needs one kind"),
         (RandomWalkKernelConv, {"act": "rely"}, "Could not resolve 'rely'"),
-        (DeepKernelConv, {"walk_length": -1}, "walk_length counts the nodes .* got -1"),
+        (RandomWalkKernelConv, {"decay": "gated", "gate_scale": float("nan")}, "gate_scale must be a finite"),
+        *(
+            (kind, {"act": torch.nn.ReLU(inplace=True)}, "act must leave its input as it is")
+            for kind in (RandomWalkKernelConv, DeepKernelConv, WLKernelConv)
+        ),
+        (DeepKernelConv, {"walk_length": -1}, "walk_length must be an integer .* got -1"),
         (DeepKernelConv, {"in_channels": (3, 3), "walk_length": 1}, "bipartite .* walk_length=1"),
-        (WLKernelConv, {"num_iterations": 0}, "num_iterations must be at least 1, got 0"),
+        (WLKernelConv, {"num_iterations": 0}, "num_iterations must be an integer of at least 1, got 0"),
+        (WLKernelConv, {"num_iterations": 2.0}, r"num_iterations must be an integer .* got 2\.0"),
+        (WLKernelConv, {"walk_length": True}, "walk_length must be an integer .* got True"),
+        (WLKernelConv, {"out_channels": 8.0}, r"out_channels must be an integer .* got 8\.0"),
         (WLKernelConv, {"readout": "mean"}, 'readout must be "sum", "last" or "cat", got \'mean\''),
         (WLKernelConv, {"readout": "cat", "num_iterations": 3}, "8 is not divisible by num_iterations=3"),
         (WLKernelConv, {"in_channels": (3, 3)}, "bipartite .* num_iterations=4"),

@@ -245,3 +245,20 @@ def test_bipartite_means_one_round_of_walks_of_two_nodes() -> None:
     conv = WLKernelConv((3, 2), K, num_iterations=1)
     (walk,) = conv.walks
     assert torch.equal(conv(x, edge_index), walk(x, edge_index))
+
+
+@pytest.mark.parametrize("act", [torch.nn.Dropout(0.5), "rrelu"], ids=str)
+@pytest.mark.parametrize("num_edge_types", [None, 2])
+def test_gradients_of_an_activation_that_draws(
+    act: str | torch.nn.Module, num_edge_types: int | None
+) -> None:
+    """They are of what was drawn, not of another draw."""
+    edge_index, num_nodes, _ = EDGES["random"]
+    conv = WLKernelConv(3, 4, 2, act=act, num_edge_types=num_edge_types).double()
+    edge_type = None if num_edge_types is None else torch.randint(num_edge_types, (edge_index.size(1),))
+
+    def run(x: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        return conv(x, edge_index, edge_type=edge_type)
+
+    assert torch.autograd.gradcheck(run, torch.randn(num_nodes, 3, dtype=torch.float64, requires_grad=True))

@@ -108,6 +108,11 @@ def test_wrong_sizes(dims: tuple[int, ...]) -> None:
         CodeEncoder(dims, 6)
 
 
+def test_a_negative_number_of_numbers() -> None:
+    with pytest.raises(ValueError, match="num_values must be an integer of at least 0, got -1"):
+        CodeEncoder(DIMS, 6, num_values=-1)
+
+
 def test_repr() -> None:
     assert repr(CodeEncoder(DIMS, 6)) == "CodeEncoder([3, 5, 2], 6)"
     assert repr(CodeEncoder(DIMS, 6, num_values=4)) == "CodeEncoder([3, 5, 2], 6, num_values=4)"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from wlkernelnn.models.fingerprint import FingerprintEncoder
@@ -36,3 +37,8 @@ def test_reset() -> None:
     before = encoder.lin.weight.clone()
     encoder.reset_parameters()
     assert not torch.equal(encoder.lin.weight, before)
+
+
+def test_no_values() -> None:
+    with pytest.raises(ValueError, match="num_values must be an integer of at least 1, got -1"):
+        FingerprintEncoder(-1, 4)

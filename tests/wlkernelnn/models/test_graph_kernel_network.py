@@ -236,13 +236,15 @@ def test_reset_parameters_draws_anew_and_keeps_the_scaling() -> None:
     [
         ({"task": "multiclass"}, "task must be one of regression, classification, got 'multiclass'"),
         ({"pooling": "max"}, 'pooling must be "sum" or "mean", got \'max\''),
-        ({"num_tasks": 0}, "num_tasks must be at least 1, got 0"),
-        ({"hidden_channels": -1}, "hidden_channels must be at least 1, got -1"),
+        ({"num_tasks": 0}, "num_tasks must be an integer of at least 1, got 0"),
+        ({"hidden_channels": -1}, "hidden_channels must be an integer of at least 1, got -1"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1"),
         ({"decay": 1.5}, r"decay must be a float in \[0, 1\], .* got 1.5"),
-        ({"num_iterations": 0}, "num_iterations must be at least 1, got 0"),
+        ({"num_iterations": 0}, "num_iterations must be an integer of at least 1, got 0"),
         ({"readout": "cat", "hidden_channels": 10, "num_iterations": 4}, "10 is not divisible"),
         ({"node_dims": []}, "at least one column"),
+        ({"num_node_values": -1}, "num_node_values must be an integer of at least 0, got -1"),
+        ({"num_graph_values": 1.5}, r"num_graph_values must be an integer of at least 0, got 1\.5"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -278,5 +280,28 @@ def test_batches_without_edge_types(quotient: bool | str) -> None:
     (batch,) = PackedLoader(data[:5], 5)
     bare = Data(x=batch.x, edge_index=batch.edge_index, batch=batch.batch)
     types = net.num_edge_types
-    with pytest.raises(ValueError, match=rf"edge_type .* num_edge_types={types}; got batch, edge_index, x"):
+    with pytest.raises(ValueError, match=rf"edge_type .*={types}\) .* got batch, edge_index, x"):
         net(bare)
+
+
+@pytest.mark.parametrize("quotient", ["auto", False], ids=str)
+def test_graphs_without_edges_need_no_edge_types(quotient: bool | str) -> None:
+    net = GraphKernelNetwork([3, 4], num_edge_types=5, hidden_channels=8, quotient=quotient)
+    x, edge_index = torch.tensor([[0, 1], [2, 3]]), torch.zeros(2, 0, dtype=torch.int64)
+    batch = Data(x=x, edge_index=edge_index)
+    out = net(batch)
+    assert torch.equal(out, net(Data(x=x, edge_index=edge_index, edge_type=edge_index[0])))
+    assert "edge_type" not in batch
+
+
+@pytest.mark.parametrize("missing", ["x", "edge_index", "graph_x"])
+def test_what_is_missing_in_a_batch_is_named(missing: str) -> None:
+    net = GraphKernelNetwork([3], hidden_channels=8, num_graph_values=2)
+    batch = Data(
+        x=torch.zeros(2, 1, dtype=torch.int64), edge_index=torch.tensor([[0], [1]]), graph_x=torch.ones(1, 2)
+    )
+    assert net(batch).shape == (1, 1)
+    del batch[missing]
+    there = ", ".join(sorted(batch.keys()))
+    with pytest.raises(ValueError, match=rf"expected {missing} \[.*\] .*in the batch; got {there}$"):
+        net(batch)

@@ -77,7 +77,7 @@ def test_dropout_acts_on_the_layers() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_layers": 0}, "num_layers must be at least 1, got 0"),
+        ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
         ({"jumping": "max"}, "jumping must be one of last, sum, cat, got 'max'"),
         ({"dropout": 1.0}, r"dropout of layers must be in \[0, 1\), got 1.0"),
         ({"compose": "max"}, "compose"),

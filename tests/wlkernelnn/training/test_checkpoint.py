@@ -112,7 +112,7 @@ def test_config_that_is_not_json(folder: Path, content: bytes) -> None:
         ({"kind": "Transformer"}, "expected kind GraphKernelNetwork or .*, got 'Transformer'"),
         ({"format": "wlkernelnn.checkpoint/9"}, "expected format wlkernelnn.checkpoint/1, got '.*/9'"),
         ({"network__pooling": "max"}, "network: pooling must be .* got 'max'"),
-        ({"network__hidden_channels": "8"}, "network: .*'str'"),
+        ({"network__hidden_channels": "8"}, "network: hidden_channels must be an integer .* got '8'"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -50,8 +50,10 @@ def test_class_probabilities() -> None:
     """Rows are those of the strings, one by one, in evaluation mode; the mode afterwards is that before."""
     net, strings = classifier(dropout=0.5), reviews(300)
     net.train()
+    net.encoder.eval()  # frozen
     found = class_probabilities(net, strings)
     assert net.training
+    assert not net.encoder.training
     assert not found.requires_grad
     torch.testing.assert_close(found.sum(1), torch.ones(300))
     net.eval()

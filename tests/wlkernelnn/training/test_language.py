@@ -42,8 +42,22 @@ def test_scoring_leaves_the_mode_as_it_was_and_drops_nothing() -> None:
     data = corpus()
     net = model(len(data.vocabulary), dropout=0.5)
     net.train()
+    net.encoder.eval()  # frozen
     assert perplexity(net, data.test) == perplexity(net, data.test)
     assert net.training
+    assert not net.encoder.training
+    with pytest.raises(IndexError, match="tokens have ids"):
+        perplexity(net, data.test + 1000)
+    assert net.training
+
+
+def test_perplexity_of_a_bad_model_is_large() -> None:
+    """As in validation: the exponential of 1,000 would be no float."""
+    data = corpus()
+    net = model(len(data.vocabulary))
+    with torch.no_grad():
+        net.bias[data.test.unique()[0]] += 1e4
+    assert perplexity(net, data.test) == math.exp(700)
 
 
 def test_training_learns_the_text() -> None:

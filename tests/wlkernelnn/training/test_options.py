@@ -26,6 +26,8 @@ from wlkernelnn.training import FitOptions
         ("patience", -1, "at least 0"),
         ("bucket_width", -0.05, "at least 0"),
         ("seed", -1, "from 0 to 2"),
+        ("precision", "99", "one of 64-true, 32-true, bf16-true, 16-mixed, bf16-mixed"),
+        ("precision", "16-true", "one of 64-true"),  # diverges
         ("matmul_precision", "low", "one of highest, high, medium"),
         ("epochs", 2.5, "a whole number"),
         ("seed", "0", "a whole number"),
@@ -50,3 +52,4 @@ def test_bounds_that_are_allowed() -> None:
         gradient_clip=0.0,
         ema_decay=0.0,
     )
+    FitOptions(precision=32)  # type: ignore[arg-type]  # as Lightning has it

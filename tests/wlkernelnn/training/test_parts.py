@@ -79,3 +79,37 @@ def test_parts_of_another_run_are_refused(tmp_path: Path) -> None:
     (tmp_path / "parts" / MANIFEST).write_text("{}")
     with pytest.raises(ValueError, match="not a manifest"):
         Parts(tmp_path / "parts", ".csv", ORIGIN, resume=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["origin.json", "model_0", "part-000000.csv.bak", "part-000001.csv", "notes"]
+)
+@pytest.mark.parametrize("begun", [False, True])
+def test_folders_of_others_are_refused(tmp_path: Path, name: str, begun: bool) -> None:
+    """What is there stays, and nothing is written beside it."""
+    if begun:
+        filled(tmp_path, ".csv")
+        name = name.replace("part-000001", "part-000004")  # of which the manifest knows nothing
+    (tmp_path / name).write_text("theirs")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(FileExistsError, match=rf"holds {name}, which this run has not written"):
+        Parts(tmp_path, ".csv", ORIGIN, resume=begun)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_a_killed_run_leaves_is_no_hindrance(tmp_path: Path) -> None:
+    filled(tmp_path, ".csv")
+    for name in (
+        ".part-000003.csv.x1y2.csv",
+        "part-000003.csv",
+        "_rejects-000003.csv",
+        f".{MANIFEST}.x1.json",
+    ):
+        (tmp_path / name).write_text("half of it")
+    assert len(Parts(tmp_path, ".csv", ORIGIN, resume=True).done) == 3
+
+
+def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "parts").write_text("mine")
+    with pytest.raises(NotADirectoryError, match="parts is a file, expected a folder"):
+        Parts(tmp_path / "parts", ".parquet", ORIGIN, resume=False)

@@ -27,9 +27,13 @@ def test_is_in_evaluation_mode_and_restores_the_mode() -> None:
     net = small_network(data, dropout=0.5).train()
     np.testing.assert_array_equal(predict(net, data), predict(net, data))
     assert net.training
-    net.eval()
+    net.encoder.eval()  # frozen
     predict(net, data)
-    assert not net.training
+    assert net.training
+    assert not net.encoder.training
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        predict(net, data, batch_size=0)
+    assert net.training
 
 
 def test_keeps_no_gradients() -> None:

@@ -237,9 +237,45 @@ def test_splits_that_do_not_fit(tmp_path: Path) -> None:
         run(tmp_path, split_idx={"train": np.arange(0), "test": np.arange(60)})
     with pytest.raises(ValueError, match="expected parts train, valid, test, got val too"):
         run(tmp_path, split_idx={"train": np.arange(50), "val": np.arange(50, 60)})
-    with pytest.raises(ValueError, match="ensemble_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="ensemble_size must be an integer of at least 1, got 0"):
         run(tmp_path, ensemble_size=0)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"options": quick(seed=2**32 - 1), "ensemble_size": 2}, r"seed must be from 0 .* got 4294967296"),
+        ({"ensemble_size": 1.5}, r"ensemble_size must be an integer of at least 1, got 1\.5"),
+        ({"options": quick(metric="roc_auc")}, "metric must be one of rmse, mae, r2 for regression"),
+        ({"options": quick(patience=3), "split_idx": {"train": np.arange(50)}}, "patience=3 needs valid"),
+        ({"options": quick(accelerator="abacus")}, "abacus"),
+        (
+            {"data": classification_set(), "split_idx": {"train": np.arange(9), "valid": [0]}},
+            "roc_auc cannot",
+        ),
+        (
+            {
+                "data": regression_set().with_targets(regression_set().y.repeat(1, 2)),
+                "options": quick(bucket_width=0.5),
+            },
+            "one target per molecule",
+        ),
+    ],
+    ids=["seed", "size", "metric", "patience", "accelerator", "valid", "buckets"],
+)
+def test_what_does_not_fit_is_found_before_anything_is_done(
+    kwargs: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path, **kwargs)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("mine")
+    with pytest.raises(NotADirectoryError, match="run is a file, expected a folder"):
+        run(tmp_path / "run")
 
 
 def test_data_of_another_featurizer(folder: Path) -> None:

@@ -247,8 +247,10 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     (strings,) = cycles(20)
     network = net("rrnn")
     network.train()
+    network.encoder.eval()  # frozen
     found = {metric: score_strings(network, strings, metric) for metric in ("accuracy", "bpc", "perplexity")}
     assert network.training
+    assert not network.encoder.training
     monkeypatch.setattr("wlkernelnn.training.trees.EVALUATION_BATCH", 7)
     assert score_strings(network, strings, "bpc") == pytest.approx(found["bpc"])
     network.eval()

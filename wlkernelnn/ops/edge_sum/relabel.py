@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from wlkernelnn.activation import is_random
 from wlkernelnn.ops.neighbor_sum import SortedEdges, message_sum, neighbor_sum
 
 from .fused import FusedSum, loops_for
@@ -33,7 +34,7 @@ def relabel_sum(
     Args:
         m: ``[num_sources, K]``.
         edges: Edges sorted by target; nodes out of range are not noticed.
-        act: σ, elementwise; it may have parameters.
+        act: σ, elementwise; it may have parameters, and be random by parts of torch's (dropout, ``RReLU``).
         edge_shift: V: a table ``[num_edge_types, K]`` if there is an ``edge_type``, else ``[E, K]``.
         edge_type: ``[E]``, in the order of ``edges``; values out of range are not noticed.
         edge_weight: w, ``[E]`` or ``[E, 1]``, in the order of ``edges``.
@@ -57,6 +58,7 @@ def relabel_sum(
             table={} if edge_type is None else {"edge_shift": edge_shift},
             edge_type=edge_type,
             parameters=tuple(act.parameters()),
+            pure=not is_random(act),
         )
 
     values = (m, edge_shift)

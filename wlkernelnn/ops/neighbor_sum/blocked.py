@@ -25,20 +25,23 @@ def message_sum(
     table: Mapping[str, Tensor] | None = None,
     edge_type: Tensor | None = None,
     parameters: tuple[Tensor, ...] = (),
+    pure: bool = True,
 ) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} \mathrm{message}(a_u, b_v, c_e, T_{\mathrm{type}(e)})`.
 
     On a CPU the edges are taken in blocks, forwards and backwards, and the backward pass computes a block's
-    messages again: no tensor of size ``[E, d]`` is kept or written. Elsewhere, under ``torch.compile`` and
-    for second derivatives, the same sum is composed of whole-tensor operations.
+    messages again: no tensor of size ``[E, d]`` is kept or written. Elsewhere, under ``torch.compile``, for
+    second derivatives and for messages that are not ``pure``, the same sum is composed of whole-tensor
+    operations.
 
     Args:
-        message: Maps rows of the inputs below, by name, to ``[e, d]``; a pure function of them.
+        message: Maps rows of the inputs below, by name, to ``[e, d]``.
         edges: Edges sorted by target.
         source, target: Values of nodes, ``[num_sources, …]`` and ``[num_targets, …]``.
         edge: Values of edges, ``[E, …]``, in the order of ``edges``.
         table: One row per edge type, ``[num_edge_types, …]``, read with ``edge_type [E]``.
         parameters: Tensors that ``message`` uses beside its inputs and that want gradients.
+        pure: ``message`` computes the same again; one that draws random numbers does not.
 
     Returns:
         ``[num_targets, d]``.
@@ -46,7 +49,7 @@ def message_sum(
     groups = {"source": source, "target": target or {}, "edge": edge or {}, "table": table or {}}
     names = [(kind, name) for kind, group in groups.items() for name in group]
     values = [groups[kind][name] for kind, name in names]
-    if values[0].is_cpu and not torch.compiler.is_compiling():
+    if pure and values[0].is_cpu and not torch.compiler.is_compiling():
         return _BlockedSum.apply(message, edges, edge_type, names, *values, *parameters)
     return _whole_sum(message, edges, edge_type, names, values)
 

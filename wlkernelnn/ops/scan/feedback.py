@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.activation import is_random
 from wlkernelnn.compose import composed
 from wlkernelnn.ops.differentiable import differentiable_gradients
 
@@ -43,7 +44,8 @@ def feedback_scan(
         state: :math:`c_1[0] … c_n[0], h[0]`, ``[n+1, B, d]`` in the order of a step; default 0.
         compose, normalize: See :func:`ngram_scan`.
         mix: a, ``[n, d]``; default :math:`y = c_n`.
-        act: σ, elementwise; default the identity.
+        act: σ, elementwise; default the identity. Where it is random, by parts of torch's (dropout,
+            ``RReLU``), strings are read one by one, which is slow.
         carry: f and x, each ``[N, d]`` in step order; without, :math:`h = \sigma(y)`.
         mask: m, of dropout, ``[B, d]`` in the order of a step; default 1. Without ``carry`` only the gate
             has it.
@@ -53,7 +55,9 @@ def feedback_scan(
     """
     parameters = () if act is None else tuple(act.parameters())
     f, x = carry or (None, None)
-    return _FeedbackScan.apply(
+    # The fast backward pass computes σ again, which would be another one.
+    scan = _composed_scan if act is not None and is_random(act) else _FeedbackScan.apply
+    return scan(
         steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, len(u), *u, *parameters
     )
 

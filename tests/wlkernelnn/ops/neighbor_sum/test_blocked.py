@@ -219,3 +219,17 @@ def test_mixed_precision(way: str) -> None:
     for gradient, reference in zip(came, torch.autograd.grad(expected.sum(), leaves), strict=True):
         assert gradient.dtype == torch.float32
         assert float((gradient - reference).norm() / reference.norm()) < 0.02
+
+
+def test_messages_that_draw_are_computed_once(way: str) -> None:
+    edges, calls = EDGES["random"], []
+
+    def message(a: Tensor) -> Tensor:
+        calls.append(len(a))
+        return torch.nn.functional.dropout(a, 0.5)
+
+    (a,) = inputs_of(edges, ["a"], torch.float64)
+    out = message_sum(message, sort_edges(*edges), source={"a": a}, pure=False)
+    (gradient,) = torch.autograd.grad(out.sum(), a)
+    torch.testing.assert_close((gradient * a).sum(), out.sum())  # it is linear in what was drawn
+    assert calls == [edges.edge_index.size(1)]

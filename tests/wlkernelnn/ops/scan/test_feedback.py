@@ -180,3 +180,29 @@ def test_inputs_are_left_alone() -> None:
     torch.autograd.backward(out, cotangents)
     assert all(torch.equal(inputs[name], value) for name, value in before.items())
     assert all(bool((cotangent == 1).all()) for cotangent in cotangents)
+
+
+@pytest.mark.parametrize("act", [torch.nn.RReLU(), torch.nn.Dropout(0.5)], ids=repr)
+def test_gradients_of_an_activation_that_draws(act: torch.nn.Module) -> None:
+    """They are of what was drawn, not of another draw."""
+    lengths = [2, 0, 3]
+    steps, inputs = Steps(ptr_of(lengths)), inputs_of(lengths, 2, {})
+
+    def scan(u0: Tensor, u1: Tensor, logits: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
+        torch.manual_seed(1)
+        return feedback_scan([u0, u1], logits, weight, steps, act=act)
+
+    leaves = [value.requires_grad_() for value in inputs.values()]
+    assert torch.autograd.gradcheck(scan, leaves, fast_mode=True)
+    assert torch.autograd.gradgradcheck(scan, leaves, fast_mode=True)
+
+
+def test_an_activation_that_could_draw_and_does_not() -> None:
+    lengths, leak = [2, 0, 3], (1 / 8 + 1 / 3) / 2
+    steps, inputs = Steps(ptr_of(lengths)), inputs_of(lengths, 1, {})
+    scans = [
+        feedback_scan([inputs["u0"]], inputs["logits"], inputs["weight"], steps, act=act)
+        for act in (torch.nn.RReLU().eval(), torch.nn.LeakyReLU(leak))
+    ]
+    for came, expected in zip(*scans, strict=True):
+        torch.testing.assert_close(came, expected)

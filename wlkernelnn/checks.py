@@ -1,0 +1,34 @@
+"""Checks of arguments that all parts share."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+
+def check_count(name: str, value: object, least: int = 1) -> int:
+    """Refuse what is no integer from ``least`` on; ``True`` is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)
+
+
+def check_finite(name: str, value: object) -> None:
+    """Refuse what is no number."""
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+
+
+def check_widths(in_channels: int | tuple[int, int], out_channels: int) -> None:
+    """Refuse widths of a layer that cannot be."""
+    for width in in_channels if isinstance(in_channels, tuple) else (in_channels,):
+        if isinstance(width, bool) or not isinstance(width, Integral) or (width < 1 and width != -1):
+            raise ValueError(
+                f"in_channels must be an integer of at least 1, or -1 for lazy, got {in_channels!r}"
+            )
+    check_count("out_channels", out_channels)
+
+
+def is_fraction(value: object) -> bool:
+    """Whether this is a number from 0 to 1; ``True`` is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0
