@@ -175,9 +175,11 @@ class Runs:
     ) -> None:
         self._place = place
         path = stem.with_suffix(".json")
-        there = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"mode": "quick"}
-        both_full = there["mode"] == known["mode"] == "full"
-        self._runs = {place(run): run for run in there["runs"] if stays(run)} if both_full else {}
+        self._runs: dict[Place, Record] = {}
+        if known["mode"] == "full" and path.is_file():
+            there = json.loads(path.read_text(encoding="utf-8"))
+            if there["mode"] == "full":
+                self._runs = {place(run): run for run in there["runs"] if stays(run)}
 
     def add(self, *runs: Record) -> list[Record]:
         """All runs, with these."""
@@ -193,7 +195,7 @@ class Runs:
 
 def _made_by(run: Record) -> tuple[Any, ...]:
     """What is one and the same in a row."""
-    recipe = run.get("training", run.get("recipe", {}))
+    recipe: Record = run.get("training") or run.get("recipe") or {}
     return run.get("revision"), recipe.get("matmul_precision"), recipe.get("epochs")
 
 
