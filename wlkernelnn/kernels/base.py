@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from rich.progress import track
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
+
+from wlkernelnn.checks import check_count
 
 # A kernel and, where wanted, its derivative with respect to log λ.
 Values = tuple[np.ndarray, np.ndarray | None]
@@ -170,9 +172,7 @@ class StructureKernel(GenericKernelMixin, Kernel):
     def _check_counts(self, *names: str) -> None:
         """Refuse arguments that are no integers from 1 on."""
         for name in names:
-            value = getattr(self, name)
-            if not (isinstance(value, Integral) and int(value) >= 1):
-                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+            check_count(name, getattr(self, name))
 
     def _check_finite(self, *arrays: np.ndarray | None) -> None:
         """Refuse values beyond the range of floats."""

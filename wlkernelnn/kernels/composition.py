@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from wlkernelnn.checks import check_count, check_finite
+
 
 class Slopes(NamedTuple):
     """Derivatives of a composed kernel with respect to k(x, y), k(x, x) and k(y, y)."""
@@ -68,18 +70,21 @@ class Polynomial(Series):
     """(c + k)^p.
 
     Args:
-        degree: p ≥ 1.
+        degree: p ≥ 1, an integer.
         constant: c > 0, so that polynomial activations of every degree up to p are covered.
+
+    Raises:
+        ValueError: They are not so.
     """
 
     degree: int = 2
     constant: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.degree < 1 or self.constant <= 0:
-            raise ValueError(
-                f"(c + k)^p needs p ≥ 1 and c > 0, got p = {self.degree} and c = {self.constant}"
-            )
+        check_count("degree", self.degree)
+        check_finite("constant", self.constant)
+        if self.constant <= 0:
+            raise ValueError(f"(c + k)^p needs c > 0, got constant = {self.constant}")
 
     def __call__(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> np.ndarray:
         return np.asarray((self.constant + k) ** self.degree)
@@ -109,6 +114,7 @@ class Inverse(Series):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        check_finite("scale", self.scale)
         if self.scale <= 0:
             raise ValueError(f"1 / (2 − k/s) needs s > 0, got {self.scale}")
 

@@ -102,16 +102,19 @@ def test_inverse_needs_small_vectors() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Polynomial(0), "p = 0"),
+        (lambda: Polynomial(0), "degree must be an integer of at least 1, got 0"),
+        (lambda: Polynomial(1.5), "degree must be an integer of at least 1, got 1.5"),  # type: ignore[arg-type]
         (lambda: Polynomial(2, 0.0), "c > 0"),
+        (lambda: Polynomial(2, np.nan), "constant must be a finite number, got nan"),
         (lambda: Inverse(0.0), "s > 0"),
+        (lambda: Inverse(np.inf), "scale must be a finite number, got inf"),
         (lambda: ArcCosine(2), "order 0 and 1, got 2"),
         (
             lambda: get_composition("relu"),
             "one of identity, polynomial, inverse, exp, arccos0, arccos1, got 'relu'",
         ),
     ],
-    ids=["degree", "constant", "scale", "order", "name"],
+    ids=["degree", "fraction", "constant", "nan", "scale", "infinite", "order", "name"],
 )
 def test_arguments_out_of_range(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

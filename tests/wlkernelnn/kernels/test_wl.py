@@ -171,7 +171,7 @@ def test_in_a_gaussian_process() -> None:
     ("base", "num_iterations", "error", "message"),
     [
         ("rbf", 1, TypeError, "base must be a graph kernel of this package, got 'rbf'"),
-        (RandomWalkKernel(), -1, ValueError, "num_iterations must be at least 0, got -1"),
+        (RandomWalkKernel(), -1, ValueError, "num_iterations must be an integer of at least 0, got -1"),
         (RandomWalkKernel(0), 1, ValueError, "walk_length must be an integer of at least 1"),
         (StringKernel(), 1, TypeError, "expected a list of sequences, got one FlatGraphs"),
     ],

@@ -148,7 +148,7 @@ def test_scikit_learn_protocol() -> None:
 
 
 def test_negative_number_of_iterations() -> None:
-    with pytest.raises(ValueError, match="num_iterations must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="num_iterations must be an integer of at least 0, got -1"):
         WLSubtreeKernel(-1)([path(1, 2)])
 
 

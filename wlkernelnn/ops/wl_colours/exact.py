@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from wlkernelnn.checks import check_count
+
 # Numbers below this fit into an int64.
 _CAPACITY = 2**63
 # Nodes with more incoming edges are few in most graphs: they are compared one by one.
@@ -63,8 +65,7 @@ def _check(
     num_iterations: int,
     edge_label: np.ndarray | None,
 ) -> None:
-    if num_iterations < 0:
-        raise ValueError(f"num_iterations must be at least 0, got {num_iterations}")
+    check_count("num_iterations", num_iterations, least=0)
     if label.ndim != 1:
         raise ValueError(f"label must be [N], got shape {list(label.shape)}")
     edges = {"source": source, "target": target} | ({} if edge_label is None else {"edge_label": edge_label})

@@ -172,7 +172,7 @@ def test_molecules() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_iterations": -1}, "num_iterations must be at least 0, got -1"),
+        ({"num_iterations": -1}, "num_iterations must be an integer of at least 0, got -1"),
         ({"label": np.zeros((3, 2), dtype=np.int64)}, r"label must be \[N\], got shape \[3, 2\]"),
         ({"label": np.zeros(3)}, "label must hold integers, got float64"),
         ({"source": np.array([0, 3])}, "source has nodes 0 … 3, expected 0 … 2"),
