@@ -81,9 +81,10 @@ class GraphKernelOptions(TableOptions):
     """What is computed, and where results go.
 
     Args:
-        output_dir: Folder of graph_kernels.md and graph_kernels.json; of a quick run runs/quick, unless
-            another one is given. What was finished when a run was interrupted stays in
-            graph_kernels.partial.json, and the next run goes on; a quick run keeps nothing.
+        output_dir: Folder of graph_kernels.md and graph_kernels.json, of some sets alone with their names;
+            of a quick run runs/quick, unless another one is given. What was finished when a run was
+            interrupted stays in graph_kernels.partial.json, and the next run goes on; a quick run keeps
+            nothing.
         quick: One repetition, two sets, and 1,000 of the cep molecules: only to see that everything works.
         data: Which data sets: cep, or names of the TU collection; by default MUTAG, ENZYMES, PROTEINS, NCI1
             and cep.
@@ -409,11 +410,15 @@ def _printed(rows: Rows, title: str) -> Table:
 def main(argv: list[str] | None = None) -> None:
     """Compute, print the tables, and write them as ``graph_kernels.md`` and ``graph_kernels.json``.
 
+    Of some sets alone the files are ``graph_kernels_<sets>.md`` and ``.json``.
+
     Args:
         argv: Arguments; default the command line's.
     """
     options = parsed("graph-kernels", __doc__, GraphKernelOptions, argv)
     names = list(dict.fromkeys(options.data or (QUICK_SETS if options.quick else (*PUBLISHED, "cep"))))
+    # Some sets alone don't replace the table of all.
+    stem = options.output_dir / "_".join(["graph_kernels", *map(str.lower, names if options.data else ())])
     known = about("graph-kernels", argv, options.quick, COMPUTED_BY)
     known |= {"repetitions": options.repetitions}
     protocol = {
@@ -426,7 +431,7 @@ def main(argv: list[str] | None = None) -> None:
         "penalties": list(PENALTIES),
     }
     made_by = {"revision": known["revision"], **versions(*PACKAGES, *COMPUTED_BY)}
-    unfinished = None if options.quick else options.output_dir / "graph_kernels.partial.json"
+    unfinished = None if options.quick else stem.with_suffix(".partial.json")
     progress = _Progress(unfinished, made_by | protocol)
     # All before anything is computed: what is misspelt or missing is known at once.
     data = {name: load(name, options) for name in names}
@@ -448,9 +453,8 @@ def main(argv: list[str] | None = None) -> None:
             text += f"\n{heading}\n\n{_markdown(rows)}\n"
             console.print(_printed(rows, f"{heading} ({known['mode']})"))
     text += f"\n{LEGEND}\n" + "".join(f"* {key}: {value}\n" for key, value in known.items())
-    folder = options.output_dir
-    write_text(folder / "graph_kernels.md", text)
+    write_text(stem.with_suffix(".md"), text)
     result = {**known, "protocol": protocol, "classification": classifications, "regression": regressions}
-    write_text(folder / "graph_kernels.json", json.dumps(result, indent=2) + "\n")
+    write_text(stem.with_suffix(".json"), json.dumps(result, indent=2) + "\n")
     progress.finish()
-    console.print(f"Written to {folder / 'graph_kernels.md'} and graph_kernels.json.")
+    console.print(f"Written to {stem}.md and {stem.name}.json.")

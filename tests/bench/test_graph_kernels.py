@@ -183,7 +183,7 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
 ) -> None:
     options = f"--data RINGS --repetitions 3 --n-jobs 1 --root {root} --output-dir".split()
     bench.main([*options, str(tmp_path / "whole")])
-    expected = json.loads((tmp_path / "whole" / "graph_kernels.json").read_text(encoding="utf-8"))
+    expected = json.loads((tmp_path / "whole" / "graph_kernels_rings.json").read_text(encoding="utf-8"))
 
     calls = []
     cross_validate = bench.cross_validate
@@ -198,13 +198,16 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
     folder = tmp_path / "parts"
     with pytest.raises(KeyboardInterrupt):
         bench.main([*options, str(folder)])
-    assert [path.name for path in folder.iterdir()] == ["graph_kernels.partial.json"]
+    assert [path.name for path in folder.iterdir()] == ["graph_kernels_rings.partial.json"]
     capsys.readouterr()
     bench.main([*options, str(folder)])
     assert calls == [0, 1, 1, 2]
-    assert sorted(path.name for path in folder.iterdir()) == ["graph_kernels.json", "graph_kernels.md"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "graph_kernels_rings.json",
+        "graph_kernels_rings.md",
+    ]
 
-    result = json.loads((folder / "graph_kernels.json").read_text(encoding="utf-8"))
+    result = json.loads((folder / "graph_kernels_rings.json").read_text(encoding="utf-8"))
     assert (result["mode"], result["repetitions"], result["regression"]) == ("full", 3, [])
     assert result["command"].startswith("wlkernelnn benchmark graph-kernels --data RINGS --repetitions 3")
     (record,), (whole,) = result["classification"], expected["classification"]
@@ -215,7 +218,7 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
     assert len(set(accuracy)) > 1
     wanted = f"{np.mean(accuracy):.1f} ± {np.std(accuracy, ddof=1):.1f}"
     assert wanted != f"{np.mean(accuracy):.1f} ± {np.std(accuracy):.1f}"
-    text = (folder / "graph_kernels.md").read_text(encoding="utf-8")
+    text = (folder / "graph_kernels_rings.md").read_text(encoding="utf-8")
     assert f"| RINGS | WL subtree | {wanted} |" in text
     printed = capsys.readouterr().out
     assert wanted in printed
@@ -247,7 +250,7 @@ def interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return options, calls
 
 
-PARTIAL = Path("bench/results/graph_kernels.partial.json")
+PARTIAL = Path("bench/results/graph_kernels_rings.partial.json")
 
 
 @pytest.mark.parametrize("name", ["revision", "torch", "scikit-learn", "scipy"])
@@ -287,17 +290,20 @@ def test_a_quick_run_leaves_the_full_one_alone(interrupted: tuple[list[str], lis
     assert [path.name for path in PARTIAL.parent.iterdir()] == [PARTIAL.name]
     assert PARTIAL.read_bytes() == before
     for folder in (Path("runs/quick"), Path("elsewhere")):
-        assert sorted(path.name for path in folder.iterdir()) == ["graph_kernels.json", "graph_kernels.md"]
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "graph_kernels_rings.json",
+            "graph_kernels_rings.md",
+        ]
     # Even in the same folder.
-    PARTIAL.rename("elsewhere/graph_kernels.partial.json")
+    PARTIAL.rename("elsewhere/graph_kernels_rings.partial.json")
     bench.main([*options, "--quick", "--output-dir", "elsewhere"])
-    assert Path("elsewhere/graph_kernels.partial.json").read_bytes() == before
+    assert Path("elsewhere/graph_kernels_rings.partial.json").read_bytes() == before
 
 
 def test_one_repetition_has_no_deviation(interrupted: tuple[list[str], list[int]]) -> None:
     options, _ = interrupted
     bench.main([*options, "--repetitions", "1", "--output-dir", "one"])
-    text = Path("one/graph_kernels.md").read_text(encoding="utf-8")
+    text = Path("one/graph_kernels_rings.md").read_text(encoding="utf-8")
     row = re.search(r"RINGS \| WL subtree \| (.*?) \|", text)
     assert row is not None
     assert re.fullmatch(r"\d+\.\d", row[1])
@@ -334,11 +340,11 @@ def test_quick_command_says_so(
         f"benchmark graph-kernels --quick --data cep RINGS --root {root} --output-dir {tmp_path / 'out'}"
     )
     assert command(options.split()) == 0
-    result = json.loads((tmp_path / "out" / "graph_kernels.json").read_text(encoding="utf-8"))
+    result = json.loads((tmp_path / "out" / "graph_kernels_cep_rings.json").read_text(encoding="utf-8"))
     assert (result["mode"], result["repetitions"]) == ("quick", 1)
     assert [(record["degree"], record["graphs"]) for record in result["regression"]] == [(3, 120), (6, 120)]
     assert [len(record["repetitions"]) for record in result["classification"]] == [1]
-    text = (tmp_path / "out" / "graph_kernels.md").read_text(encoding="utf-8")
+    text = (tmp_path / "out" / "graph_kernels_cep_rings.md").read_text(encoding="utf-8")
     row = f"| 6 | {result['regression'][1]['rmse']:.4f} | {result['regression'][1]['mae']:.4f} |"
     assert row in text
     assert text.startswith("# Classical baselines (quick)")
