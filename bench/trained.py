@@ -164,6 +164,9 @@ class Runs:
         known: What is known of this call; a quick table begins anew.
         place: Of a run in the table: its row, and which one it is of that row; they stand in this order.
         stays: Whether a run of the file is one of this table still, of the same data.
+
+    Raises:
+        ValueError: The file has a run of a row that there is no longer.
     """
 
     def __init__(
@@ -179,7 +182,13 @@ class Runs:
         if known["mode"] == "full" and path.is_file():
             there = json.loads(path.read_text(encoding="utf-8"))
             if there["mode"] == "full":
-                self._runs = {place(run): run for run in there["runs"] if stays(run)}
+                try:
+                    self._runs = {place(run): run for run in there["runs"] if stays(run)}
+                except (KeyError, ValueError) as error:
+                    raise ValueError(
+                        f"{path}: has a run that this command does not know ({error}): move the table away, "
+                        "or name another --output-dir"
+                    ) from error
 
     def add(self, *runs: Record) -> list[Record]:
         """All runs, with these."""
@@ -204,11 +213,11 @@ def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], b
 
     Args:
         part: Which entry of a run names its data. Runs on others than this call's stay.
-        contents: What is in a run's ``content``, by name. Earlier ones may have none.
+        contents: What is in a run's ``content``, by name. Earlier ones may have neither.
     """
 
     def stays(run: Record) -> bool:
-        here = contents.get(run[part])
+        here = contents.get(run.get(part, ""))
         return here is None or run.get("content", here) == here
 
     return stays

@@ -219,3 +219,14 @@ def test_recipes_are_made_shorter_only() -> None:
     for epochs in (0, 11):
         with pytest.raises(ValueError, match=f"--shorten: expected from 1 to 10 epochs, .* got {epochs}"):
             check_shorten(epochs, 10)
+
+
+def test_tables_of_rows_that_are_no_longer_there(tmp_path: Path) -> None:
+    _table(tmp_path, "full", _run("y", 0))
+    text = (tmp_path / "table.json").read_text()
+    (tmp_path / "table.json").write_text(text.replace('"y"', '"gone"'))
+    with pytest.raises(ValueError, match=r"table\.json: has a run that this command does not know"):
+        _table(tmp_path, "full", _run("x", 0))
+    # A run that does not name its data, as ensembles did not, stays.
+    (tmp_path / "table.json").write_text(text.replace('"data": "d"', '"of": "d"'))
+    assert len(_table(tmp_path, "full", _run("x", 0))) == 2
