@@ -118,7 +118,8 @@ def test_other_revisions_are_refused(
 ) -> None:
     run(root, "ogbg-molbbbp", "--seeds", "1")
     monkeypatch.setattr(trained, "revision", lambda: "another")
-    arguments = f"benchmark ogb --name ogbg-molbbbp --root {root} --run-dir {root / 'runs'}"
+    folders = f"--run-dir {root / 'runs'} --output-dir {root / 'out'}"
+    arguments = f"benchmark ogb --name ogbg-molbbbp --root {root} {folders}"
     assert main(arguments.split()) != 0
     assert "this is another: delete it" in " ".join(capsys.readouterr().err.split())
 
