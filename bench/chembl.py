@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,15 +10,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
-from rich.table import Table
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import load_molecules
-from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.files import atomic_path, json_text, write_text
 from wlkernelnn.training import FitOptions, score, train_run
 
 from .about import environment
 from .baselines import Result, gine, mean_predictor, random_forest, ridge
+from .tables import printed
 
 METRICS = ("rmse", "mae", "r2")
 # Eight hundred molecules are few: a narrow network.
@@ -76,15 +75,12 @@ def main(argv: list[str] | None = None) -> None:
     target = test.y.numpy()
     scores = [{name: score(name, target, result.prediction) for name in METRICS} for result in results]
     quick = " (quick: too few epochs)" if options.quick else ""
-    table = Table(title=f"chembl2321810, scaffold split, {len(test)} test molecules{quick}")
-    table.add_column("model")
-    for name in (*METRICS, "parameters", "seconds"):
-        table.add_column(name, justify="right")
+    table: list[tuple[str, ...]] = [("model", *METRICS, "parameters", "seconds")]
     for result, row in zip(results, scores, strict=True):
-        numbers = [f"{row[name]:.3f}" for name in METRICS]
-        table.add_row(result.name, *numbers, f"{result.parameters:,}", f"{result.seconds:.1f}")
+        numbers = (f"{row[name]:.3f}" for name in METRICS)
+        table.append((result.name, *numbers, f"{result.parameters:,}", f"{result.seconds:.1f}"))
     console = Console()
-    console.print(table)
+    console.print(printed(table, f"chembl2321810, scaffold split, {len(test)} test molecules{quick}"))
 
     plot = options.output_dir / "predicted_against_measured.png"
     draw(plot, data.description.unit, target[:, 0], results[:2])
@@ -98,7 +94,7 @@ def main(argv: list[str] | None = None) -> None:
         "environment": environment(),
         "results": rows,
     }
-    write_text(options.output_dir / "comparison.json", json.dumps(record, indent=2) + "\n")
+    write_text(options.output_dir / "comparison.json", json_text(record, indent=2))
     console.print(f"plot: {plot}")
     console.print(
         f"predict with: wlkernelnn predict --model-path {options.output_dir} --test-path FILE.csv "

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import StratifiedKFold
@@ -24,12 +22,13 @@ from sklearn.svm import SVC
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu, random_split
 from wlkernelnn.datasets.splits import SplitIndex
-from wlkernelnn.files import write_text
+from wlkernelnn.files import json_text, write_text
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 from wlkernelnn.training import score
 
 from .about import PACKAGES, about, versions
 from .options import TableOptions, parsed
+from .tables import Rows, items, markdown, printed
 from .trained import spread
 
 KERNELS = ("WL subtree", "vertex histogram")
@@ -348,12 +347,9 @@ def regress(data: PackedGraphs, progress: _Progress, console: Console) -> list[R
     ]
 
 
-Rows = list[tuple[str, ...]]
-
-
 def classification_rows(records: Sequence[Record]) -> Rows:
     """The table of accuracies in per cent, its heading first."""
-    rows: Rows = [("data", "kernel", "accuracy", "published", "depth", "C", "gave up", "seconds")]
+    rows = [("data", "kernel", "accuracy", "published", "depth", "C", "gave up", "seconds")]
     for record in records:
         repetitions = record["repetitions"]
         for kernel in KERNELS:
@@ -383,9 +379,7 @@ def classification_rows(records: Sequence[Record]) -> Rows:
 
 def regression_rows(records: Sequence[Record]) -> Rows:
     """The table of errors, its heading first."""
-    rows: Rows = [
-        ("degree", "RMSE", "MAE", "of mean", "published", "edges", "normalised", "penalty", "seconds")
-    ]
+    rows = [("degree", "RMSE", "MAE", "of mean", "published", "edges", "normalised", "penalty", "seconds")]
     for record in records:
         chosen = record["chosen"]
         errors = (f"{record[metric]:.4f}" for metric in ("rmse", "mae", "mean_rmse"))
@@ -393,18 +387,6 @@ def regression_rows(records: Sequence[Record]) -> Rows:
         penalty, seconds = f"{chosen['penalty']:.2g}", f"{record['seconds']:.0f}"
         rows.append((str(record["degree"]), *errors, record["published"], *used, penalty, seconds))
     return rows
-
-
-def _markdown(rows: Rows) -> str:
-    lines = [rows[0], ("---",) * len(rows[0]), *rows[1:]]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _printed(rows: Rows, title: str) -> Table:
-    table = Table(*rows[0], title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for row in rows[1:]:
-        table.add_row(*row)
-    return table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -450,11 +432,10 @@ def main(argv: list[str] | None = None) -> None:
     }
     for heading, rows in tables.items():
         if len(rows) > 1:
-            text += f"\n{heading}\n\n{_markdown(rows)}\n"
-            console.print(_printed(rows, f"{heading} ({known['mode']})"))
-    text += f"\n{LEGEND}\n" + "".join(f"* {key}: {value}\n" for key, value in known.items())
-    write_text(stem.with_suffix(".md"), text)
+            text += f"\n{heading}\n\n{markdown(rows)}"
+            console.print(printed(rows, f"{heading} ({known['mode']})"))
+    write_text(stem.with_suffix(".md"), f"{text}\n{LEGEND}\n{items(known)}")
     result = {**known, "protocol": protocol, "classification": classifications, "regression": regressions}
-    write_text(stem.with_suffix(".json"), json.dumps(result, indent=2) + "\n")
+    write_text(stem.with_suffix(".json"), json_text(result, indent=2))
     progress.finish()
     console.print(f"Written to {stem}.md and {stem.name}.json.")

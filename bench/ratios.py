@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
-from wlkernelnn.files import write_text
+from wlkernelnn.files import json_text, write_text
 
+from .tables import items, markdown, printed
 from .timing import Comparison
 
 # compare() with the number of rounds filled in.
@@ -77,18 +75,6 @@ def cells(row: Row) -> tuple[str, ...]:
     return row.what, row.against, number(row.ours), number(row.theirs), ratio, goal
 
 
-def _markdown(rows: list[Row]) -> str:
-    lines = [COLUMNS, ["---"] * 2 + ["---:"] * 4, *map(cells, rows)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _printed(rows: list[Row], title: str) -> Table:
-    table = Table(*COLUMNS, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for row in rows:
-        table.add_row(*cells(row))
-    return table
-
-
 def report(
     title: str, rows: Iterable[Row], legend: str, known: dict[str, str | int], stem: Path, console: Console
 ) -> None:
@@ -104,10 +90,9 @@ def report(
             collected.append(row)
             status.update(f"Measured: {row.what} against {row.against}")
     title = f"{title} ({known['mode']})"
-    text = f"# {title}\n\n{_markdown(collected)}\n\n{legend}\n"
-    text += "".join(f"* {key}: {value}\n" for key, value in known.items())
+    table = [COLUMNS, *map(cells, collected)]
     record = {**known, "rows": [asdict(row) for row in collected]}
-    write_text(stem.with_suffix(".md"), text)
-    write_text(stem.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
-    console.print(_printed(collected, title))
+    write_text(stem.with_suffix(".md"), f"# {title}\n\n{markdown(table, left=2)}\n{legend}\n{items(known)}")
+    write_text(stem.with_suffix(".json"), json_text(record, indent=2))
+    console.print(printed(table, title, left=2))
     console.print(f"Written to {stem.with_suffix('.md')} and {stem.name}.json.")

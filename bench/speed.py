@@ -13,7 +13,8 @@ from . import speed_chemprop, speed_contestants, speed_data, speed_growth, speed
 from .about import about
 from .options import TableOptions
 from .speed_plot import plot
-from .speed_tables import Options, Part, Table, merged, printed, read_tables, write_tables
+from .speed_tables import Options, Part, Table, merged, read_tables, write_tables
+from .tables import printed
 from .trained import chosen
 
 PARTS: dict[str, Part] = {
@@ -57,6 +58,6 @@ def main(argv: list[str] | None = None) -> None:
                 # At once: what is measured is safe if the rest is not.
                 tables = merged(read_tables(stem.with_suffix(".json")), [table], list(PARTS))
                 write_tables(tables, PARTS, speed_contestants.LEGEND, stem)
-                console.print(printed(table, PARTS[name].cells(table)))
+                console.print(printed(PARTS[name].cells(table), table.printed_title))
     plot(read_tables(stem.with_suffix(".json")), stem.with_suffix(".png"))
     console.print(f"Written to {stem}.json, .md and .png.")

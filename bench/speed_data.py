@@ -22,7 +22,8 @@ from wlkernelnn.ops.neighbor_sum import neighbor_sum, sort_edges
 from . import speed_chemprop
 from .ratios import COLUMNS, Row, Timer, cells, compared
 from .speed_contestants import plain_data
-from .speed_tables import Cells, Options, Part, Records, Setting, Table, sample, settings
+from .speed_tables import Options, Part, Records, Setting, Table, sample, settings
+from .tables import Rows
 from .timing import compare, torch_settings
 
 CHANNELS = 176
@@ -150,7 +151,7 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
         yield whole, [asdict(row) for row in rows]
 
 
-def table_cells(table: Table) -> Cells:
+def table_cells(table: Table) -> Rows:
     return [COLUMNS, *(cells(Row(**record)) for record in table.records)]
 
 

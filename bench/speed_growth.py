@@ -12,7 +12,8 @@ from .memory import usage
 from .speed_contestants import CHANNELS, ITERATIONS, contestant, train
 from .speed_data import exhaust
 from .speed_memory import peak
-from .speed_tables import Cells, Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+from .speed_tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+from .tables import Rows
 from .timing import race, torch_settings
 
 NAME = "colours, fused"
@@ -109,12 +110,12 @@ def _by_size(data: PackedGraphs, value: int) -> list[Work]:
     ]
 
 
-def table_cells(table: Table) -> Cells:
+def table_cells(table: Table) -> Rows:
     """A row for each value of the axis."""
     records = table.records
     whats = list(dict.fromkeys(record["what"] for record in records))
     measured = {(record["value"], record["what"]): record for record in records}
-    rows: Cells = [(table.setting["by"], *(f"{what}, molecules/s" for what in whats), "peak MB")]
+    rows = [(table.setting["by"], *(f"{what}, molecules/s" for what in whats), "peak MB")]
     for value in dict.fromkeys(record["value"] for record in records):
         own = [measured[value, what] for what in whats]
         rows.append(

@@ -11,7 +11,8 @@ from wlkernelnn.training.allocator import freed_memory_kept
 
 from .memory import usage
 from .speed_contestants import BY_COLOURS, NODES_UP_TO, OURS, Contestant, contestant, names, train
-from .speed_tables import Cells, Options, Part, Records, Setting, Table, sample, settings
+from .speed_tables import Options, Part, Records, Setting, Table, sample, settings
+from .tables import Rows
 
 SIZES = (128, 1024, 8192)
 BATCHES = 3
@@ -61,10 +62,10 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
         yield setting, records
 
 
-def table_cells(table: Table) -> Cells:
+def table_cells(table: Table) -> Rows:
     """A row for each contestant: its peaks by batch size."""
     sizes = sorted({record["size"] for record in table.records})
-    rows: Cells = [("MB", *map(str, sizes))]
+    rows = [("MB", *map(str, sizes))]
     for name in dict.fromkeys(record["contestant"] for record in table.records):
         peaks = {record["size"]: record["peak"] for record in table.records if record["contestant"] == name}
         rows.append((name, *(f"{peaks[size] / 1e6:,.0f}" if size in peaks else "–" for size in sizes)))

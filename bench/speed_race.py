@@ -14,7 +14,8 @@ from wlkernelnn.training.predict import BATCH
 
 from .speed_chemprop import DEFAULT_BATCH
 from .speed_contestants import NODES_UP_TO, SIZES, Contestant, contestants, train
-from .speed_tables import Cells, Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+from .speed_tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+from .tables import Rows
 from .timing import race, torch_settings
 
 # Goals for the data set CEP, two threads, precision "highest" and readout "sum": how many times as fast as
@@ -144,14 +145,14 @@ def best(records: Records, name: str, size: int | None = None) -> np.ndarray:
     return max(rates, key=np.median)
 
 
-def table_cells(table: Table) -> Cells:
+def table_cells(table: Table) -> Rows:
     """A row for each contestant: its rates by batch size, and its best beside the opponents' best."""
     records = table.records
     sizes = sorted({record["size"] for record in records})
     came = list(dict.fromkeys(record["contestant"] for record in records))
     opponents = [opponent for opponent in OPPONENTS if opponent[0] in came]
     against = [f"× {name}" + ("" if size is None else f", {size}") for name, size in opponents]
-    rows: Cells = [("molecules/s", *map(str, sizes), *against)]
+    rows = [("molecules/s", *map(str, sizes), *against)]
     for name in came:
         rates = {record["size"]: record["rates"] for record in records if record["contestant"] == name}
         cells = [shown(rates[size]) if size in rates else "–" for size in sizes]

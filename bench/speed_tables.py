@@ -12,17 +12,13 @@ from typing import Any
 
 import numpy as np
 from jsonargparse.typing import PositiveInt
-from rich.box import SIMPLE_HEAD
-from rich.table import Table as PrintedTable
 
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules
-from wlkernelnn.files import write_text
+from wlkernelnn.files import json_text, write_text
 
 from .options import TableOptions
+from .tables import Rows, items, markdown
 from .trained import chosen
-
-Cells = list[tuple[str, ...]]
-
 
 PRECISIONS = ("highest", "high", "medium")
 READOUTS = ("sum", "last")
@@ -120,6 +116,11 @@ class Table:
     def title(self) -> str:
         return ", ".join([self.part, *(f"{name} {value}" for name, value in self.setting.items())])
 
+    @property
+    def printed_title(self) -> str:
+        """For people, who are to see that a table is quick."""
+        return self.title + (" (quick)" if self.run["mode"] == "quick" else "")
+
 
 class Part:
     """One part of the benchmark.
@@ -134,7 +135,7 @@ class Part:
         self,
         legend: str,
         measure: Callable[[Options], Iterator[tuple[Setting, Records]]],
-        cells: Callable[[Table], Cells],
+        cells: Callable[[Table], Rows],
     ) -> None:
         self.legend, self.measure, self.cells = legend, measure, cells
 
@@ -166,7 +167,7 @@ def merged(old: Iterable[Table], new: Iterable[Table], order: Sequence[str]) -> 
 def write_tables(tables: Sequence[Table], parts: Mapping[str, Part], about: str, stem: Path) -> None:
     """Write ``stem.json`` and ``stem.md``, which begins with what it is ``about``."""
     record = {"tables": [asdict(table) for table in tables]}
-    write_text(stem.with_suffix(".json"), json.dumps(record, indent=1) + "\n")
+    write_text(stem.with_suffix(".json"), json_text(record, indent=1))
     runs: list[dict[str, str | int]] = []
     for table in tables:
         if table.run not in runs:
@@ -178,23 +179,7 @@ def write_tables(tables: Sequence[Table], parts: Mapping[str, Part], about: str,
         for table in tables:
             if table.part == name:
                 text += [f"### {table.title} (run {runs.index(table.run) + 1})", ""]
-                text += [*_markdown(parts[name].cells(table)), ""]
+                text += [markdown(parts[name].cells(table))]
     for number, run in enumerate(runs, 1):
-        text += [f"## run {number}", "", *(f"* {key}: {value}" for key, value in run.items()), ""]
+        text += [f"## run {number}", "", items(run)]
     write_text(stem.with_suffix(".md"), "\n".join(text))
-
-
-def _markdown(rows: Cells) -> list[str]:
-    header, *body = ("| " + " | ".join(row) + " |" for row in rows)
-    return [header, "| --- |" + " ---: |" * (len(rows[0]) - 1), *body]
-
-
-def printed(table: Table, rows: Cells) -> PrintedTable:
-    """The table for a terminal."""
-    mode = " (quick)" if table.run["mode"] == "quick" else ""
-    result = PrintedTable(title=table.title + mode, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    for i, name in enumerate(rows[0]):
-        result.add_column(name, justify="right" if i else "left")
-    for row in rows[1:]:
-        result.add_row(*row)
-    return result

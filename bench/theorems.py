@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
@@ -11,14 +10,11 @@ import mpmath
 import numpy as np
 import torch
 from jsonargparse.typing import PositiveInt
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from torch_geometric.data import Data
 
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
-from wlkernelnn.files import write_text
+from wlkernelnn.files import json_text, write_text
 from wlkernelnn.kernels import (
     DeepGraphKernel,
     DeepStringKernel,
@@ -53,6 +49,7 @@ from wlkernelnn.testing.exact import exact
 
 from .about import about
 from .options import TableOptions, parsed
+from .tables import items, markdown, printed
 
 D, K, NUM_TYPES = 3, 6, 3
 
@@ -380,16 +377,13 @@ def main(argv: list[str] | None = None) -> None:
                 checks.append(check)
                 status.update(f"Checked: {check.theorem}")
     known = {**about("theorems", argv, options.quick), "graphs": count}
-    lines = [f"# Theorems in numbers ({known['mode']})", "", "| theorem | checked by | number | allowed |"]
-    lines.append("| --- | --- | ---: | ---: |")
-    table = Table("theorem", "number", "allowed", box=SIMPLE_HEAD, show_edge=False)
-    for check in checks:
-        lines.append(f"| {check.theorem} | `{check.line}` | {check.number:.2g} | {check.allowed} |")
-        table.add_row(escape(check.theorem), f"{check.number:.2g}", check.allowed)
-    lines += ["", LEGEND, *(f"* {key}: {value}" for key, value in known.items()), ""]
+    title = f"Theorems in numbers ({known['mode']})"
+    rows = [("theorem", "checked by", "number", "allowed")]
+    rows += [(check.theorem, f"`{check.line}`", f"{check.number:.2g}", check.allowed) for check in checks]
     stem = options.output_dir / "theorems"
-    write_text(stem.with_suffix(".md"), "\n".join(lines))
+    text = f"# {title}\n\n{markdown(rows, left=2)}\n{LEGEND}\n{items(known)}"
+    write_text(stem.with_suffix(".md"), text)
     record = {**known, "checks": [asdict(check) for check in checks]}
-    write_text(stem.with_suffix(".json"), json.dumps(record, indent=2) + "\n")
-    console.print(table)
+    write_text(stem.with_suffix(".json"), json_text(record, indent=2))
+    console.print(printed([(theorem, *found) for theorem, _, *found in rows], title))
     console.print(f"Written to {stem}.md and {stem.name}.json.")

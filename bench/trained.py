@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from wlkernelnn.datasets.download import require_file
 from wlkernelnn.files import json_text, write_text
 
 from .about import PACKAGES, revision, versions
 from .options import TableOptions
+from .tables import Rows, items, markdown, printed
 
 Record = dict[str, Any]
 
@@ -223,18 +222,13 @@ def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], b
     return stays
 
 
-Rows = Sequence[tuple[str, ...]]
-
-
 def write_results(
     stem: Path, title: str, rows: Rows, notes: str, known: Record, runs: Sequence[Record]
 ) -> None:
     """Write ``stem.md``, the table, whose header is the first row, and ``stem.json``, all that is known."""
-    header, *body = rows
-    lines = [header, ("---", *["---:"] * (len(header) - 1)), *body]
-    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    of_runs = "".join(f"* {name}: {_of_runs(name, value, runs)}\n" for name, value in known.items())
-    write_text(stem.with_suffix(".md"), f"# {title} ({known['mode']})\n\n{table}\n\n{notes}{of_runs}")
+    of_runs = items({name: _of_runs(name, value, runs) for name, value in known.items()})
+    text = f"# {title} ({known['mode']})\n\n{markdown(rows)}\n{notes}{of_runs}"
+    write_text(stem.with_suffix(".md"), text)
     write_text(stem.with_suffix(".json"), json_text({**known, "runs": runs}, indent=1))
 
 
@@ -255,8 +249,4 @@ def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:
 
 def print_table(title: str, rows: Rows, known: Record) -> None:
     """Show the table on the terminal."""
-    header, *body = rows
-    table = Table(*header, title=f"{title} ({known['mode']})", box=SIMPLE_HEAD, show_edge=False)
-    for cells in body:
-        table.add_row(*cells)
-    Console().print(table)
+    Console().print(printed(rows, f"{title} ({known['mode']})"))
