@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -124,3 +124,14 @@ def random_packed(
         row=rng.permutation(num_graphs),
         smiles=[f"graph № {i}" for i in range(num_graphs)],
     )
+
+
+def packed_pair(**changes: Any) -> PackedGraphs:
+    """0 ⇄ 1 and a single node."""
+    arrays: dict[str, Any] = {
+        "x": np.array([[1, 2], [3, 4], [1, 2]]),
+        "edge_index": np.array([[0, 1], [1, 0]]),
+        "node_ptr": [0, 2, 3],
+        "edge_ptr": [0, 2, 2],
+    }
+    return PackedGraphs.pack(**arrays | changes)
