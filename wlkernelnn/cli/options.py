@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import types
 from collections.abc import Callable, Collection
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
+import yaml
 from docstring_parser import parse as parse_docstring
-from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Namespace
+from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Namespace, set_dumper
 
 
 class _Parser(ArgumentParser):
@@ -29,6 +31,20 @@ class _Parser(ArgumentParser):
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         what = self._reading + " ".join(message.split())
         self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes around a name like 1e5: a number to those who read the file, not to YAML 1.1."""
+
+
+_Dumper.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
+set_dumper(
+    "wlkernelnn", lambda options: yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+)
 
 
 class _HelpFormatter(DefaultHelpFormatter):
@@ -52,6 +68,11 @@ def verb_parser(verb: str, description: str | None) -> ArgumentParser:
     )
     parser.add_argument("--config", action="config", help="YAML file with any of the options below.")
     return parser
+
+
+def config_text(parser: ArgumentParser, parsed: Namespace) -> str:
+    """Options as YAML that ``--config`` reads again."""
+    return parser.dump(parsed, format="wlkernelnn")
 
 
 def add_options(

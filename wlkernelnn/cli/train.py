@@ -16,7 +16,7 @@ from wlkernelnn.training import FitOptions, check_free, train_run
 from wlkernelnn.training.run import ensemble_options
 
 from .data import DataOptions, SplitOptions
-from .options import add_options, pick, verb_parser
+from .options import add_options, config_text, pick, verb_parser
 
 SHARED_OPTIONS = ("hidden_channels", "walk_length", "decay", "pooling", "norm", "dropout")
 # By the name of a network: its class, and the options that it alone has.
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
     data = data_options.load(directory / "rejects.csv", split_options.splits_column)
     split_idx, split_name = split_options.apply(data)
     parsed.resume = False  # the file says what the run is, not how it came about
-    write_text(config_path, parser.dump(parsed))
+    write_text(config_path, config_text(parser, parsed))
     try:
         _, report = train_run(
             data,

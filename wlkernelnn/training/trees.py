@@ -143,8 +143,8 @@ def fit_trees(
 
     Raises:
         ValueError: A network that grows trees in several places, or not those that ``imitation`` or the tree
-            distance need, an unknown metric, ``resume`` without ``directory`` or from a damaged file, or an
-            accelerator that this machine lacks.
+            distance need, classes for which it has no logit, an unknown metric, ``resume`` without
+            ``directory`` or from a damaged file, or an accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     options = options or TreeOptions()
@@ -174,7 +174,7 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
         strings: Strings with int64 classes ``y``.
 
     Raises:
-        ValueError: An unknown metric, or no strings.
+        ValueError: An unknown metric, no strings, or classes for which the network has no logit.
     """
     _check_metric(metric)
     if not len(strings):
@@ -207,12 +207,20 @@ def _check_metric(metric: str) -> None:
         raise ValueError(f"metric must be one of {', '.join(_SCORES)}, got {metric!r}")
 
 
+def _nll(logits: Tensor, y: Tensor) -> Tensor:
+    """Negative log-likelihood of all labels together."""
+    labels, num_classes = y.flatten(), logits.size(1)
+    # torch would take one of them, -100, for nothing.
+    low, high = labels.aminmax() if labels.numel() else (0, 0)
+    if low < 0 or high >= num_classes:
+        raise ValueError(f"strings have classes {int(low)} … {int(high)}, the network 0 … {num_classes - 1}")
+    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+
+
 def _totals(logits: Tensor, y: Tensor) -> Tensor:
     """Negative log-likelihood, labels that are most probable, and labels: ``[3]``."""
-    labels = y.flatten()
-    nll = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-    right = (logits.argmax(1) == labels).sum()
-    return torch.tensor([float(nll), float(right), len(labels)], dtype=torch.float64)
+    right = (logits.argmax(1) == y.flatten()).sum()
+    return torch.tensor([float(_nll(logits, y)), float(right), y.numel()], dtype=torch.float64)
 
 
 def _score(totals: Tensor, metric: str) -> float:
@@ -290,7 +298,7 @@ class _TreeModule(pl.LightningModule):
         if trees is not None:
             trees.cell = self.criterion.cell if self._warm else None
         logits = self.network(batch.x, batch.ptr)
-        nll = torch.nn.functional.cross_entropy(logits, batch.y.flatten(), reduction="sum")
+        nll = _nll(logits, batch.y)
         size = len(batch.y)
         per_label = nll.detach() / batch.y.numel()
         self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 from jsonargparse import ArgumentParser
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.cli.options import add_options, config_text, pick, verb_parser
 
 
 @dataclass
@@ -77,8 +77,10 @@ def test_config_file(parser: ArgumentParser, tmp_path: Path) -> None:
 
 def test_what_is_dumped_is_read_again(parser: ArgumentParser, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    line = "--path x --names a --decay 0.5 --kind this"
-    config.write_text(parser.dump(parser.parse_args(line.split())))
+    line = (
+        "--path x --decay 0.5 --kind this --names a 1e5 1.5E-3 1_0e+2 12 0x10 1:30 .inf yes null ü 2026-11-22"
+    )
+    config.write_text(config_text(parser, parser.parse_args(line.split())))
     assert parse(parser, f"--config {config}") == parse(parser, line)
 
 

@@ -305,3 +305,14 @@ def test_unknown_metric() -> None:
     ):
         with pytest.raises(ValueError, match="metric must be one of accuracy, bpc, perplexity, got 'f1'"):
             call()
+
+
+@pytest.mark.parametrize("label", [-100, -1, NUM_TOKENS])
+def test_classes_that_the_network_does_not_have(label: int) -> None:
+    train, valid = cycles(4, 2)
+    train.y[0] = label
+    message = f"strings have classes {min(label, 0)} … {max(label, 3)}, the network 0 … 3"
+    with pytest.raises(ValueError, match=message):
+        fit_trees(net("no_trees"), train, valid, "bpc", OPTIONS, progress=False)
+    with pytest.raises(ValueError, match=message):
+        score_strings(net("no_trees"), train, "bpc")
