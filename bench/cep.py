@@ -23,7 +23,7 @@ from .about import about
 from .baselines import GINENetwork, mean_predictor, width_for
 from .cep_chemprop import fit_chemprop
 from .cep_parts import read_parts
-from .graph_kernels import DUVENAUD, best_ridge
+from .graph_kernels import DUVENAUD
 from .molecule_runs import Fitted, Split, ensemble, for_table, run_method, run_network, spread_of
 from .neural_fingerprint import NeuralFingerprintNetwork
 from .options import parsed
@@ -41,6 +41,7 @@ from .trained import (
     print_table,
     write_results,
 )
+from .wl_ridge import best_ridge
 
 PARAMETERS = 260_000
 QUICK_MOLECULES = 400

@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import json
-import time
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from rich.console import Console
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu, random_split
-from wlkernelnn.datasets.splits import SplitIndex
 from wlkernelnn.files import json_text, write_text
-from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
-from wlkernelnn.training import score
 
 from .about import PACKAGES, about, versions
+from .nested_svm import CS, DEPTHS, INNER_FOLDS, KERNELS, MAX_ITER, OUTER_FOLDS, cross_validate, wl_grams
 from .options import TableOptions, parsed
 from .tables import Rows, items, markdown, printed
 from .trained import spread
+from .wl_ridge import PENALTIES, ridge_baseline
 
-KERNELS = ("WL subtree", "vertex histogram")
-DEPTHS = tuple(range(7))
-CS = tuple(10.0**k for k in range(-3, 4))
-OUTER_FOLDS = 10
-INNER_FOLDS = 5
-# Where a support vector machine gives up: a few seconds on 4,000 graphs.
-MAX_ITER = 1_000_000
 # Accuracies in per cent of the WL subtree kernel: Shervashidze et al. 2011 and later surveys.
 PUBLISHED = {"MUTAG": "84–90", "ENZYMES": "54", "PROTEINS": "75", "NCI1": "86"}
 
 DEGREES = (3, 6)
-# Penalties of ridge regression, in units of the mean of K(G, G).
-PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 # Lei et al. 2017, Table 3: not the same molecules.
 PUBLISHED_CEP = {3: "0.2040", 6: "0.1367"}
 QUICK_SETS, QUICK_MOLECULES = ("MUTAG", "ENZYMES", "cep"), 1000
@@ -109,139 +91,6 @@ class GraphKernelOptions(TableOptions):
 
 
 Record = dict[str, Any]
-
-
-def wl_grams(data: PackedGraphs) -> list[np.ndarray]:
-    """Normalised Gram matrix ``[G, G]`` of every depth, by node labels only."""
-    return [WLSubtreeKernel(depth, edge_labels=False, normalize=True).gram(data) for depth in DEPTHS]
-
-
-def count_right(
-    gram: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, Cs: Sequence[float]
-) -> tuple[np.ndarray, int]:
-    """How many graphs of ``test`` a machine gets right that was fitted on ``train``, for every C.
-
-    Args:
-        gram: ``[G, G]``; y: classes ``[G]``; train, test: indices.
-        Cs: Values of C.
-
-    Returns:
-        Integers ``[len(Cs)]``, and the number of machines that gave up after ``MAX_ITER`` iterations.
-    """
-    inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
-    right, given_up = [], 0
-    for C in Cs:
-        machine = SVC(kernel="precomputed", C=C, max_iter=MAX_ITER).fit(inside, y[train])
-        right.append((machine.predict(across) == y[test]).sum())
-        given_up += int(machine.fit_status_ != 0)
-    return np.array(right), given_up
-
-
-def nested_fold(
-    grams: Sequence[np.ndarray], y: np.ndarray, train: np.ndarray, test: np.ndarray, seed: int
-) -> Record:
-    """Choose depth and C by cross-validation inside ``train``, fit on it, and look at ``test`` once.
-
-    Args:
-        grams: ``[G, G]`` of every depth.
-        y: Classes ``[G]``.
-        train, test: Indices of the outer fold.
-        seed: Seed of the inner folds.
-
-    Returns:
-        ``"right"``, ``"depth"`` and ``"C"`` of each kernel, and how many machines gave up.
-    """
-    inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
-    right, given_up = np.zeros((len(grams), len(CS)), dtype=np.int64), 0
-    for fitted, held_out in inner.split(train, y[train]):
-        for depth, gram in enumerate(grams):
-            counts, stopped = count_right(gram, y, train[fitted], train[held_out], CS)
-            right[depth] += counts
-            given_up += stopped
-    record: Record = {}
-    for kernel, depths in zip(KERNELS, (len(grams), 1), strict=True):
-        depth, c = divmod(int(right[:depths].argmax()), len(CS))
-        counts, stopped = count_right(grams[depth], y, train, test, [CS[c]])
-        record[kernel] = {"right": int(counts[0]), "depth": DEPTHS[depth], "C": CS[c]}
-        given_up += stopped
-    return record | {"given_up": given_up}
-
-
-def cross_validate(grams: Sequence[np.ndarray], y: np.ndarray, seed: int, n_jobs: int) -> Record:
-    """One repetition: accuracy of each kernel over all outer folds, and what was chosen in them."""
-    start = time.perf_counter()
-    outer = StratifiedKFold(OUTER_FOLDS, shuffle=True, random_state=seed)
-    # libsvm works without the interpreter's lock: threads share the Grams.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # those that gave up are counted
-        folds = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(nested_fold)(grams, y, train, test, seed) for train, test in outer.split(y, y)
-        )
-    record: Record = {
-        "given_up": sum(fold["given_up"] for fold in folds),
-        "seconds": time.perf_counter() - start,
-    }
-    for kernel in KERNELS:
-        record[kernel] = {
-            "accuracy": sum(fold[kernel]["right"] for fold in folds) / len(y),
-            "depth": [fold[kernel]["depth"] for fold in folds],
-            "C": [fold[kernel]["C"] for fold in folds],
-        }
-    return record
-
-
-def best_ridge(
-    data: PackedGraphs, split_idx: SplitIndex, degree: int
-) -> tuple[dict[str, np.ndarray], Record]:
-    """Ridge regression on the WL subtree kernel of a degree, with the choices that are best on ``valid``.
-
-    Args:
-        data: Graphs with one target.
-        split_idx: Their parts; only ``train`` is fitted.
-        degree: Iterations.
-
-    Returns:
-        Predictions of every part, ``[G, 1]``; and what was chosen, the RMSE of ``valid`` of everything that
-        was tried, and the number of colours of the training part, which is that of the weights.
-    """
-    y = data.y.numpy().astype(np.float64)
-    train, valid = split_idx["train"], split_idx["valid"]
-    mean = y[train].mean()
-    tried: list[Record] = []
-    best: tuple[Record, dict[str, np.ndarray], int] | None = None
-    for edge_labels, normalize in product((False, True), (False, True)):
-        kernel = WLSubtreeKernel(degree, edge_labels=edge_labels, normalize=normalize)
-        features = kernel.features(data)
-        scale = features.multiply(features).sum() / len(data)
-        for penalty in PENALTIES:
-            ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
-            ridge.fit(features[train], y[train, 0] - mean)
-            rmse = score("rmse", y[valid], ridge.predict(features[valid])[:, None] + mean)
-            record = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty, "valid": rmse}
-            tried.append(record)
-            if best is None or rmse < best[0]["valid"]:
-                predictions = {
-                    part: ridge.predict(features[index])[:, None] + mean for part, index in split_idx.items()
-                }
-                best = record, predictions, len(np.unique(features[train].indices))
-    assert best is not None
-    chosen, predictions, colours = best
-    return predictions, {"chosen": chosen, "tried": tried, "colours": colours}
-
-
-def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
-    """The record of :func:`best_ridge`: RMSE and MAE of ``test``, and what was chosen and tried."""
-    start = time.perf_counter()
-    predictions, found = best_ridge(data, split_idx, degree)
-    y = data.y.numpy().astype(np.float64)
-    test, mean = y[split_idx["test"]], y[split_idx["train"]].mean()
-    return {
-        "degree": degree,
-        **{metric: score(metric, test, predictions["test"]) for metric in ("rmse", "mae")},
-        "mean_rmse": score("rmse", test, np.full_like(test, mean)),
-        **found,
-        "seconds": time.perf_counter() - start,
-    }
 
 
 class _Progress:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from ogb.graphproppred import Evaluator
-from ogb.lsc import PCQM4Mv2Evaluator
 
-from wlkernelnn.datasets import OGB_SETS, PackedGraphs, load_ogb
+from wlkernelnn.datasets import PackedGraphs, load_ogb
 from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
-from wlkernelnn.files import atomic_path
-from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
-from wlkernelnn.training import FitOptions
 
 from .about import about
-from .baselines import GINENetwork
 from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
 from .molecule_table import MEMBER_SEEDS, QUICK_MEMBERS
+from .ogb_recipes import RECIPES, Recipe
+from .ogb_scores import SUBMITTED, check_size, official, write_submission
 from .options import parsed
 from .outcomes import epochs_of, survivors
 from .trained import (
@@ -40,113 +35,6 @@ from .trained import (
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000
-# The parts of PCQM4Mv2 whose predictions its leaderboards take, since nobody else has the targets, and how
-# many molecules they have: what ogb.lsc.PCQM4Mv2Evaluator.save_test_submission takes.
-SUBMITTED = {"test-dev": 147_037, "test-challenge": 147_432}
-_OF_TRAINING = {entry.name for entry in fields(FitOptions)}
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A row of the table: a network, and how it is trained.
-
-    Attributes:
-        title: What it is.
-        options: Training.
-        arguments: Of the network, beside what the data say.
-        network: Its class.
-        features: What it sees, see :func:`~wlkernelnn.datasets.get_features`.
-        grid: Values of options and arguments that are tried, the recipe's own among them, each with
-            everything else as in the recipe.
-        members: Networks that predict together.
-    """
-
-    title: str
-    options: FitOptions
-    arguments: dict[str, Any]
-    network: type[GraphNetwork] = GraphKernelNetwork
-    features: str = "ogb"
-    grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    members: int = 1
-
-    def value(self, name: str) -> Any:
-        """The value of an option or argument."""
-        return getattr(self.options, name) if name in _OF_TRAINING else self.arguments[name]
-
-    def changed(self, name: str, value: Any) -> Recipe:
-        """The recipe with another value of an option or argument."""
-        if name in _OF_TRAINING:
-            return replace(self, options=replace(self.options, **{name: value}))
-        return replace(self, arguments=self.arguments | {name: value})
-
-    def variations(self) -> list[tuple[str, Any, Recipe]]:
-        """What is tried, by name and value: the recipe itself, then each other value of the grid."""
-        others = [
-            (name, value, self.changed(name, value))
-            for name, values in self.grid.items()
-            for value in values
-            if value != self.value(name)
-        ]
-        return [("", None, self), *others]
-
-
-# All have less than 150,000 parameters for a single target, the members of an ensemble together.
-_GINE = {"hidden_channels": 72, "num_layers": 5, "pooling": "sum", "dropout": 0.3}
-_WL = {"hidden_channels": 112, "pooling": "sum", "dropout": 0.2}
-_STACK = {
-    "hidden_channels": 64,
-    "num_layers": 3,
-    "virtual_node": True,
-    "pooling": "sum",
-    "dropout": 0.3,
-    "layer_dropout": 0.1,
-}
-_TRIED = {"lr": (1e-3, 3e-3), "pooling": ("sum", "mean")}
-
-
-def _models(**options: Any) -> dict[str, Recipe]:
-    """The rows of a data set whose networks are trained so."""
-    training = FitOptions(**{"lr": 3e-3, "ema_decay": 0.99, **options})
-    more: dict[str, tuple[Any, ...]] = {"num_layers": (3, 4), "virtual_node": (True, False)}
-    return {
-        "gine": Recipe("GINE", training, _GINE, GINENetwork, grid=_TRIED | {"dropout": (0.3, 0.5)}),
-        "wl-gated": Recipe(
-            "WL kernel network, λ gated", training, _WL, grid=_TRIED | {"dropout": (0.2, 0.5)}
-        ),
-        "stack": Recipe(
-            "deep kernel stack, virtual node",
-            training,
-            _STACK,
-            KernelStackNetwork,
-            grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
-        ),
-        "stack-rw": Recipe(
-            "deep kernel stack, virtual node, walk encodings",
-            training,
-            _STACK,
-            KernelStackNetwork,
-            features="ogb+rw16",
-            grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
-        ),
-        "ensemble": Recipe(
-            "three narrower of these together",
-            training,
-            _STACK | {"hidden_channels": 36},
-            KernelStackNetwork,
-            features="ogb+rw16",
-            members=3,
-        ),
-    }
-
-
-_LARGE = {
-    "ogbg-molhiv": _models(epochs=12, batch_size=256),
-    "ogbg-molpcba": _models(epochs=50, batch_size=256, ema_decay=0.999),
-    "pcqm4mv2": _models(epochs=50, batch_size=512, ema_decay=0.999),
-}
-_FEW = _models(epochs=100)
-RECIPES = {name: _LARGE.get(name, _FEW) for name in OGB_SETS}
-
 LABELS = {"roc_auc": "ROC-AUC", "average_precision": "AP", "rmse": "RMSE", "mae": "MAE"}
 LEGEND = """* OGB's evaluator, on the split that lies beside the graphs (see below): mean and unbiased
   standard deviation over the seeds 0, 1, … Every network has the weights of its best epoch (counted from
@@ -215,7 +103,7 @@ def main(argv: list[str] | None = None) -> None:
         notes += SUBMISSION if name == "pcqm4mv2" else ""
         if of_tuning.with_suffix(".json").is_file():
             notes += "".join(
-                f"* {recipe.title}: {_grid(recipe)}\n" for recipe in recipes.values() if recipe.grid
+                f"* {recipe.title}: {recipe.shown_grid()}\n" for recipe in recipes.values() if recipe.grid
             )
         else:
             notes += UNTUNED
@@ -272,7 +160,7 @@ def evaluate(
     name, index = data.description.name, dict(data.split_idx or {})
     submitted = [part for part in SUBMITTED if part in index and not options.tune]
     for part in submitted:
-        _check_size(part, len(index[part]))
+        check_size(part, len(index[part]))
     parts = {"train": index["train"], "valid": index["valid"]}
     if options.quick:
         parts["train"] = parts["train"][:QUICK_GRAPHS]
@@ -324,41 +212,6 @@ def _predicted(tasks: Sequence[str], part: str, members: Sequence[Record]) -> tu
     tables = [pd.read_csv(Path(member["folder"]) / f"{part}_predictions.csv") for member in members]
     predictions = [table[[f"{task}_pred" for task in tasks]].to_numpy() for table in tables]
     return tables[0][list(tasks)].to_numpy(), np.mean(predictions, axis=0)
-
-
-def official(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
-    """The figure of OGB's evaluator.
-
-    Args:
-        name: Name of the data set.
-        target: ``[G, tasks]``, NaN where missing.
-        prediction: ``[G, tasks]``: values, or probabilities of class 1.
-    """
-    if name == "pcqm4mv2":
-        result = PCQM4Mv2Evaluator().eval({"y_true": target[:, 0], "y_pred": prediction[:, 0]})
-    else:
-        result = Evaluator(name).eval({"y_true": target, "y_pred": prediction})
-    (figure,) = result.values()
-    return float(figure)
-
-
-def write_submission(folder: Path, part: str, prediction: np.ndarray) -> None:
-    """Write predictions ``[G, 1]`` of a part of PCQM4Mv2 as the file that its leaderboard takes.
-
-    Raises:
-        ValueError: There is not one for each molecule of the part.
-    """
-    _check_size(part, len(prediction))
-    with atomic_path(folder / f"y_pred_pcqm4m-v2_{part}.npz") as temporary:
-        np.savez_compressed(temporary, y_pred=prediction[:, 0].astype(np.float32))
-
-
-def _check_size(part: str, size: int) -> None:
-    if size != SUBMITTED[part]:
-        raise ValueError(
-            f"pcqm4mv2, {part}: what is submitted has a prediction for each of its {SUBMITTED[part]:,} "
-            f"molecules, got {size:,} molecules (their SMILES that RDKit refuses are missing)"
-        )
 
 
 COLUMNS = ("model", "parameters", "seeds", "epochs", "valid", "test", "best epoch", "s / seed")
@@ -439,16 +292,6 @@ def _of_data(records: Sequence[Record]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{part} {count:,}" for part, count in counts.items())
-
-
-def _grid(recipe: Recipe) -> str:
-    """The values that are tried, the recipe's own marked."""
-    tried = [
-        f"{name} "
-        + ", ".join(f"**{value}**" if value == recipe.value(name) else f"{value}" for value in values)
-        for name, values in recipe.grid.items()
-    ]
-    return f"grid of --tune, one value changed at a time, those of the recipe bold: {'; '.join(tried)}"
 
 
 def _device(accelerator: str) -> str:

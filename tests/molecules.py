@@ -83,3 +83,11 @@ def write_table(path: Path, data: PackedGraphs, **columns: Any) -> Path:
     else:
         frame.to_csv(path, index=False)
     return path
+
+
+@cache
+def some_measured(count: int = 150) -> PackedGraphs:
+    """Some of the molecules that come with rdkit, in random order."""
+    data = load_molecules("chembl2321810", cache=False)
+    some = np.random.default_rng(0).permutation(len(data))[:count]
+    return load_molecules([data.smiles[i] for i in some], y=data.y.numpy()[some], cache=False)

@@ -11,18 +11,16 @@ import pandas as pd
 import pytest
 import torch
 from ogb.graphproppred import Evaluator
-from ogb.lsc import PCQM4Mv2Evaluator
 
 from tests.ogb_files import SMILES, write_set
-from wlkernelnn.bench import molecule_runs, ogb, trained
-from wlkernelnn.bench.baselines import count_parameters
+from wlkernelnn.bench import molecule_runs, ogb, ogb_recipes, ogb_scores, trained
 from wlkernelnn.bench.report import plot
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import OGB_SETS, get_features, load_molecules, load_ogb
+from wlkernelnn.datasets import load_molecules, load_ogb
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions, predict
 
-SMALL = ogb.Recipe(
+SMALL = ogb_recipes.Recipe(
     "small",
     FitOptions(epochs=2, batch_size=4),
     {"hidden_channels": 4, "dropout": 0.0},
@@ -43,7 +41,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     parts = {"train": [0, 1, 4], "valid": [2, 3], "test-dev": [7, 5], "test-challenge": [6]}
     split = {part: np.array(rows, dtype=np.int64) for part, rows in parts.items()}
     torch.save(split, folder / "split_dict.pt")
-    monkeypatch.setattr(ogb, "SUBMITTED", {"test-dev": 2, "test-challenge": 1})
+    for module in (ogb, ogb_scores):
+        monkeypatch.setattr(module, "SUBMITTED", {"test-dev": 2, "test-challenge": 1})
     for name in ("ogbg-molbbbp", "pcqm4mv2"):
         monkeypatch.setitem(ogb.RECIPES, name, {"small": SMALL})
     return tmp_path
@@ -180,21 +179,6 @@ def test_predictions_to_submit(root: Path) -> None:
     assert "| valid MAE | test MAE |" in (root / "out" / "ogb_pcqm4mv2.md").read_text()
 
 
-@pytest.mark.parametrize("part", ogb.SUBMITTED)
-def test_the_submission_is_as_ogb_writes_it(tmp_path: Path, part: str) -> None:
-    prediction = np.random.default_rng(0).normal(size=(ogb.SUBMITTED[part], 1))
-    ogb.write_submission(tmp_path / "ours", part, prediction)
-    theirs = {"y_pred": prediction[:, 0]}
-    PCQM4Mv2Evaluator().save_test_submission(theirs, str(tmp_path), mode=part)
-    name = f"y_pred_pcqm4m-v2_{part}.npz"
-    with np.load(tmp_path / "ours" / name) as ours, np.load(tmp_path / name) as expected:
-        assert ours.files == expected.files
-        assert ours["y_pred"].dtype == expected["y_pred"].dtype
-        assert np.array_equal(ours["y_pred"], expected["y_pred"])
-    with pytest.raises(ValueError, match=f"{part}: .* for each of its 147,.* molecules, got 147,"):
-        ogb.write_submission(tmp_path, part, prediction[1:])
-
-
 @pytest.mark.parametrize(("row", "part"), [(7, "test-dev"), (6, "test-challenge"), (0, None)])
 def test_a_molecule_without_a_prediction(
     root: Path, capsys: pytest.CaptureFixture[str], row: int, part: str | None
@@ -259,18 +243,3 @@ def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_unknown_names(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["benchmark", "ogb", "--name", "ogbg-ppa"]) != 0
     assert "--name: expected any of ogbg-molhiv" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", OGB_SETS)
-def test_recipes(name: str) -> None:
-    for recipe in ogb.RECIPES[name].values():
-        for changed, values in recipe.grid.items():
-            assert recipe.value(changed) in values
-            assert len(set(values)) == len(values)
-        about = get_features(recipe.features)
-        sizes = {name: getattr(about, name) for name in ("node_dims", "num_edge_types", "num_node_values")}
-        for _, _, tried in recipe.variations():
-            tried.network(**sizes, **tried.arguments)
-        net = recipe.network(**sizes, num_tasks=OGB_SETS[name].num_tasks, **recipe.arguments)
-        if OGB_SETS[name].num_tasks == 1:
-            assert recipe.members * count_parameters(net) < 150_000
