@@ -236,7 +236,7 @@ def main(argv: list[str] | None = None) -> None:
     same_data = on_same_data("features", contents)
 
     def stays(run: Record) -> bool:
-        return run["split_sha256"] == split.sha256 and ("members" in run or same_data(run))
+        return run["split_sha256"] == split.sha256 and same_data(run)
 
     table = Runs(stem, known, partial(place, options.table), stays)
     records: list[Record] = []
@@ -260,13 +260,17 @@ def place(table: Mapping[str, Model], run: Record) -> Place:
 
 
 def complete(runs: Sequence[Record]) -> list[Record]:
-    """Without ensembles that are not of all the runs of their rows that there are now."""
-    alone = [(run["model"], run["seed"]) for run in runs if "members" not in run and "diverged" not in run]
+    """Without ensembles that are not of all the runs of their rows that there are now, and of these alone."""
+
+    def identity(run: Record) -> tuple[Any, ...]:
+        return run["model"], run["seed"], run.get("revision", ""), run.get("content", "")
+
+    alone = [identity(run) for run in runs if "members" not in run and "diverged" not in run]
 
     def whole(run: Record) -> bool:
-        members = [(member["model"], member["seed"]) for member in run["members"]]
-        rows_of = {model for model, _ in members}
-        return sorted(members) == sorted(pair for pair in alone if pair[0] in rows_of)
+        members = [identity(member) for member in run["members"]]
+        rows_of = {model for model, *_ in members}
+        return sorted(members) == sorted(one for one in alone if one[0] in rows_of)
 
     return [run for run in runs if "members" not in run or whole(run)]
 

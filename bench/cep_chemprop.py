@@ -15,7 +15,7 @@ from wlkernelnn.datasets.epochs import EpochLoader
 from wlkernelnn.datasets.splits import PARTS
 from wlkernelnn.training import FitOptions
 from wlkernelnn.training.fit import EVALUATION_BATCH
-from wlkernelnn.training.loop import Watched, train_module
+from wlkernelnn.training.loop import Watched, contents, train_module
 from wlkernelnn.training.module import NetworkModule
 
 from .baselines import count_parameters, width_for
@@ -101,6 +101,7 @@ def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: 
         in_order["valid"],
         Watched(split.metric, maximize=False),
         options,
+        origin=lambda: contents(data=split.data),
         directory=directory,
         resume=True,
         progress=True,

@@ -105,6 +105,8 @@ class LFPOptions(TrainedOptions):
 def main(argv: list[str] | None = None) -> None:
     """Train, score, print the table, and write ``lfp.md``, ``lfp.json`` and a plot by subject, ``lfp.png``.
 
+    Of a file of signals they are called ``lfp_<its name>``.
+
     Args:
         argv: Arguments; default the command line's.
     """
@@ -113,7 +115,8 @@ def main(argv: list[str] | None = None) -> None:
     signals = load_signals(options.data, options.root)
     splits = list(signals.leave_one_subject_out())[: QUICK_SUBJECTS if options.quick else None]
     known = about("lfp", argv, options.quick, ("pytorch-lightning",))
-    stem = options.output_dir / "lfp"
+    # Other signals have a table of their own.
+    stem = options.output_dir / ("lfp" if options.data == LFPOptions.data else f"lfp_{signals.name}")
     notes = f"![Accuracy of every subject]({stem.name}.png)\n\n{LEGEND}{_of_signals(signals)}"
     content = digest(signals.x, signals.y, signals.subject)
 
@@ -244,6 +247,11 @@ def _untrained(parameters: int, scores: Record, seconds: float) -> Record:
 def fit_bands(split: SubjectSplit, signals: Signals) -> Record:
     """Logistic regression on the powers of frequency bands."""
     features, start = band_powers(signals.x), time.perf_counter()
+    known = np.unique(signals.y[split.train])
+    if len(known) == 1:  # nothing to tell apart
+        probabilities = np.eye(len(signals.classes))[np.repeat(known, len(split.test))]
+        scores = _scores(probabilities, signals.y[split.test])
+        return _untrained(0, scores, time.perf_counter() - start)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000, class_weight="balanced"))
     pipeline.fit(features[split.train], signals.y[split.train])
     regression = pipeline[-1]
@@ -259,7 +267,14 @@ def band_powers(x: np.ndarray) -> np.ndarray:
 
     Args:
         x: ``[trials, channels, time]``. An octave is from 2^k to below 2^(k + 1) oscillations in that time.
+
+    Raises:
+        ValueError: There is no oscillation in one sample.
     """
+    if x.shape[2] < 2:
+        raise ValueError(
+            f"powers of frequency bands: expected trials of at least 2 samples, got {x.shape[2]}"
+        )
     powers = np.square(np.abs(np.fft.rfft(x.astype(np.float64), axis=2)))
     starts = 2 ** np.arange(int(np.log2(powers.shape[2] - 1)) + 1)
     octaves = [band.mean(2) for band in np.split(powers[:, :, 1:], starts[1:] - 1, axis=2)]

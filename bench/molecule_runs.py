@@ -246,10 +246,14 @@ def ensemble(model: str, records: Sequence[Record]) -> Record:
         target = tables[0][[name.removesuffix("_pred") for name in predicted]].to_numpy()
         mean = np.mean([table[predicted].to_numpy() for table in tables], axis=0)
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
-    same = ("data", "split", "split_sha256", "split_file", "counts", "metric", "revision", "recipe")
+    same = (
+        *("data", "features", "content", "split", "split_sha256", "split_file", "counts", "metric"),
+        *("revision", "recipe"),
+    )
+    of_member = ("model", "seed", "folder", "revision", "content")
     return {name: first[name] for name in same if name in first} | {
         "model": model,
-        "members": [{name: record[name] for name in ("model", "seed", "folder")} for record in records],
+        "members": [{name: record[name] for name in of_member if name in record} for record in records],
         "parameters": sum(record["parameters"] for record in records),
         "seconds": sum(record["seconds"] for record in records),
         "scores": scores,

@@ -94,6 +94,7 @@ class MoleculeOptions(TrainedOptions):
         sets: Which sets; by default all that are at hand.
         splits: Which splits: random, scaffold, published; by default all that a set has.
         models: Which rows; by default all that a set has.
+        epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         seeds: Seeds 0, 1, … of the networks, and of random splits.
     """
 

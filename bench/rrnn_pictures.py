@@ -13,6 +13,7 @@ import torch
 from wlkernelnn.files import atomic_path
 from wlkernelnn.sequence.rrnn import Construction, Leaf, Tree, draw_tree, tree_of
 
+from .outcomes import survivors
 from .rrnn_tasks import TASKS
 from .trained import Record
 
@@ -26,7 +27,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
     Trees are those of the first model that has some, with its first seed. Without such a model nothing is
     written.
     """
-    of_task = [record for record in records if record["seed"] == 0]
+    of_task = [record for record in survivors(records) if record["seed"] == 0]
     grown = next((record for record in of_task if record["common_trees"]), None)
     if grown is None:
         return

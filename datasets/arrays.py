@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
+
+
+def content_hash(what: str, *tensors: Tensor) -> str:
+    """SHA-256 of tensors, with their types and sizes, and of what they are."""
+    digest = hashlib.sha256(what.encode())
+    for tensor in tensors:
+        digest.update(f" {tensor.dtype} {tensor.numel()} ".encode())
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
+from .arrays import content_hash
 from .download import require_file
 from .splits import PARTS, Sizes, check_sizes
 from .text import read_text
@@ -46,6 +47,10 @@ class Corpus:
     def __post_init__(self) -> None:
         for part in PARTS:
             check_ids(getattr(self, part), len(self.vocabulary), f"{self.name} {part}".strip())
+
+    def digest(self) -> str:
+        """SHA-256 of the parts."""
+        return content_hash("corpus", *(getattr(self, part) for part in PARTS))
 
 
 @dataclass(frozen=True)

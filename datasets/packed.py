@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import copy
 import logging
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from torch_geometric.data import Data, Dataset
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.ops.wl_colours import wl_colours
 
-from .arrays import Arrays, smallest
+from .arrays import Arrays, content_hash, smallest
 from .description import Description, Reject
 from .packing import packed_arrays, packed_targets
 
@@ -43,14 +43,6 @@ class _Colours:
     levels: list[np.ndarray] = field(default_factory=list)
     stored: bool = False
     claim: str | None = None
-
-
-def _sha256(what: str, *tensors: Tensor) -> str:
-    digest = hashlib.sha256(what.encode())
-    for tensor in tensors:
-        digest.update(f" {tensor.dtype} {tensor.numel()} ".encode())
-        digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()
 
 
 def sorted_edge_index(edge_index: Tensor, indptr: Tensor, is_undirected: bool = False) -> EdgeIndex:
@@ -93,6 +85,7 @@ class PackedGraphs(Dataset):
         self.split_idx = split_idx
         self.rejects = list(rejects)
         self._path: str | None = None
+        self._stamp: tuple[int, int] | None = None
         self._colours = _Colours()  # shared by all views
         self._check()
 
@@ -119,6 +112,14 @@ class PackedGraphs(Dataset):
         for name, (came, wanted) in expected.items():
             if came != wanted:
                 raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
+        if self.description.task == "classification":
+            wrong = torch.nonzero((a.y != 0) & (a.y != 1) & ~a.y.isnan())
+            if len(wrong):
+                graph, target = wrong[0].tolist()
+                raise ValueError(
+                    "PackedGraphs: targets of a classification must be 0, 1 or NaN, got "
+                    f"{a.y[graph, target]:g} for graph {graph}"
+                )
         for part, index in (self.split_idx or {}).items():
             index = np.asarray(index)
             if index.size and (
@@ -201,9 +202,7 @@ class PackedGraphs(Dataset):
             # Shares of a data set, as elsewhere in PyG: data[:0.8].
             begin, end = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
             idx = slice(begin, end, idx.step)
-        # Not copy.copy: that would open a mapped file again (see __reduce__).
-        view = object.__new__(type(self))
-        view.__dict__.update(self.__dict__)
+        view = copy.copy(self)
         view._indices = np.ascontiguousarray(self.index[idx])  # torch knows no negative strides
         view.split_idx = None
         view.rejects = []
@@ -294,13 +293,13 @@ class PackedGraphs(Dataset):
     def _colours_origin(self) -> str:
         """SHA-256 of all that the colours depend on."""
         a = self.arrays
-        return _sha256(COLOURS, a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr)
+        return content_hash(COLOURS, a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr)
 
     def digest(self) -> str:
         """SHA-256 of which graphs of which arrays are in view, with their features and targets."""
         a, index = self.arrays, torch.from_numpy(self.index)
         graphs = (a.node_table, a.node_type, a.node_ptr, a.source, a.in_degree, a.edge_type, a.graph_x)
-        return _sha256(self.description.features, index, *graphs, self.y)
+        return content_hash(self.description.features, index, *graphs, self.y)
 
     @property
     def task(self) -> str | None:
@@ -391,7 +390,13 @@ class PackedGraphs(Dataset):
                     f"{len(result.arrays.node_type)})"
                 )
         result._colours = _Colours(levels, stored=bool(levels), claim=about["origin"] if levels else None)
-        result._path = os.path.abspath(path)
+        result._path, result._stamp = os.path.abspath(path), _stamp(path)
+        return result
+
+    def __copy__(self) -> PackedGraphs:
+        # A mapped file is not opened again, as it is for another process.
+        result = object.__new__(type(self))
+        result.__dict__.update(self.__dict__)
         return result
 
     def __reduce__(self) -> Any:
@@ -403,7 +408,15 @@ class PackedGraphs(Dataset):
         return _reopen, (self._path, changed)
 
 
+def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """What changes where another file takes the place of this one."""
+    about = os.stat(path)
+    return about.st_size, about.st_mtime_ns
+
+
 def _reopen(path: str, changed: dict[str, Any]) -> PackedGraphs:
     data = PackedGraphs.load(path)
+    if data._stamp != changed["_stamp"]:
+        raise ValueError(f"{path}: another file than the one that was opened: load it anew")
     data.__dict__.update(changed)
     return data

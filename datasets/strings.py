@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .arrays import smallest
+from .arrays import content_hash, smallest
 from .spans import bounds_of, positions_of, take_spans
 from .splits import PARTS
 from .vocabulary import Vocabulary, check_ids
@@ -76,6 +76,10 @@ class PackedStrings:
     def lengths(self) -> Tensor:
         """int64 ``[S]``."""
         return self.ptr.diff()
+
+    def digest(self) -> str:
+        """SHA-256 of the strings and their labels."""
+        return content_hash("strings", self.tokens, self.ptr, self.y)
 
     def select(self, positions: np.ndarray | Tensor | Sequence[int]) -> PackedStrings:
         """The strings at some positions, in their order, with repetitions if there are any.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import cast
 
@@ -29,7 +30,8 @@ class Stack(StringModel):
         - output: ``[N, out_channels]`` or ``[B, T, out_channels]``, and the states
 
     Raises:
-        ValueError: An argument is out of its range.
+        ValueError: An argument is out of its range, or a layer reads another width than the one before
+            writes.
     """
 
     def __init__(
@@ -42,6 +44,11 @@ class Stack(StringModel):
             raise ValueError(f"dropout must be in [0, 1), got {dropout}")
         if jk not in ("last", "cat"):
             raise ValueError(f'jk must be "last" or "cat", got {jk!r}')
+        for i, (below, above) in enumerate(itertools.pairwise(layers)):
+            if above.in_channels not in (-1, below.out_channels):
+                raise ValueError(
+                    f"layer {i} writes {below.out_channels} values, layer {i + 1} reads {above.in_channels}"
+                )
         self.layers = torch.nn.ModuleList(layers)
         self.dropout = dropout
         self.jk = jk

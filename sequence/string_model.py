@@ -79,7 +79,10 @@ class StringModel(torch.nn.Module, ABC):
             return steps.sort(part)
 
         before = None if state is None else _each(sort, state)
+        width = x.size(-1)
         out, after = self.run(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
+        if self.in_channels == -1:
+            self.in_channels = width  # a lazy model knows it now
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
 
     def reset_parameters(self) -> None:

@@ -179,3 +179,14 @@ def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame[frame["part"] != "valid"].to_csv(table, index=False)
     assert main(["benchmark", "cep", "--data", str(table), "--split-column", "part"]) != 0
     assert "column 'part' has no valid" in capsys.readouterr().err
+
+
+def test_ensembles_are_of_the_runs_of_the_table() -> None:
+    def made(model: str, revision: str) -> list[dict[str, Any]]:
+        return [{"model": model, "seed": seed, "revision": revision, "content": "a"} for seed in range(2)]
+
+    old, deep, new = made("wl-gated", "A"), made("deep", "A"), made("wl-gated", "B")
+    ensembles = [{"model": "deep", "members": deep}, {"model": cep.TOGETHER, "members": [*old, *deep]}]
+    assert cep.complete([*old, *deep, *ensembles]) == [*old, *deep, *ensembles]
+    assert cep.complete([*new, *deep, *ensembles]) == [*new, *deep, ensembles[0]]
+    assert cep.complete([*old, *deep[:1], *ensembles]) == [*old, *deep[:1]]

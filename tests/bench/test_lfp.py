@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(folder: Path, *more: str) -> list[lfp.Record]:
     folders = f"--run-dir {folder / 'runs'} --output-dir {folder / 'out'}"
     assert main([*f"benchmark lfp --data {folder / 'mice.npz'} {folders}".split(), *more]) == 0
-    return json.loads((folder / "out" / "lfp.json").read_text())["runs"]
+    return json.loads((folder / "out" / "lfp_mice.json").read_text())["runs"]
 
 
 def test_table_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +43,7 @@ def test_table_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (model, subject) for model in lfp.MODELS for subject in ("mouse 2", "mouse 1", "a/b")
     }
     assert {len(record["y"]) for record in runs} == {20}
-    table = (folder / "out" / "lfp.md").read_text()
+    table = (folder / "out" / "lfp_mice.md").read_text()
     assert "| RKM-CIFG | " in table
     assert "| 1 of 20 | 3 of 3 |" in table
     assert "| – | 3 of 3 | 100.0 | 1.000 | 100 | 100 |" in table
@@ -51,8 +51,8 @@ def test_table_and_plot(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "| 80.24 |" in table
     assert "mice: 60 trials (30 0, 30 1) of 3 subjects, 0 of whom have trials of one class" in table
     assert "\n  3 channels, 40 samples\n" in table
-    assert "![Accuracy of every subject](lfp.png)" in table
-    assert (folder / "out" / "lfp.png").read_bytes().startswith(b"\x89PNG")
+    assert "![Accuracy of every subject](lfp_mice.png)" in table
+    assert (folder / "out" / "lfp_mice.png").read_bytes().startswith(b"\x89PNG")
     assert "full" in capsys.readouterr().out
 
 
@@ -69,7 +69,7 @@ def test_subjects_of_one_class(folder: Path) -> None:
     assert [record["test_accuracy"] for record in majority] == [0, 0, 0, 0]
     assert lfp.pooled_roc_auc(majority) == 0
     assert all(record["recipe"]["balance"] for record in runs if record["model"] == "cnn")
-    table = (folder / "out" / "lfp.md").read_text()
+    table = (folder / "out" / "lfp_mice.md").read_text()
     assert "| 4 of 4 | 0.0 | 0.000 | 0 | 0 |" in table
     assert "4 subjects, 4 of whom have trials of one class alone" in table
 
@@ -129,7 +129,7 @@ def test_runs_that_diverge_are_told(folder: Path, monkeypatch: pytest.MonkeyPatc
     diverged = {(record["model"], record["subject"]) for record in runs if "diverged" in record}
     assert sum(model == "linear" for model, _ in diverged) == 3
     assert len(diverged) == 4
-    linear, cnn = (folder / "out" / "lfp.md").read_text().splitlines()[4:6]
+    linear, cnn = (folder / "out" / "lfp_mice.md").read_text().splitlines()[4:6]
     assert "| 1 of 20 | 3 of 3 |" in cnn
     assert "(1 of 3 runs diverged)" in cnn
     assert "| 0 of 20 | 3 of 3 | diverged at epoch 1 | – | – | – | 73.13 | – |" in linear
@@ -138,7 +138,7 @@ def test_runs_that_diverge_are_told(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_quick(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = run(folder, "--quick", "--models", "cnn")
     assert len(runs) == 2
-    assert "| 1 of 20 | 2 of 3 |" in (folder / "out" / "lfp.md").read_text()
+    assert "| 1 of 20 | 2 of 3 |" in (folder / "out" / "lfp_mice.md").read_text()
     assert "quick" in capsys.readouterr().out
 
 
@@ -190,3 +190,15 @@ def test_accuracies_by_subject() -> None:
         for subject, value in (("b", 0.5), ("a", 0.25), ("b", 1.0))
     ]
     assert lfp.by_subject(records) == {"b": 75.0, "a": 25.0}
+
+
+def test_one_class_is_nothing_to_tell_apart() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 1, 8)).astype(np.float32)
+    signals = Signals(x, np.array([0, 0, 0, 1, 1, 1]), np.array(["a"] * 3 + ["b"] * 3), ("0", "1"))
+    split, _ = signals.leave_one_subject_out()
+    assert np.array(lfp.fit_bands(split, signals)["probabilities"]).tolist() == [[0, 1]] * 3
+
+
+def test_one_sample_has_no_bands() -> None:
+    with pytest.raises(ValueError, match="expected trials of at least 2 samples, got 1"):
+        lfp.band_powers(np.ones((3, 2, 1)))

@@ -19,3 +19,9 @@ def test_nothing_to_draw(tmp_path: Path) -> None:
     gru = {"task": "sst", "model": "gru", "seed": 0, "common_trees": {}}
     draw([gru], tmp_path / "sst.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_diverged_is_not_drawn(tmp_path: Path) -> None:
+    lost = {"task": "sst", "model": "rrnn-gru", "seed": 0, "diverged": 3}
+    draw([lost], tmp_path / "sst.png")
+    assert not list(tmp_path.iterdir())

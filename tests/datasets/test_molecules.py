@@ -452,3 +452,25 @@ def test_several_columns_called_smiles() -> None:
     with pytest.raises(ValueError, match="columns SMILES, Smiles: say which one holds the SMILES"):
         molecules_from(frame.drop(columns="smiles"))
     assert molecules_from(frame, smiles_column="Smiles").smiles == ["CCC"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("CCO\nCCN\n", "the only column is called 'CCO', which is a SMILES: expected a first line with"),
+        ("smiles;name\nCCO;ethanol\n", "the only column is called 'smiles;name': is ';' its separator"),
+        (
+            "smiles\tname\nCCO\tethanol\n",
+            r"is '\\t' its separator\? Expected ',' \(in files called",
+        ),
+    ],
+)
+def test_tables_that_are_misread(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "table.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_molecules(tmp_path / "table.csv", cache=False)
+
+
+def test_the_only_column_may_have_any_name(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("structure\nCCO\nCCN\n")
+    assert load_molecules(tmp_path / "table.csv", cache=False).smiles == ["CCO", "CCN"]

@@ -504,3 +504,15 @@ def test_colours_of_too_few_nodes(tmp_path: Path) -> None:
     write_tensors(tmp_path / "other.safetensors", tensors | {"colours.1": tensors["colours.1"][1:]}, header)
     with pytest.raises(ValueError, match=r"other.safetensors: .*colours\.1 has \d+ entries, expected \d+"):
         PackedGraphs.load(tmp_path / "other.safetensors")
+
+
+def test_a_store_whose_file_was_replaced(tmp_path: Path) -> None:
+    """It still has its graphs, and so have its copies; another process would see others."""
+    path = tmp_path / "data.safetensors"
+    packed_pair(y=[1.0, 2.0]).save(path)
+    mapped = PackedGraphs.load(path)
+    pickled = pickle.dumps(mapped)
+    packed_pair(y=[3.0, 4.0], row=[7, 8]).save(path)
+    assert copy.copy(mapped).y.flatten().tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="another file than the one that was opened: load it anew"):
+        pickle.loads(pickled)

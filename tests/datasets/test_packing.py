@@ -56,6 +56,10 @@ def test_missing_targets_stay_missing() -> None:
             r"y must hold numbers that a float32 .* got 1e\+300 for graph 1",
         ),
         ({"y": [0.0, -np.inf]}, "y must hold .* got -inf for graph 1"),
+        (
+            {"y": [[0.0, 1.0], [np.nan, 2.0]], "description": Description(task="classification")},
+            "targets of a classification must be 0, 1 or NaN, got 2 for graph 1",
+        ),
         ({"node_ptr": [0, 4, 3]}, "node_ptr must begin with 0 and never decrease"),
         ({"node_ptr": [1, 2, 3]}, "node_ptr must begin with 0"),
         ({"node_ptr": []}, "node_ptr must begin with 0"),

@@ -90,3 +90,9 @@ def test_bad_arguments() -> None:
             Stack(layers(), dropout=dropout)
     with pytest.raises(ValueError, match='jk must be "last" or "cat", got \'max\''):
         Stack(layers(), jk="max")
+
+
+def test_layers_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="layer 1 writes 5 values, layer 2 reads 4"):
+        Stack([StringKernelConv(3, 4), StringKernelConv(4, 5), StringKernelConv(4, 4)])
+    Stack([StringKernelConv(3, 4), StringKernelConv(-1, 5)])

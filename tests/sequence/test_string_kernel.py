@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -321,3 +322,38 @@ def test_learned_decay_under_autocast() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out, _ = layer(torch.randn(2, 3, 4))
     assert out.dtype == torch.float32
+
+
+def test_an_activation_that_does_not_learn() -> None:
+    conv = StringKernelConv(3, 4, act=torch.nn.PReLU(), feedback=True)
+    free = copy.deepcopy(conv)
+    conv.act.requires_grad_(False)
+    x = torch.randn(2, 5, 3)
+    for layer in (conv, free):
+        layer(x)[0].sum().backward()
+    assert conv.act.weight.grad is None
+    assert free.act.weight.grad is not None
+    torch.testing.assert_close(conv.lins[0].weight.grad, free.lins[0].weight.grad)
+
+
+def test_second_derivatives_where_a_state_learns_nothing() -> None:
+    conv = StringKernelConv(3, 4, ngram=2).double()
+    conv.lins[0].requires_grad_(False)
+    conv.decay.requires_grad_(False)
+    x = torch.randn(2, 5, 3, dtype=torch.float64)
+
+    def force(weight: Tensor) -> Tensor:
+        (found,) = torch.autograd.grad(conv(x)[0].square().sum(), weight, create_graph=True)
+        return found.square().sum()
+
+    weight = conv.lins[1].weight
+    (came,) = torch.autograd.grad(force(weight), weight)
+    step = 1e-6 * torch.randn_like(weight)
+    ends = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            weight += sign * step
+        ends.append(force(weight).detach())
+        with torch.no_grad():
+            weight -= sign * step
+    torch.testing.assert_close((came * step).sum(), (ends[0] - ends[1]) / 2, rtol=1e-5, atol=1e-12)

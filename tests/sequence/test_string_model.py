@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.strings import normal, ptr_of
 from wlkernelnn.ops.scan import Steps, gated
-from wlkernelnn.sequence import RKM, StringModel, detached
+from wlkernelnn.sequence import RKM, StringKernelConv, StringModel, detached
 from wlkernelnn.sequence.string_model import check_state
 
 
@@ -89,3 +89,25 @@ def test_check_state() -> None:
         check_state("Some", state, (2, 4))
     with pytest.raises(ValueError, match=r"Some needs a state of shape \[2, 4\], got tuple"):
         check_state("Some", (state,), (2, 4))
+
+
+def test_a_lazy_model_knows_its_width_from_then_on() -> None:
+    model = RKM(-1, 4, ngram=2)
+    model(torch.randn(2, 5, 3))
+    assert model.in_channels == 3
+    with pytest.raises(ValueError, match="RKM reads tokens of 3 values, got x of shape"):
+        model(torch.randn(2, 5, 7))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: RKM(3, 4, "lstm"), lambda: RKM(3, 4), lambda: StringKernelConv(3, 4, 1)]
+)
+@pytest.mark.parametrize(("strings", "length"), [(1, 5), (4, 1), (1, 1), (2, 3)])
+def test_what_is_read_may_be_changed(make: Any, strings: int, length: int) -> None:
+    """Neither the states nor what gradients need lie in the same memory."""
+    model, x = make(), torch.randn(strings, length, 3)
+    expected, expected_state = model(x)
+    out, state = model(x)
+    out.mul_(2).sum().backward()
+    torch.testing.assert_close(state, expected_state)
+    torch.testing.assert_close(out, 2 * expected)

@@ -181,6 +181,8 @@ class GraphNetwork(torch.nn.Module, ABC):
         """
         if cache is not None and torch.is_grad_enabled():
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
+        if self.training:
+            cache = None  # what dropout left of a state is not to be kept
         batch = self._whole(batch)
         quotient = self._quotient_of(batch)
         if quotient is None:
@@ -215,7 +217,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         if self.num_edge_types is not None and batch.get("edge_type") is None:
             batch = copy.copy(batch)
             batch.edge_type = batch.x.new_empty(0)
-        return batch if "ptr" in batch else _with_ptr(batch)
+        return batch if "ptr" in batch and _fits(batch) else _with_ptr(batch)
 
     def _weights_of_states(self) -> Iterator[torch.nn.Parameter]:
         for name, child in self.named_children():
@@ -274,13 +276,18 @@ class GraphNetwork(torch.nn.Module, ABC):
         return out if self.task == "regression" else out.sigmoid()
 
 
+def _fits(batch: Data) -> bool:
+    """Whether ``ptr`` is of these nodes: PyG's ``Batch.subgraph`` leaves it as it was."""
+    return torch.compiler.is_compiling() or not batch.x.is_cpu or int(batch.ptr[-1]) == batch.x.size(0)
+
+
 def _with_ptr(batch: Data) -> Data:
     """A single graph as a batch of one, and one with ``batch`` alone with its ``ptr`` beside it."""
     if batch.batch is None:
         return Batch.from_data_list([batch])
     if (batch.batch.diff() < 0).any():
         raise ValueError("batch.batch must not decrease: nodes of a graph stand side by side")
-    counts = batch.batch.bincount()
+    counts = batch.batch.bincount(minlength=batch.ptr.numel() - 1 if "ptr" in batch else 0)
     result = copy.copy(batch)
     result.ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     return result

@@ -29,5 +29,10 @@ def differentiable_gradients(
     # Each value under a name of its own: one tensor may stand in two places.
     values = [value.view_as(value) if need else value for value, need in zip(values, needed, strict=True)]
     leaves = [value for value, need in zip(values, needed, strict=True) if need]
-    found = iter(torch.autograd.grad(function(*values), leaves, grads, create_graph=True, allow_unused=True))
+    # What no leaf changes, such as the state of a memory that nothing learns, has no gradient to give.
+    pairs = [(out, grad) for out, grad in zip(function(*values), grads, strict=True) if out.requires_grad]
+    if not pairs:
+        return tuple(torch.zeros_like(v) if need else None for v, need in zip(values, needed, strict=True))
+    outs, arrived = zip(*pairs, strict=True)
+    found = iter(torch.autograd.grad(outs, leaves, arrived, create_graph=True, allow_unused=True))
     return tuple(next(found) if need else None for need in needed)

@@ -15,7 +15,7 @@ from wlkernelnn.datasets import BPTTLoader, Corpus, RandomBPTTLoader
 from wlkernelnn.sequence import LanguageModel, detached
 
 from .language import TextModule, check_vocabulary, negative_log_likelihood
-from .loop import FitResult, LoopOptions, Watched, train_module
+from .loop import FitResult, LoopOptions, Watched, contents, train_module
 
 # Streams that the validation part is cut into, as the authors' release does.
 VALIDATION_STREAMS = 10
@@ -99,6 +99,7 @@ def fit_awd(
         BPTTLoader(corpus.valid, VALIDATION_STREAMS, options.bptt),
         Watched("perplexity", maximize=False),
         options,
+        origin=lambda: contents(corpus=corpus),
         directory=directory,
         resume=resume,
         progress=progress,

@@ -16,7 +16,7 @@ from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import StringClassifier
 
-from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, contents, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
 
@@ -81,8 +81,8 @@ def fit_classifier(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: No training strings, classes that the model does not have, ``resume`` without
-            ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+        ValueError: No training strings, classes that are no int64 or that the model does not have, ``resume``
+            without ``directory`` or from a damaged file, or an accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     options = options or ClassifierOptions()
@@ -91,6 +91,8 @@ def fit_classifier(
             continue
         if not len(strings):
             raise ValueError(f"{name} has no strings")
+        if strings.y.dtype != torch.int64:
+            raise ValueError(f"{name} has classes of {strings.y.dtype}, expected torch.int64")
         low, high = strings.y.aminmax()
         if low < 0 or high >= model.num_classes:
             raise ValueError(
@@ -113,6 +115,7 @@ def fit_classifier(
         None if valid is None else StringLoader(valid, EVALUATION_BATCH),
         Watched("accuracy", maximize=True),
         options,
+        origin=lambda: contents(train=train, valid=valid),
         directory=directory,
         resume=resume,
         progress=progress,
@@ -130,7 +133,7 @@ def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tens
     device = next(model.parameters()).device
     with evaluating(model):
         found = [
-            model(batch.x.to(device), batch.ptr.to(device)).softmax(1).cpu()
+            model(_as_read(model, batch.x.to(device)), batch.ptr.to(device)).softmax(1).cpu()
             for batch in StringLoader(strings, EVALUATION_BATCH)
         ]
     return torch.cat(found) if found else torch.empty(0, model.num_classes)
@@ -152,6 +155,11 @@ def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
     return int(right.sum()) / len(strings)
 
 
+def _as_read(model: StringClassifier, x: Tensor) -> Tensor:
+    """Vectors in the type of the model, which precisions such as "64-true" change; ids as they are."""
+    return x.to(next(model.parameters()).dtype) if x.is_floating_point() else x
+
+
 class _ClassifierModule(pl.LightningModule):
     """Trains a classifier."""
 
@@ -170,7 +178,7 @@ class _ClassifierModule(pl.LightningModule):
         seed_epoch(self.options.seed, self.current_epoch)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        logits = self.model(batch.x, batch.ptr)
+        logits = self.model(_as_read(self.model, batch.x), batch.ptr)
         loss = torch.nn.functional.cross_entropy(logits, batch.y, self.class_weight)
         self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
         return loss
@@ -184,7 +192,7 @@ class _ClassifierModule(pl.LightningModule):
         self.clip_gradients(optimizer, gradient_clip_val, self.options.clip)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        self.accuracy(self.model(batch.x, batch.ptr), batch.y)
+        self.accuracy(self.model(_as_read(self.model, batch.x), batch.ptr), batch.y)
         self.log("valid_accuracy", self.accuracy, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
 
     def configure_optimizers(self) -> Any:

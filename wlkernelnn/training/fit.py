@@ -15,7 +15,7 @@ from torch import Tensor
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphNetwork
 
-from .loop import FitResult, Watched, check_patience, train_module
+from .loop import FitResult, Watched, check_patience, contents, train_module
 from .metrics import DEFAULT_METRIC, get_metric, score
 from .module import NetworkModule
 from .options import FitOptions
@@ -93,6 +93,7 @@ def fit(
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
         Watched(metric, get_metric(metric).maximize),
         options,
+        origin=lambda: contents(train=train, valid=valid) | {"network": [type(net).__name__, net.config]},
         directory=directory,
         resume=resume,
         progress=progress,

@@ -15,7 +15,7 @@ from wlkernelnn.datasets import BPTTLoader, Corpus
 from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import LanguageModel, detached
 
-from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, contents, seed_epoch, train_module
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
@@ -86,6 +86,7 @@ def fit_language_model(
         BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
         Watched("perplexity", maximize=False),
         options,
+        origin=lambda: contents(corpus=corpus),
         directory=directory,
         resume=resume,
         progress=progress,

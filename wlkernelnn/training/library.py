@@ -100,8 +100,9 @@ def predict_tables(
         FileNotFoundError: An input or the networks are not there.
         FileExistsError: There are parts of an earlier run, and ``resume`` is off, or the folder for parts
             holds other files.
-        ValueError: An input cannot be read, inputs differ in their columns, a row gives no molecule and
-            ``on_invalid`` is ``"raise"``, or the run to resume was another one.
+        ValueError: An input cannot be read, inputs differ in their columns or have one of the name of a
+            standard deviation, a row gives no molecule and ``on_invalid`` is ``"raise"``, or the run to
+            resume was another one.
     """
     suffix = output.suffix or ".parquet"
     check_count("batch_size", batch_size)
@@ -125,6 +126,7 @@ def predict_tables(
     ahead = list(islice(pieces, PARALLEL_FROM))
     if not ahead and not parts.done:
         raise ValueError(f"{sources[0]}: the file has a header but no rows")
+    _check_columns(ensemble, sources[0], ahead)
     if num_workers is None:
         num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
 
@@ -176,6 +178,17 @@ def _pieces(sources: Sequence[Path], smiles_column: str | None) -> Iterator[_Pie
 
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name!r} ({field.type})" for field in schema)
+
+
+def _check_columns(ensemble: Ensemble, source: Path, pieces: Sequence[_Piece]) -> None:
+    """Refuse to replace what is no prediction of an earlier run, but may be the error of a measurement."""
+    names = [f"{name}_std" for name in ensemble.about["target_names"]] if len(ensemble.networks) > 1 else []
+    for piece in pieces[:1]:
+        if there := [name for name in names if name in piece.table.column_names]:
+            raise ValueError(
+                f"{source}: has a column {there[0]!r}, and so has the output, for the standard deviation "
+                "over the networks: rename or drop it"
+            )
 
 
 def _with_predictions(table: pa.Table, result: Predicted, ensemble: Ensemble) -> pa.Table:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import chain
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pytorch_lightning as pl
@@ -31,6 +32,8 @@ logger = logging.getLogger("wlkernelnn")
 PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
 # After how many batches the loss is looked at again: on a GPU this waits for it.
 WATCHED_BATCHES = 50
+# Options that a training which is resumed may have others of.
+MAY_DIFFER = ("epochs", "patience", "accelerator")
 
 
 @dataclass
@@ -136,6 +139,7 @@ def train_module(
     watched: Watched,
     options: LoopOptions,
     *,
+    origin: Callable[[], Mapping[str, Any]],
     directory: str | Path | None,
     resume: bool,
     progress: bool,
@@ -150,12 +154,14 @@ def train_module(
         batches, valid_batches: What goes to its steps.
         watched: See :class:`Watched`.
         options: How to train.
+        origin: Says what a training to resume must be of, beside its options: its data, by their content.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
         callbacks: More of Lightning's.
 
     Raises:
-        ValueError: ``resume`` without ``directory`` or from a damaged file, ``patience`` without
-            ``valid_batches``, or an accelerator that this machine lacks.
+        ValueError: ``resume`` without ``directory``, from a damaged file, or of a training of another origin
+            or with other options, ``patience`` without ``valid_batches``, or an accelerator that this machine
+            lacks.
         DivergedError: Training diverged.
     """
     if resume and directory is None:
@@ -169,12 +175,12 @@ def train_module(
         monitor, mode = f"valid_{watched.metric}", "max" if watched.maximize else "min"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(directory or scratch)
-        newest = ModelCheckpoint(
+        newest = _Checkpoint(
             folder, filename="last", save_on_train_epoch_end=True, enable_version_counter=False
         )
         best = newest
         if monitor is not None:
-            best = ModelCheckpoint(
+            best = _Checkpoint(
                 folder, filename="best", monitor=monitor, mode=mode, enable_version_counter=False
             )
         console = rich.get_console()
@@ -182,11 +188,15 @@ def train_module(
         history = _History(tell=not bar)
         # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
         all_callbacks = [_Watchdog(), history, *([best] if best is not newest else []), newest, *callbacks]
+        last = folder / "last.ckpt"
+        if directory is not None:
+            all_callbacks.insert(0, _Origin(origin(), options, last))
         if options.patience and monitor is not None:
             all_callbacks.append(_Patience(monitor, patience=options.patience, mode=mode))
         if bar:
             all_callbacks.append(RichProgressBar())
-        last = folder / "last.ckpt"
+        if not resume:
+            last.unlink(missing_ok=True)  # of an earlier training, which this one must not be taken for
         with (
             _quiet(),
             _plain_errors(),
@@ -233,6 +243,17 @@ def train_module(
     )
 
 
+class _Digested(Protocol):
+    """Data that have a name by their content."""
+
+    def digest(self) -> str: ...
+
+
+def contents(**data: _Digested | None) -> dict[str, Any]:
+    """What a training is of, see :func:`train_module`."""
+    return {name: None if part is None else part.digest() for name, part in data.items()}
+
+
 def check_patience(options: LoopOptions, validated: bool) -> None:
     """Refuse patience without a validation score."""
     if options.patience and not validated:
@@ -259,6 +280,39 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
 def seed_epoch(seed: int, epoch: int) -> None:
     """Dropout depends on the seed and the epoch alone: a resumed run draws what one run would have drawn."""
     torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1)[0]))
+
+
+class _Origin(Callback):
+    """Refuses to go on with the training of something else."""
+
+    def __init__(self, origin: Mapping[str, Any], options: LoopOptions, path: Path) -> None:
+        told = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
+        self.origin = json.loads(json.dumps({**origin, **told}))  # as it comes from a file
+        self.path = path
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.origin
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        for name, value in self.origin.items():
+            if name in state_dict and state_dict[name] != value:
+                raise ValueError(
+                    f"{self.path}: the training to resume has {name} {state_dict[name]}, and this is {value}"
+                )
+
+
+class _Checkpoint(ModelCheckpoint):
+    """One that may have been moved: what it remembers lies where it lies."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        assert self.dirpath is not None
+        folder = Path(self.dirpath)
+        paths = ("best_model_path", "kth_best_model_path", "last_model_path")
+        here = {name: str(folder / Path(state_dict[name]).name) for name in paths if state_dict[name]}
+        of_best = {
+            str(folder / Path(path).name): score for path, score in state_dict["best_k_models"].items()
+        }
+        super().load_state_dict({**state_dict, **here, "dirpath": self.dirpath, "best_k_models": of_best})
 
 
 class _Watchdog(Callback):

@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +93,13 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
             on other descriptors than this RDKit has.
     """
     path = Path(path)
-    folders = [path] if (path / CONFIG).is_file() else _network_folders(path)
+    folders = [path] if (path / CONFIG).is_file() else _networks_of(path)
     if not folders:
         raise FileNotFoundError(f"{path}: expected a run folder with model_0, …, or a folder with {CONFIG}")
     for folder in folders:
         if not (folder / CONFIG).is_file():
             raise FileNotFoundError(f"{folder}: no {CONFIG}, so its training has not ended: resume the run")
-    if (path / ORIGIN).is_file() and len(folders) < (size := _origin(path)["ensemble_size"]):
+    if (size := _ensemble_size(path)) is not None and len(folders) < size:
         raise FileNotFoundError(
             f"{path}: {len(folders)} of {size} networks, so its training has not ended: resume the run"
         )
@@ -133,6 +133,16 @@ def _network_folders(directory: Path) -> list[Path]:
     return [directory / f"model_{i}" for i in sorted(int(number) for number in numbers if number.isdecimal())]
 
 
+def _ensemble_size(directory: Path) -> int | None:
+    """How many networks a run is to have; nothing is known of a folder of one network."""
+    return _origin(directory)["ensemble_size"] if (directory / ORIGIN).is_file() else None
+
+
+def _networks_of(directory: Path) -> list[Path]:
+    """The folders of the networks of a run: one that was resumed for fewer leaves the others alone."""
+    return _network_folders(directory)[: _ensemble_size(directory)]
+
+
 def train_run(
     data: PackedGraphs,
     split_idx: dict[str, np.ndarray],
@@ -158,7 +168,7 @@ def train_run(
         options: How to train; network i takes ``options.seed + i``.
         kind: The class of the networks, of :data:`~wlkernelnn.models.NETWORKS`.
         network: Arguments of that class.
-        ensemble_size: Number of networks.
+        ensemble_size: Number of networks; one that is resumed may have more or fewer than before.
         resume: Keep the networks that are finished and go on with the one that was interrupted.
         progress: Show a progress bar.
 
@@ -168,8 +178,8 @@ def train_run(
     Raises:
         ValueError: Options that :func:`ensemble_options` refuses, an unknown ``kind``, a split without a
             training part or with an unknown one, names of targets that columns of predictions could not be
-            told by, other data, split or network than the run to resume has, or the data don't fit the
-            options.
+            told by, other data, split, network or options than the run to resume has, or the data don't fit
+            the options.
         FileExistsError: The folder holds a run already, and ``resume`` is off.
         NotADirectoryError: ``directory`` is a file.
     """
@@ -193,7 +203,10 @@ def train_run(
     splits = directory / "splits.json"
     if resume and splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
         raise ValueError(f"{splits}: the run to resume has another split than the one given")
-    origin = json.loads(json.dumps({"data": data.digest(), "kind": kind, "network": network or {}}))
+    told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
+    origin = json.loads(
+        json.dumps({"data": data.digest(), "kind": kind, "network": network or {}, "options": told})
+    )
     if resume and (directory / ORIGIN).is_file():
         for name, value in origin.items():
             if (there := _origin(directory)[name]) != value:
@@ -236,7 +249,7 @@ def train_run(
         save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
         shutil.rmtree(folder / "training", ignore_errors=True)
     ensemble = load_ensemble(directory)
-    trained = [load_checkpoint(folder)[1] for folder in _network_folders(directory)]
+    trained = [load_checkpoint(folder)[1] for folder in _networks_of(directory)]
     report: dict[str, Any] = {
         "metric": metric,
         "parameters": ensemble.num_parameters,
@@ -289,7 +302,7 @@ def _origin(directory: Path) -> dict[str, Any]:
     path = directory / ORIGIN
     try:
         origin = json.loads(path.read_text(encoding="utf-8"))
-        return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network")}
+        return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network", "options")}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
 

@@ -31,7 +31,7 @@ from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .language import perplexity_of
-from .loop import FitResult, LoopOptions, Watched, seed_epoch, train_module
+from .loop import FitResult, LoopOptions, Watched, contents, seed_epoch, train_module
 
 EVALUATION_BATCH = 256
 # Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.
@@ -158,6 +158,7 @@ def fit_trees(
             StringLoader(valid, EVALUATION_BATCH),
             Watched(metric, maximize=metric == "accuracy"),
             options,
+            origin=lambda: contents(train=train, valid=valid),
             directory=directory,
             resume=resume,
             progress=progress,

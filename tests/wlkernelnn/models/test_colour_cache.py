@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from tests.molecules import regression_set
 from tests.wlkernelnn.models.test_quotient import SHAPES, network, odd_graphs
 from wlkernelnn.datasets import PackedLoader
-from wlkernelnn.models import ColourCache, GraphKernelNetwork
+from wlkernelnn.models import ColourCache, GraphKernelNetwork, KernelStackNetwork
 from wlkernelnn.ops.wl_colours import Quotient
 
 
@@ -109,3 +109,15 @@ def test_no_gradients_come_from_a_cache() -> None:
     net = network(data)
     with pytest.raises(ValueError, match=r"no gradients: call under torch\.no_grad"):
         net(batches(net, data)[0], ColourCache())
+
+
+def test_nothing_is_kept_in_training() -> None:
+    """What dropout left of a state is of one step."""
+    data = regression_set()
+    net = KernelStackNetwork.from_data(data, hidden_channels=8, num_layers=2, layer_dropout=0.5)
+    (batch,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
+    cache = ColourCache()
+    with torch.no_grad():
+        net.train()(batch, cache)
+        assert len(cache) == 0
+        torch.testing.assert_close(net.eval()(batch, cache), net(batch))

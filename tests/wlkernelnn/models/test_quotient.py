@@ -159,3 +159,19 @@ def test_old_checkpoints_have_no_such_argument() -> None:
     net = small_network(regression_set())
     config = {name: value for name, value in net.config.items() if name != "quotient"}
     assert GraphKernelNetwork(**config).quotient == "auto"
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_parts_of_a_batch(pooling: str) -> None:
+    """PyG's subgraph drops nodes and leaves ptr as it was."""
+    data = regression_set()
+    batch = Batch.from_data_list([data[i] for i in range(5)])
+    mask = torch.ones(batch.num_nodes, dtype=torch.bool)
+    mask[-2:] = False
+    mask[3] = False
+    part = batch.subgraph(mask)
+    net = GraphKernelNetwork.from_data(data, hidden_channels=8, pooling=pooling).eval()
+    expected = net(part.clone().update({"ptr": torch.tensor([0, *part.batch.bincount().cumsum(0)])}))
+    torch.testing.assert_close(net(part), expected)
+    net.quotient = False
+    torch.testing.assert_close(net(part), expected)

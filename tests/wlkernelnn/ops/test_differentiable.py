@@ -34,6 +34,17 @@ def test_gradients_of_what_is_not_wanted_are_left_out() -> None:
     assert [value is None for value in found] == [True, True, False, True]
 
 
+def test_results_that_nothing_changes() -> None:
+    a, b = torch.tensor([2.0], requires_grad=True), torch.ones(1)
+    grads = [torch.ones(1), torch.ones(1)]
+    of_a, *_ = differentiable_gradients(composed, (a, 1.0, b, b), (True, False, False, False), grads)
+    assert of_a is not None
+    assert of_a.item() == 4
+    (of_a,) = differentiable_gradients(lambda a: (b, b), (a,), (True,), grads)
+    assert of_a is not None
+    assert of_a.item() == 0
+
+
 def test_one_tensor_in_two_places() -> None:
     """Each place has a gradient of its own."""
     a = torch.tensor([2.0], requires_grad=True)

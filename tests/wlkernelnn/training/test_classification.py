@@ -203,3 +203,20 @@ def test_scores_of_no_strings() -> None:
     assert class_probabilities(classifier(), none).shape == (0, 2)
     with pytest.raises(ValueError, match="the accuracy of no strings"):
         accuracy(classifier(), none)
+
+
+@pytest.mark.parametrize("precision", ["64-true", "bf16-true"])
+def test_vectors_are_read_in_any_precision(precision: str) -> None:
+    x = torch.randn(30, 3, dtype=torch.float64)
+    signals = PackedStrings(x, torch.arange(0, 31, 5), torch.arange(6) % 2)
+    model = StringClassifier(StringKernelNetwork(3, 4, 1), 2)
+    options = replace(OPTIONS, epochs=1, precision=precision)
+    fit_classifier(model, signals, signals, options, progress=False)
+    assert class_probabilities(model, signals).shape == (6, 2)
+
+
+def test_classes_of_other_types() -> None:
+    data = reviews(8)
+    data = PackedStrings(data.tokens, data.ptr, data.y.int())
+    with pytest.raises(ValueError, match=r"train has classes of torch\.int32, expected torch\.int64"):
+        fit_classifier(classifier(), data, None, OPTIONS, progress=False)

@@ -24,6 +24,7 @@ from tests.molecules import (
     small_network,
 )
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
+from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import DivergedError, FitOptions, FitResult, fit, predict, score
 from wlkernelnn.training.module import NetworkModule
 
@@ -413,3 +414,63 @@ def test_a_run_that_lost_patience_is_over(tmp_path: Path) -> None:
     assert len(first) < 20
     assert trained(2) == first
     assert len(trained(3)) > len(first)
+
+
+def test_resuming_the_training_of_something_else(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path
+) -> None:
+    fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
+
+    def resumed(net: GraphKernelNetwork, *data: PackedGraphs, **options: Any) -> None:
+        fit(net, *data, quick(epochs=2, **options), directory=tmp_path, resume=True, progress=False)
+
+    net = small_network(parts[0])
+    for given, options, message in (
+        ((net, *parts), {"lr": 0.5}, "has lr .*, and this is 0.5"),
+        ((net, *parts), {"seed": 7}, "has seed 0, and this is 7"),
+        ((net, parts[0][:-1], parts[1]), {}, "has train "),
+        ((net, parts[0], parts[1][:-1]), {}, "has valid "),
+        (
+            (small_network(parts[0], dropout=0.5), *parts),
+            {},
+            r"has network \['GraphKernelNetwork', .*'dropout': 0",
+        ),
+    ):
+        with pytest.raises(ValueError, match=rf"last\.ckpt: the training to resume {message}"):
+            resumed(*given, **options)
+    resumed(net, *parts, patience=5)
+
+
+@pytest.mark.parametrize("done", [2, 4], ids=["interrupted", "ended"])
+def test_resuming_in_a_folder_that_was_moved(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, done: int
+) -> None:
+    """With the best epoch of before."""
+    options = {"lr": 0.3, "schedule": "constant", "warmup_epochs": 0, "ema_decay": 0.0}
+    for folder in ("there", "moved"):
+        place = tmp_path / folder
+        fit(small_network(parts[0]), *parts, quick(epochs=done, **options), directory=place, progress=False)
+    (tmp_path / "moved").rename(tmp_path / "here")
+    nets = [small_network(parts[0]) for _ in range(2)]
+    there, here = (
+        fit(net, *parts, quick(epochs=4, **options), directory=tmp_path / name, resume=True, progress=False)
+        for net, name in zip(nets, ("there", "here"), strict=True)
+    )
+    assert_same_weights(*nets)
+    assert (here.epoch, here.score, here.history) == (there.epoch, there.score, there.history)
+    assert here.epoch < 3  # or nothing would have been forgotten
+
+
+def test_an_earlier_training_is_not_resumed_for_a_new_one(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NetworkModule, "training_step", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
+    assert not (tmp_path / "last.ckpt").exists()

@@ -191,3 +191,15 @@ def test_resume_after_a_kill(run_folder: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
     assert 3 <= len(list(manifest.parent.glob("part-*.csv"))) < rows // 5
     check_resumed(table, rows, run_folder, output)
+
+
+def test_errors_of_measurements_are_not_replaced(tmp_path: Path) -> None:
+    data = regression_set()
+    about = {"features": data.description.features, "target_names": ["Act"], "task": "regression"}
+    for i in range(2):
+        save_checkpoint(tmp_path / "run" / f"model_{i}", small_network(data, seed=i), about)
+    frame = pd.DataFrame({"smiles": ["CCO"], "Act_std": ["keep me"]})
+    frame.to_csv(tmp_path / "measured.csv", index=False)
+    with pytest.raises(ValueError, match=r"measured\.csv: has a column 'Act_std', and so has the output"):
+        run(tmp_path / "measured.csv", tmp_path / "run", tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()

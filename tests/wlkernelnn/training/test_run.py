@@ -340,3 +340,16 @@ def test_other_descriptors_are_refused(tmp_path: Path) -> None:
     del config["about"]["descriptors"]  # of before they were kept
     path.write_text(json.dumps(config))
     load_ensemble(tmp_path)
+
+
+def test_resuming_with_other_options(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"origin\.json: the run to resume has options .*, and this is"):
+        run(folder, options=quick(lr=0.5), ensemble_size=3, resume=True)
+
+
+def test_an_ensemble_may_become_smaller(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "model_1" / "config.json").unlink()
+    ensemble, report = run(tmp_path / "run", ensemble_size=1, resume=True)
+    assert len(ensemble.networks) == len(load_ensemble(tmp_path / "run").networks) == 1
+    assert report["parameters"] == ensemble.num_parameters

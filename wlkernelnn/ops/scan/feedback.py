@@ -221,13 +221,15 @@ def _value_and_slope(act: torch.nn.Module, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _parameter_gradients(act: torch.nn.Module | None, y: Tensor, grad: Tensor) -> Sequence[Tensor | None]:
-    """Gradients of the weights of σ, from that of σ(y)."""
+    """Gradients of the weights of σ, from that of σ(y); ``None`` of those that do not learn."""
     weights = () if act is None else tuple(act.parameters())
-    if act is None or not weights:
-        return ()
+    learned = [weight for weight in weights if weight.requires_grad]
+    if act is None or not learned:
+        return (None,) * len(weights)
     with torch.enable_grad():
         value = act(y.detach())
-    return torch.autograd.grad(value, weights, grad, allow_unused=True)
+    found = iter(torch.autograd.grad(value, learned, grad, allow_unused=True))
+    return tuple(next(found) if weight.requires_grad else None for weight in weights)
 
 
 def _composed_scan(

@@ -109,9 +109,10 @@ class Steps:
         return _Permute.apply(x, self._place, self._place_back)
 
     def leave(self, x: Tensor) -> Tensor:
-        """Tokens ``[N, …]`` from step order to string order."""
+        """Tokens ``[N, …]`` from step order to string order, as a tensor of their own."""
         if self.equal:
-            return self._turned(x, len(self.counts), self.num_strings)
+            turned = self._turned(x, len(self.counts), self.num_strings)
+            return x.clone() if turned is x else turned
         return _Permute.apply(x, self._place_back, self._place)
 
     @staticmethod
@@ -171,9 +172,9 @@ class Steps:
         return torch.cat([before for before, _ in self.pairs(extended)])
 
     def last(self, extended: Tensor) -> Tensor:
-        """What every string ends with, ``[B, d]``, of what :meth:`with_state` returns."""
+        """What every string ends with, ``[B, d]``, of what :meth:`with_state` returns, as their own."""
         if self.equal:
-            return extended[self.num_tokens :]
+            return extended[self.num_tokens :].clone()
         return extended.index_select(0, self._last)
 
 

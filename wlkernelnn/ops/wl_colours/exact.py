@@ -158,7 +158,8 @@ def packed_columns(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.nd
     one as well, and below the number of rows. (Rows and sizes number things in memory: their product is far
     below 2⁶³.)
     """
-    number, size = columns[0], sizes[0]
+    # Columns may be of types that do not hold their products.
+    number, size = columns[0].astype(np.int64, copy=False), sizes[0]
     for column, radix in zip(columns[1:], sizes[1:], strict=True):
         if size * radix > _CAPACITY:
             number, values = pd.factorize(number)

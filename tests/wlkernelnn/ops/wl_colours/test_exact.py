@@ -9,6 +9,7 @@ from tests.graphs import EDGES
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.kernels.graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.ops.wl_colours import exact, wl_colours, wl_colours_naive
+from wlkernelnn.ops.wl_colours.exact import packed_columns
 
 NONE = np.zeros(0, dtype=np.int64)
 SQUARE = {name: edges for name, edges in EDGES.items() if edges.num_sources == edges.num_targets}
@@ -195,3 +196,11 @@ def test_bad_inputs_are_named(change: dict[str, object], message: str) -> None:
 def test_nothing_has_no_colours() -> None:
     for colours in wl_colours(NONE, NONE, NONE, 2):
         assert colours.shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int16, np.int32])
+def test_columns_of_small_types_do_not_overflow(dtype: type) -> None:
+    columns = [np.arange(6).repeat(20) * 20, np.tile(np.arange(20), 6) * 5]
+    columns = [column % 100 for column in columns]
+    expected = packed_columns(columns, [101, 101])
+    assert np.array_equal(packed_columns([c.astype(dtype) for c in columns], [101, 101]), expected)
