@@ -78,7 +78,7 @@ _STACK = {
     "dropout": 0.3,
     "layer_dropout": 0.1,
 }
-_TRIED = {"lr": (1e-3, 3e-3), "pooling": ("sum", "mean")}
+_TRIED = {"lr": (1e-3, 3e-3)}
 
 
 def _models(**options: Any) -> dict[str, Recipe]:
