@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -45,9 +46,9 @@ LEGEND = """* OGB's evaluator, on the split that lies beside the graphs (see bel
 SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of an ensemble, its first)
   lie the files of predictions that are to be submitted, of {" and ".join(SUBMITTED)}; "test" is both.
 """
-UNTUNED = """* Nothing was tuned by --tune. All recipes but their lengths are those of molhiv, chosen by the
-  scores of single runs on its validation part; that walk encodings help was seen on ESOL, whose molecules
-  molesol's are, with test scores in sight.
+CHOSEN = """* All recipes but their lengths are those of molhiv, chosen by the scores of single runs on its
+  validation part; that walk encodings help was seen on ESOL, whose molecules molesol's are, with test scores
+  in sight.
 """
 TUNED = """* OGB's evaluator on the validation part, at the best validation epoch (counted from 0): mean and
   unbiased standard deviation over the seeds. Nothing here looked at the test part. A first row is the recipe
@@ -101,12 +102,7 @@ def main(argv: list[str] | None = None) -> None:
     else:
         title, table, notes, seeds = name, rows, LEGEND, options.seeds
         notes += SUBMISSION if name == "pcqm4mv2" else ""
-        if of_tuning.with_suffix(".json").is_file():
-            notes += "".join(
-                f"* {recipe.title}: {recipe.shown_grid()}\n" for recipe in recipes.values() if recipe.grid
-            )
-        else:
-            notes += UNTUNED
+        notes += CHOSEN + tried_values(of_tuning, RECIPES[name])
         runs = [(model, recipe, {"grid": recipe.grid}) for model, recipe in recipes.items()]
     sets = {
         features: load_ogb(name, options.root, features=features, progress=True)
@@ -133,6 +129,19 @@ def place(recipes: Mapping[str, Recipe], run: Record) -> Place:
     variations = [(name, value) for name, value, _ in recipes[run["model"]].variations()]
     variation = variations.index((run.get("changed", ""), run.get("value")))
     return (list(recipes).index(run["model"]), variation), (run["seed"],)
+
+
+def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
+    """What a table says of the values that were tried, by the table of tuning beside it, if there is one."""
+    path = of_tuning.with_suffix(".json")
+    runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.is_file() else []
+    tried = {run["model"] for run in runs}
+    lines = [
+        f"* {recipe.title}: {recipe.shown_grid()}\n" for model, recipe in recipes.items() if model in tried
+    ]
+    if not lines:
+        return "* Nothing was tuned by --tune.\n"
+    return "".join([*lines, f"* What came of that on the validation part: {of_tuning.name}.md\n"])
 
 
 def missing(data: PackedGraphs, parts: Mapping[str, np.ndarray]) -> dict[str, int]:

@@ -35,8 +35,8 @@ class GraphKernelNetwork(GraphNetwork):
         all_lengths: Count walks of up to walk_length nodes, so that single nodes count, not only those of
             exactly walk_length.
         gate_scale: Factor of a gated decay; the authors' release uses 10.
-        pooling: ``"sum"`` or ``"mean"`` over the nodes of a graph. Behind a norm they hardly differ: it scales
-            what it is given.
+        pooling: ``"sum"`` or ``"mean"`` over the nodes of a graph. Where a norm follows they hardly differ:
+            it takes the length of the vector away.
         norm: Layer normalisation of a graph's vector before the head.
         dropout: Probability that a hidden value of the head is dropped.
         num_node_values: Further columns of the codes that are numbers, in units of 1/255, such as walk
