@@ -130,7 +130,7 @@ def test_a_score_that_cannot_be_computed(tmp_path: Path, capsys: pytest.CaptureF
     assert report["mean"]["accuracy"] == pytest.approx(expected)
     assert " nan " in capsys.readouterr().out
 
-    table = write_table(tmp_path / "set.csv", data.with_targets(only_ones + 1))
+    table = write_table(tmp_path / "set.csv", data.with_targets(only_ones + 1, task="regression"))
     assert evaluate(*command) == 1
     assert "column 'active': expected 0 or 1, or nothing for a missing label" in capsys.readouterr().err
 
