@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -284,8 +285,14 @@ def for_table(record: Record, folder: Path) -> Record:
 
 
 def spread_of(records: Sequence[Record], part: str, metric: str, digits: int = 3) -> str:
-    """Mean of a metric over runs and, of several, its standard deviation (unbiased)."""
-    return cell([record["scores"][part][metric] for record in survivors(records)], records, digits)
+    """Mean of a metric over runs and, of several, its standard deviation (unbiased).
+
+    Of small errors there are more digits than ``digits`` behind the point: three that count.
+    """
+    values = [record["scores"][part][metric] for record in survivors(records)]
+    if values and 0 < (mean := np.mean(values)) < 0.1:
+        digits = max(digits, 2 - math.floor(math.log10(mean)))
+    return cell(values, records, digits)
 
 
 def _table(data: PackedGraphs, prediction: np.ndarray) -> pd.DataFrame:

@@ -232,3 +232,11 @@ def test_trainings_that_diverge_are_records(tmp_path: Path, monkeypatch: pytest.
     assert spread_of([lost], "test", "rmse") == "diverged at epoch 3"
     expected = f"{good['scores']['test']['rmse']:.3f} (1 of 2 runs diverged)"
     assert spread_of([good, lost], "test", "rmse") == expected
+
+
+@pytest.mark.parametrize(
+    ("errors", "shown"), [((0.0109,), "0.0109"), ((0.00123, 0.00125), "0.00124 ± 0.00001"), ((0.5,), "0.500")]
+)
+def test_small_errors_have_three_digits_that_count(errors: tuple[float, ...], shown: str) -> None:
+    records = [{"scores": {"test": {"mae": error}}} for error in errors]
+    assert spread_of(records, "test", "mae") == shown
