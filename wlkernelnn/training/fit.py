@@ -63,8 +63,9 @@ def fit(
 
     Raises:
         ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
-            ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory`` or
-            from a damaged file, or an accelerator that this machine lacks.
+            ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``,
+            from a damaged file, or of a training of other data, of another network or with other options
+            (epochs, patience and accelerator may differ), or an accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     options = options or FitOptions()
