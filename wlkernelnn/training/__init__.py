@@ -1,14 +1,15 @@
 """Training: fit a network, score it, keep it in files."""
 
 from .awd import AWDOptions, fit_awd
+from .callbacks import DivergedError
 from .checkpoint import load_checkpoint, save_checkpoint
 from .classification import ClassifierOptions, accuracy, class_probabilities, fit_classifier
 from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
-from .loop import DivergedError, FitResult, LoopOptions
+from .loop import FitResult
 from .metrics import METRICS, get_metric, score, score_tasks
-from .options import FitOptions
+from .options import FitOptions, LoopOptions
 from .predict import predict
 from .run import Ensemble, check_free, load_ensemble, train_run, write_report
 from .trees import TreeFit, TreeOptions, fit_trees, score_strings

@@ -15,7 +15,8 @@ from wlkernelnn.datasets import BPTTLoader, Corpus, RandomBPTTLoader
 from wlkernelnn.sequence import LanguageModel, detached
 
 from .language import TextModule, check_vocabulary, negative_log_likelihood
-from .loop import FitResult, LoopOptions, Watched, contents, train_module
+from .loop import FitResult, Watched, contents, train_module
+from .options import LoopOptions
 
 # Streams that the validation part is cut into, as the authors' release does.
 VALIDATION_STREAMS = 10

@@ -16,7 +16,8 @@ from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import StringClassifier
 
-from .loop import FitResult, LoopOptions, Watched, contents, seed_epoch, train_module
+from .loop import FitResult, Watched, contents, seed_epoch, train_module
+from .options import LoopOptions
 
 EVALUATION_BATCH = 256
 

@@ -15,7 +15,8 @@ from wlkernelnn.datasets import BPTTLoader, Corpus
 from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import LanguageModel, detached
 
-from .loop import FitResult, LoopOptions, Watched, contents, seed_epoch, train_module
+from .loop import FitResult, Watched, contents, seed_epoch, train_module
+from .options import LoopOptions
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512

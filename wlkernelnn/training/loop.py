@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import tempfile
@@ -10,81 +9,22 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pytorch_lightning as pl
 import rich
 import torch
-from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint, RichProgressBar
+from pytorch_lightning.callbacks import Callback, RichProgressBar
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
 from .allocator import freed_memory_kept
-
-logger = logging.getLogger("wlkernelnn")
-
-# Weights in float16 alone would lose most steps of an optimizer.
-PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
-# After how many batches the loss is looked at again: on a GPU this waits for it.
-WATCHED_BATCHES = 50
-# Options that a training which is resumed may have others of.
-MAY_DIFFER = ("epochs", "patience", "accelerator")
-
-
-@dataclass
-class LoopOptions:
-    """What every training has to be told.
-
-    Args:
-        epochs: Passes over the training data.
-        gradient_clip: Largest norm of the gradient, 0 for no bound.
-        patience: Stop after that many epochs without a better validation score, 0 for never.
-        seed: Seed of everything that is drawn.
-        precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed", or in
-            short "64", "32", "16" or "bf16" (the last two are mixed).
-        accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
-        matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
-            inside and is faster on many processors.
-
-    Raises:
-        ValueError: An option is out of its range.
-    """
-
-    epochs: int = 100
-    gradient_clip: float = 5.0
-    patience: int = 0
-    seed: int = 0
-    precision: str = "32-true"
-    accelerator: str = "auto"
-    matmul_precision: Literal["highest", "high", "medium"] = "highest"
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type == "int" and not isinstance(value, Integral):
-                raise ValueError(f"{field.name} must be a whole number, got {value!r}")
-            if field.type == "float" and not (isinstance(value, Real) and math.isfinite(value)):
-                raise ValueError(f"{field.name} must be a finite number, got {value!r}")
-        for name, (fine, expected) in self.ranges().items():
-            if not fine:
-                raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        """Whether each option is as it should be, and how that is."""
-        precisions = ("highest", "high", "medium")
-        return {
-            "epochs": (self.epochs >= 1, "at least 1"),
-            "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
-            "patience": (self.patience >= 0, "at least 0"),
-            "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
-            "precision": (str(self.precision) in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
-            "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
-        }
+from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog
+from .options import LoopOptions
 
 
 @dataclass
@@ -106,18 +46,6 @@ class FitResult:
     history: list[dict[str, float]]
     seconds: float
     epoch_seconds: list[float]
-
-
-class DivergedError(ValueError):
-    """Training led to values that are no numbers.
-
-    Attributes:
-        epoch: In which epoch, counted from 0.
-    """
-
-    def __init__(self, message: str, epoch: int) -> None:
-        super().__init__(message)
-        self.epoch = epoch
 
 
 class Watched(NamedTuple):
@@ -175,24 +103,24 @@ def train_module(
         monitor, mode = f"valid_{watched.metric}", "max" if watched.maximize else "min"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(directory or scratch)
-        newest = _Checkpoint(
+        newest = Checkpoint(
             folder, filename="last", save_on_train_epoch_end=True, enable_version_counter=False
         )
         best = newest
         if monitor is not None:
-            best = _Checkpoint(
+            best = Checkpoint(
                 folder, filename="best", monitor=monitor, mode=mode, enable_version_counter=False
             )
         console = rich.get_console()
         bar = progress and (console.is_terminal or console.is_jupyter)
-        history = _History(tell=not bar)
+        history = History(tell=not bar)
         # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
-        all_callbacks = [_Watchdog(), history, *([best] if best is not newest else []), newest, *callbacks]
+        all_callbacks = [Watchdog(), history, *([best] if best is not newest else []), newest, *callbacks]
         last = folder / "last.ckpt"
         if directory is not None:
-            all_callbacks.insert(0, _Origin(origin(), options, last))
+            all_callbacks.insert(0, Origin(origin(), options, last))
         if options.patience and monitor is not None:
-            all_callbacks.append(_Patience(monitor, patience=options.patience, mode=mode))
+            all_callbacks.append(Patience(monitor, patience=options.patience, mode=mode))
         if bar:
             all_callbacks.append(RichProgressBar())
         if not resume:
@@ -280,102 +208,6 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
 def seed_epoch(seed: int, epoch: int) -> None:
     """Dropout depends on the seed and the epoch alone: a resumed run draws what one run would have drawn."""
     torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1)[0]))
-
-
-class _Origin(Callback):
-    """Refuses to go on with the training of something else."""
-
-    def __init__(self, origin: Mapping[str, Any], options: LoopOptions, path: Path) -> None:
-        told = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
-        self.origin = json.loads(json.dumps({**origin, **told}))  # as it comes from a file
-        self.path = path
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.origin
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        for name, value in self.origin.items():
-            if name in state_dict and state_dict[name] != value:
-                raise ValueError(
-                    f"{self.path}: the training to resume has {name} {state_dict[name]}, and this is {value}"
-                )
-
-
-class _Checkpoint(ModelCheckpoint):
-    """One that may have been moved: what it remembers lies where it lies."""
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        assert self.dirpath is not None
-        folder = Path(self.dirpath)
-        paths = ("best_model_path", "kth_best_model_path", "last_model_path")
-        here = {name: str(folder / Path(state_dict[name]).name) for name in paths if state_dict[name]}
-        of_best = {
-            str(folder / Path(path).name): score for path, score in state_dict["best_k_models"].items()
-        }
-        super().load_state_dict({**state_dict, **here, "dirpath": self.dirpath, "best_k_models": of_best})
-
-
-class _Watchdog(Callback):
-    """Ends a training, of a module with ``options``, when its loss is not finite: epochs can be long."""
-
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        if batch_idx % WATCHED_BATCHES == 0:
-            self._check(pl_module, float(outputs["loss"]))
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._check(pl_module, float(trainer.callback_metrics["train_loss"]))
-
-    @staticmethod
-    def _check(module: pl.LightningModule, loss: float) -> None:
-        if not math.isfinite(loss):
-            options: Any = module.options
-            raise DivergedError(
-                f"training diverged: the loss of epoch {module.current_epoch} is {loss}; lower the learning "
-                f"rate (lr={options.lr:g}) or bound the gradient (gradient_clip={options.gradient_clip:g})",
-                module.current_epoch,
-            )
-
-
-class _Patience(EarlyStopping):
-    """Remembers, as Lightning does not, that a run which is resumed had run out of patience.
-
-    How much it has is said anew by whoever resumes.
-    """
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        super().load_state_dict(state_dict | {"patience": self.patience})
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        trainer.should_stop = self.wait_count >= self.patience
-
-
-class _History(Callback):
-    """Keeps what was measured, epoch by epoch, through interruptions, and tells it unless a bar does."""
-
-    def __init__(self, tell: bool) -> None:
-        self.tell = tell
-        self.epochs: list[dict[str, float]] = []
-        self.seconds: list[float] = []
-        self._start = 0.0
-
-    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._start = time.perf_counter()
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        measured = {name: float(value) for name, value in sorted(trainer.callback_metrics.items())}
-        self.epochs.append({"epoch": trainer.current_epoch, **measured})
-        self.seconds.append(time.perf_counter() - self._start)
-        if self.tell:
-            values = ", ".join(f"{name} {value:.4g}" for name, value in measured.items())
-            logger.info(f"epoch {trainer.current_epoch} of {trainer.max_epochs}: {values}")
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"epochs": self.epochs, "seconds": self.seconds}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.epochs, self.seconds = state_dict["epochs"], state_dict["seconds"]
 
 
 def _whole(checkpoint: Path) -> Path:

@@ -2,10 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Literal
 
-from .loop import LoopOptions
+# Weights in float16 alone would lose most steps of an optimizer.
+PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
+
+
+@dataclass
+class LoopOptions:
+    """What every training has to be told.
+
+    Args:
+        epochs: Passes over the training data.
+        gradient_clip: Largest norm of the gradient, 0 for no bound.
+        patience: Stop after that many epochs without a better validation score, 0 for never.
+        seed: Seed of everything that is drawn.
+        precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed", or in
+            short "64", "32", "16" or "bf16" (the last two are mixed).
+        accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
+        matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
+            inside and is faster on many processors.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    epochs: int = 100
+    gradient_clip: float = 5.0
+    patience: int = 0
+    seed: int = 0
+    precision: str = "32-true"
+    accelerator: str = "auto"
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type == "int" and not isinstance(value, Integral):
+                raise ValueError(f"{field.name} must be a whole number, got {value!r}")
+            if field.type == "float" and not (isinstance(value, Real) and math.isfinite(value)):
+                raise ValueError(f"{field.name} must be a finite number, got {value!r}")
+        for name, (fine, expected) in self.ranges().items():
+            if not fine:
+                raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        """Whether each option is as it should be, and how that is."""
+        precisions = ("highest", "high", "medium")
+        return {
+            "epochs": (self.epochs >= 1, "at least 1"),
+            "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
+            "patience": (self.patience >= 0, "at least 0"),
+            "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
+            "precision": (str(self.precision) in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
+            "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
+        }
 
 
 @dataclass

@@ -31,7 +31,8 @@ from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .language import perplexity_of
-from .loop import FitResult, LoopOptions, Watched, contents, seed_epoch, train_module
+from .loop import FitResult, Watched, contents, seed_epoch, train_module
+from .options import LoopOptions
 
 EVALUATION_BATCH = 256
 # Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.

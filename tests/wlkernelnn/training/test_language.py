@@ -9,7 +9,7 @@ import torch
 
 from wlkernelnn.datasets import Corpus, Vocabulary
 from wlkernelnn.sequence import LanguageModel, StringKernelNetwork
-from wlkernelnn.training import DivergedError, LanguageOptions, fit_language_model, loop, perplexity
+from wlkernelnn.training import DivergedError, LanguageOptions, callbacks, fit_language_model, perplexity
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "log"]
 
@@ -145,7 +145,7 @@ def test_divergence() -> None:
 
 def test_divergence_is_seen_before_the_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many batches only a few are computed with weights that are no numbers."""
-    monkeypatch.setattr(loop, "WATCHED_BATCHES", 3)
+    monkeypatch.setattr(callbacks, "WATCHED_BATCHES", 3)
     data, seen = corpus(), 0
     network = model(len(data.vocabulary))
 
