@@ -19,7 +19,8 @@ from .featurize import featurize
 from .glove import WordVectors, load_glove
 from .loader import PackedLoader
 from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
-from .ogb import OGB_SETS, OGBSet, load_ogb
+from .ogb import load_ogb
+from .ogb_sets import OGB_SETS, OGBSet
 from .packed import PackedGraphs, sorted_edge_index
 from .published import MOLECULE_SETS, MoleculeSet
 from .random_bptt import RandomBPTTLoader

@@ -9,9 +9,8 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import rdkit
@@ -23,101 +22,17 @@ from .download import data_folders, download
 from .features import Features, get_features
 from .featurize import featurize
 from .molecules import load_molecules
-from .number_rows import check_lines, check_range, check_targets, fail, read_integers, read_numbers
+from .number_rows import check_lines, read_integers
+from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
+from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set
 from .packed import PackedGraphs
-from .splits import PARTS, SplitIndex
+from .splits import SplitIndex
 from .store_cache import cached_store
-from .table_chunks import text_pieces
 
 logger = logging.getLogger("wlkernelnn")
 
 # Part of the name of a cached store: raise it when the same files give another store than before.
 CACHE_VERSION = 1
-# Rows of the table of SMILES that are read at once: it has a column for every target, too.
-ROWS = 10_000
-
-_SPLIT = "split/scaffold"
-_LABELS = "raw/graph-label.csv.gz"
-_NUM_NODES = "raw/num-node-list.csv.gz"
-_GRAPHS = (
-    *(f"raw/{name}.csv.gz" for name in ("node-feat", "edge", "edge-feat")),
-    _NUM_NODES,
-    "raw/num-edge-list.csv.gz",
-)
-_FILES = (
-    *_GRAPHS,
-    _LABELS,
-    *(f"{_SPLIT}/{part}.csv.gz" for part in PARTS),
-    "mapping/mol.csv.gz",
-)
-
-
-@dataclass(frozen=True)
-class OGBSet:
-    """A published data set of OGB.
-
-    Attributes:
-        name: Name for :func:`load_ogb`.
-        folder: Folder of its files.
-        url: Address of the publisher's zip file; no checksum of it is known.
-        inside: The folder in the zip file.
-        size: Number of graphs.
-        metric: Metric of OGB's leaderboard.
-        num_tasks: Number of targets.
-        unit: Unit of the targets.
-        table: The published table of molecules whose rows are the set's graphs, if there is one.
-        files: All that is read of the folder.
-    """
-
-    name: str
-    folder: str
-    url: str
-    inside: str
-    size: int
-    metric: str
-    num_tasks: int = 1
-    unit: str = ""
-    table: str = ""
-    files: tuple[str, ...] = _FILES
-
-    @property
-    def task(self) -> str:
-        """``"regression"`` or ``"classification"``."""
-        return "regression" if self.metric in ("rmse", "mae") else "classification"
-
-
-def _molecules(name: str, inside: str, size: int, metric: str, **more: Any) -> OGBSet:
-    url = f"http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/{inside}.zip"
-    return OGBSet(f"ogbg-{name}", f"ogbg_{name}", url, inside, size, metric, **more)
-
-
-_SETS = (
-    _molecules("molhiv", "hiv", 41_127, "roc_auc", unit="inhibits HIV replication", table="hiv"),
-    _molecules("molpcba", "pcba", 437_929, "average_precision", num_tasks=128),
-    _molecules("molesol", "esol", 1_128, "rmse", unit="log10(mol/L)"),
-    _molecules("molfreesolv", "freesolv", 642, "rmse", unit="kcal/mol"),
-    _molecules("mollipo", "lipophilicity", 4_200, "rmse", unit="log D at pH 7.4"),
-    _molecules("molbbbp", "bbbp", 2_039, "roc_auc", unit="crosses the blood-brain barrier"),
-    _molecules("molbace", "bace", 1_513, "roc_auc", unit="inhibits human beta-secretase 1"),
-    _molecules("molclintox", "clintox", 1_477, "roc_auc", num_tasks=2),
-    _molecules("molsider", "sider", 1_427, "roc_auc", num_tasks=27),
-    _molecules("moltox21", "tox21", 7_831, "roc_auc", num_tasks=12),
-    _molecules("moltoxcast", "toxcast", 8_576, "roc_auc", num_tasks=617),
-    _molecules("molmuv", "muv", 93_087, "average_precision", num_tasks=17),
-    OGBSet(
-        name="pcqm4mv2",
-        folder="pcqm4m-v2",
-        url="https://dgl-data.s3-accelerate.amazonaws.com/dataset/OGB-LSC/pcqm4m-v2.zip",
-        inside="pcqm4m-v2",
-        size=3_746_620,
-        metric="mae",
-        unit="eV",
-        files=pcqm4mv2.FILES,
-    ),
-)
-
-#: The data sets that :func:`~wlkernelnn.datasets.load_ogb` knows, by name.
-OGB_SETS: dict[str, OGBSet] = {spec.name: spec for spec in _SETS}
 
 
 def load_ogb(
@@ -164,7 +79,7 @@ def load_ogb(
         FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where.
         ValueError: Unknown name, or a file is not as the format says: names file and line.
     """
-    spec = _named(name)
+    spec = ogb_set(name)
     get_features(features)  # an unknown name is an error before anything is read
     folder, beside = _places(spec, root)
     if beside is not None:
@@ -178,7 +93,7 @@ def load_ogb(
             progress=progress,
             cache=cache,
         )
-        data.split_idx = _split(data, _read_parts(beside), beside / _SPLIT)
+        data.split_idx = _split(data, read_parts(beside), beside / SPLIT)
         return _checked(data, spec, beside)
     found = folder or _fetch(spec, root, progress)
 
@@ -199,14 +114,14 @@ def ogb_source(name: str, root: str | os.PathLike[str] | None = None, *, feature
     Raises:
         ValueError: Unknown name.
     """
-    spec = _named(name)
+    spec = ogb_set(name)
     if _places(spec, root)[1] is not None:
         # Only OGB's whole archive says what its split is.
         return (
             f"graphs made from SMILES, those of MoleculeNet's table {spec.table!r}; the split is that of the "
             "files there, which OGB's archive did not come with"
         )
-    if features == "ogb" and spec.files[0] in _GRAPHS:
+    if features == "ogb" and spec.files[0] in GRAPHS:
         return "OGB's own graphs"
     return "graphs made from SMILES, those of OGB"
 
@@ -221,20 +136,13 @@ def ogb_parts(name: str, root: str | os.PathLike[str] | None = None) -> dict[str
         FileNotFoundError: The files are nowhere.
         ValueError: Unknown name, or a file is not as the format says.
     """
-    spec = _named(name)
+    spec = ogb_set(name)
     folder, beside = _places(spec, root)
     if spec.name == "pcqm4mv2" and folder is not None:
         return pcqm4mv2.read_split(folder)
     if (found := folder or beside) is None:
         raise FileNotFoundError(f"{spec.name}: there is no ogb/{spec.folder} with {spec.files[0]}")
-    return _read_parts(found)
-
-
-def _named(name: str) -> OGBSet:
-    key = name.lower().replace("_", "-")
-    if key not in OGB_SETS:
-        raise ValueError(f"name must be one of {', '.join(OGB_SETS)}, got {name!r}")
-    return OGB_SETS[key]
+    return read_parts(found)
 
 
 def _about(spec: OGBSet, features: str, target_names: tuple[str, ...]) -> Description:
@@ -294,7 +202,7 @@ def _places(spec: OGBSet, root: str | os.PathLike[str] | None) -> tuple[Path | N
     folder = _find(spec, root, spec.files[0])
     if folder is not None or not spec.table:
         return folder, None
-    return None, _find(spec, root, f"{_SPLIT}/train.csv.gz")
+    return None, _find(spec, root, f"{SPLIT}/train.csv.gz")
 
 
 def _find(spec: OGBSet, root: str | os.PathLike[str] | None, file: str) -> Path | None:
@@ -348,21 +256,21 @@ def _read_pcqm4mv2(
 def _read_molecules(
     folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool
 ) -> PackedGraphs:
-    y = _labels(folder / _LABELS, spec)
-    smiles, names = _mapping(folder / spec.files[-1], y)
+    y = read_labels(folder / LABELS, spec)
+    smiles, names = read_mapping(folder / spec.files[-1], y)
     about = _about(spec, features, names)
     if features == "ogb":
-        data = _read_graphs(folder, smiles, y, about)
+        data = read_graphs(folder, smiles, y, about)
     else:
         data = _featurized(smiles, y, about, num_workers, progress)
         _compare_sizes(data, folder)
-    data.split_idx = _split(data, _read_parts(folder), folder / _SPLIT)
+    data.split_idx = _split(data, read_parts(folder), folder / SPLIT)
     return data
 
 
 def _compare_sizes(data: PackedGraphs, folder: Path) -> None:
     """A word on molecules that have another number of atoms than OGB's graphs of them."""
-    path = folder / _NUM_NODES
+    path = folder / NUM_NODES
     theirs = read_integers(path, columns=1)[:, 0]
     check_lines(path, theirs, len(data) + len(data.rejects), "SMILES")
     theirs, ours = theirs[data.row.numpy()], data.arrays.node_ptr.diff().numpy()
@@ -386,94 +294,6 @@ def _featurized(
         replace(graphs.description, **known),
         rejects=rejects,
     )
-
-
-def _read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Description) -> PackedGraphs:
-    """OGB's own graphs: the numbers of all of them end to end, each bond once."""
-    features = get_features(about.features)
-    atoms_file, ends_file, bonds_file, nodes_file, edges_file = (folder / name for name in _GRAPHS)
-    num_nodes = read_integers(nodes_file, columns=1)[:, 0]
-    check_lines(nodes_file, num_nodes, len(y), "graphs")
-    check_range(nodes_file, num_nodes, 1, None, "a number of nodes")
-    num_bonds = read_integers(edges_file, columns=1)[:, 0]
-    check_lines(edges_file, num_bonds, len(y), "graphs")
-    check_range(edges_file, num_bonds, 0, None, "a number of edges")
-
-    atoms = _codes(atoms_file, features.node_columns, features.node_dims)
-    check_lines(atoms_file, atoms, int(num_nodes.sum()), "nodes")
-    bonds = _codes(bonds_file, features.edge_columns, features.edge_dims)
-    check_lines(bonds_file, bonds, int(num_bonds.sum()), "edges")
-    ends = read_integers(ends_file, columns=2)
-    check_lines(ends_file, ends, int(num_bonds.sum()), "edges")
-    size = np.repeat(num_nodes, num_bonds)[:, None]
-    if (outside := np.argwhere((ends < 0) | (ends >= size))).size:
-        line, column = outside[0]
-        fail(
-            ends_file,
-            line,
-            f"expected a node of its graph, from 0 to {size[line, 0] - 1}, got {ends[line, column]}",
-        )
-
-    if (loops := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
-        fail(ends_file, loops[0], f"expected a bond of two atoms, got one of atom {ends[loops[0], 0]} alone")
-
-    # Each bond is an edge there and one back.
-    edges = ends.repeat(2, axis=0)
-    edges[1::2] = ends[:, ::-1]
-    return PackedGraphs.pack(
-        atoms,
-        edges.T,
-        np.concatenate([[0], np.cumsum(num_nodes)]),
-        np.concatenate([[0], np.cumsum(2 * num_bonds)]),
-        edge_type=features.encode_edge(bonds).repeat(2),
-        y=y,
-        smiles=smiles,
-        description=about,
-    )
-
-
-def _codes(path: Path, columns: Sequence[str], dims: Sequence[int]) -> np.ndarray:
-    codes = read_integers(path, columns=len(dims))
-    for column, name, size in zip(codes.T, columns, dims, strict=True):
-        check_range(path, column, 0, size - 1, f"a code of {name}")
-    return codes
-
-
-def _labels(path: Path, spec: OGBSet) -> np.ndarray:
-    y = read_numbers(path, missing=True)
-    if y.shape[1] != spec.num_tasks:
-        fail(path, 0, f"expected {spec.num_tasks} target(s) on a line, got {y.shape[1]}")
-    if spec.task != "classification":
-        check_targets(path, y)
-    elif (wrong := np.argwhere(~np.isnan(y) & ~np.isin(y, (0, 1)))).size:
-        line, column = wrong[0]
-        fail(path, line, f"expected 0 or 1, or nothing for a missing label, got {y[line, column]:g}")
-    return y
-
-
-def _mapping(path: Path, y: np.ndarray) -> tuple[list[str], tuple[str, ...]]:
-    """SMILES of the graphs, and names of the targets: all columns but those of SMILES and ids."""
-    header, *_ = next(text_pieces(path, rows=1))
-    smiles: list[str] = []
-    for _, cells, _ in text_pieces(path, ["smiles"], rows=ROWS):
-        smiles += [text.strip() for (text,) in cells]
-    if len(smiles) != len(y):
-        raise ValueError(f"{path}: has {len(smiles)} rows, expected {len(y)}, the number of graphs")
-    names = tuple(name for name in header if name not in ("smiles", "mol_id"))
-    if len(names) != y.shape[1]:
-        raise ValueError(
-            f"{path}: expected a column for each of {y.shape[1]} target(s), smiles and mol_id, got "
-            f"{', '.join(map(repr, header))}"
-        )
-    return smiles, names
-
-
-# Splits
-
-
-def _read_parts(folder: Path) -> dict[str, np.ndarray]:
-    """OGB's numbers of the graphs of each part."""
-    return {part: read_integers(folder / _SPLIT / f"{part}.csv.gz", columns=1)[:, 0] for part in PARTS}
 
 
 def _split(data: PackedGraphs, parts: Mapping[str, np.ndarray], where: Path) -> SplitIndex:
