@@ -66,7 +66,7 @@ def _fingerprints(data: PackedGraphs) -> np.ndarray:
     return np.array(counts, dtype=np.float32).reshape(len(counts), SIZE)
 
 
-def _fit_tasks(
+def fit_tasks(
     make: Callable[[], BaseEstimator], train: PackedGraphs, x: Any, others: Sequence[Any]
 ) -> tuple[list[BaseEstimator], list[np.ndarray]]:
     """Fit a model per task on its known targets; the models, and predictions ``[len(other), tasks]``.
@@ -100,7 +100,7 @@ def random_forest(train: PackedGraphs, test: PackedGraphs, seed: int = 0, num_tr
         else partial(RandomForestRegressor, max_features=1 / 3)
     )
     make = partial(forest, num_trees, random_state=seed, n_jobs=-1)
-    models, (prediction,) = _fit_tasks(make, train, _fingerprints(train), [_fingerprints(test)])
+    models, (prediction,) = fit_tasks(make, train, _fingerprints(train), [_fingerprints(test)])
     nodes = sum(tree.tree_.node_count for model in models for tree in model.estimators_)
     return Result("Morgan random forest", prediction, nodes, time.perf_counter() - start)
 
@@ -118,7 +118,7 @@ def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Resul
     best: tuple[float, int, np.ndarray] | None = None
     for alpha in ALPHAS:
         make = partial(LogisticRegression, C=1 / alpha, max_iter=5000) if classes else partial(Ridge, alpha)
-        models, (on_valid, on_test) = _fit_tasks(make, train, x, others)
+        models, (on_valid, on_test) = fit_tasks(make, train, x, others)
         value = sign * score(metric, valid.y.numpy(), on_valid)
         if best is None or value > best[0]:
             best = value, sum(model.coef_.size + 1 for model in models), on_test

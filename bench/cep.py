@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules, random_split
@@ -41,7 +39,7 @@ from .trained import (
     print_table,
     write_results,
 )
-from .wl_ridge import best_ridge
+from .wl_machines import fit_machine
 
 PARAMETERS = 260_000
 QUICK_MOLECULES = 400
@@ -334,7 +332,10 @@ def evaluate(
     """Train or fit a row, or go on with it, and score it."""
     folder = options.folder(options.recipe, name)
     if not model.seeded:
-        fit_row = partial(_mean if name == "mean" else partial(_ridge, int(name.removeprefix("wl-"))), split)
+
+        def fit_row(_: Path) -> Fitted:
+            return _mean(split) if name == "mean" else fit_machine(split, int(name.removeprefix("wl-")))
+
         return run_method(name, split, fit_row, folder, metrics=METRICS, known=known)
     recipe, whole = recipe_of(len(split.index["train"]), seed, options)
     known = {**known, "published_epochs": whole}
@@ -357,20 +358,10 @@ def evaluate(
     )
 
 
-def _mean(split: Split, _: Path) -> Fitted:
+def _mean(split: Split) -> Fitted:
     results = {part: mean_predictor(split["train"], split[part]) for part in PARTS}
     seconds = sum(result.seconds for result in results.values())
     return Fitted({part: result.prediction for part, result in results.items()}, 1, seconds)
-
-
-def _ridge(degree: int, split: Split, _: Path) -> Fitted:
-    start = time.perf_counter()
-    # Positions in the data that are looked at: a quick run leaves most out.
-    used = np.concatenate([split.index[part] for part in PARTS])
-    ends = np.cumsum([len(split.index[part]) for part in PARTS])
-    index = dict(zip(PARTS, np.split(np.arange(len(used)), ends[:-1]), strict=True))
-    predictions, found = best_ridge(split.data[used], index, degree)
-    return Fitted(predictions, found["colours"], time.perf_counter() - start, more=found)
 
 
 def ensembles(records: Sequence[Record], mixed: Sequence[str] = ()) -> list[Record]:

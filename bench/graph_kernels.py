@@ -20,7 +20,7 @@ from .nested_svm import CS, DEPTHS, INNER_FOLDS, KERNELS, MAX_ITER, OUTER_FOLDS,
 from .options import TableOptions, parsed
 from .tables import Rows, items, markdown, printed
 from .trained import spread
-from .wl_ridge import PENALTIES, ridge_baseline
+from .wl_machines import PENALTIES, ridge_baseline
 
 # Accuracies in per cent of the WL subtree kernel: Shervashidze et al. 2011 and later surveys.
 PUBLISHED = {"MUTAG": "84–90", "ENZYMES": "54", "PROTEINS": "75", "NCI1": "86"}

@@ -16,7 +16,7 @@ from wlkernelnn.datasets import PackedGraphs, load_ogb
 from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
 
 from .about import about
-from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
+from .molecule_runs import Split, ensemble, for_table, run_method, run_network, spread_of
 from .molecule_table import MEMBER_SEEDS, QUICK_MEMBERS
 from .ogb_recipes import RECIPES, Recipe
 from .ogb_scores import SUBMITTED, check_size, official, write_submission
@@ -33,6 +33,7 @@ from .trained import (
     print_table,
     write_results,
 )
+from .wl_machines import fit_machine
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000
@@ -41,10 +42,15 @@ LEGEND = """* OGB's evaluator, on the split that lies beside the graphs (see bel
   standard deviation over the seeds 0, 1, … Every network has the weights of its best epoch (counted from
   0) on the validation part; the test part is scored once, with these. No external data, no pre-training.
   The rows of the parts lie in the folder "splits" beside this table, in the files that the JSON file names.
-* An ensemble predicts by the mean of networks that differ in their seeds; parameters are summed.
+* Several together predict by their mean; parameters are summed. Those of an ensemble differ in their seeds.
+* The linear machine on the WL subtree kernel of 1 iteration is logistic regression on log(1 + count), or
+  ridge regression on counts; it has no seed, and its penalty, and whether bonds and (of ridge regression)
+  lengths count, are those with the best score on the validation part. Its parameters are the weights of the
+  colours of the training part.
 """
-SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of an ensemble, its first)
-  lie the files of predictions that are to be submitted, of {" and ".join(SUBMITTED)}; "test" is both.
+SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of several together, the
+  first), in a folder of the row's name, lie the predictions to be submitted, of {" and ".join(SUBMITTED)};
+  "test" is both.
 """
 CHOSEN = """* All recipes but their lengths are those of molhiv, chosen by the scores of single runs on its
   validation part; that walk encodings help was seen on ESOL, whose molecules molesol's are, with test scores
@@ -61,7 +67,8 @@ class OGBOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: gine, wl-gated, stack, stack-rw, ensemble; by default all.
+        models: Which rows: gine, wl-gated, stack, stack-rw, wl-machine, stack-machine, ensemble; by default
+            all.
         epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
         tune: Instead try the values of the recipe's grid, each with seeds 0 and 1, on the validation part
@@ -116,7 +123,7 @@ def main(argv: list[str] | None = None) -> None:
             "graphs": ogb_source(name, options.root, features=recipe.features),
             "missing": missing(data, ogb_parts(name, options.root)),
         }
-        for seed in range(1 if options.quick else seeds):
+        for seed in range(1 if options.quick or not recipe.members else seeds):
             record = evaluate(data, model, recipe, seed, options, known) | more
             records = all_runs.add(for_table(record, options.output_dir))
             # Rows appear as they are there: the rest may take hours.
@@ -175,34 +182,48 @@ def evaluate(
         parts["train"] = parts["train"][:QUICK_GRAPHS]
     if not options.tune:
         parts["test"] = np.concatenate([index[part] for part in submitted or ["test"]])
+    split = Split(data, "ogb", parts)
+    folder = options.folder(name, recipe.features)  # rows may have runs in common
     size = min(recipe.members, QUICK_MEMBERS) if options.quick else recipe.members
-    members = [
+    networks = [
         run_network(
             model,
             recipe.network,
             recipe.arguments,
-            Split(data, "ogb", parts),
+            split,
             replace(
                 recipe.options,
                 seed=seed + MEMBER_SEEDS * member,
                 accelerator=options.accelerator,
                 matmul_precision=options.matmul_precision,
             ),
-            options.folder(name, model),
+            folder,
             epochs=options.limit(recipe.options.epochs),
             known=known,
         )
         for member in range(size)
     ]
+    members = networks.copy()
+    if (num_iterations := recipe.machine) is not None:
+        members.append(
+            run_method(
+                model,
+                split,
+                lambda _: fit_machine(split, num_iterations),
+                folder,
+                decided_by={"machine": num_iterations},
+                known=known,
+            )
+        )
     first = members[0]
-    record = first if size == 1 else ensemble(model, members)
+    record = first if len(members) == 1 else ensemble(model, members)
     scores = {}
     for part in [] if "diverged" in record else list(parts)[1:]:
         target, prediction = _predicted(data.description.target_names, part, members)
         if part == "test" and submitted:
             ends = np.cumsum([len(index[of_part]) for of_part in submitted])
             for of_part, values in zip(submitted, np.split(prediction, ends[:-1]), strict=True):
-                write_submission(Path(first["folder"]), of_part, values)
+                write_submission(Path(first["folder"]) / model, of_part, values)
         else:
             scores[part] = {first["metric"]: official(name, target, prediction)}
     return record | {
@@ -210,9 +231,11 @@ def evaluate(
         "seed": seed,
         "features": recipe.features,
         "scores": scores,
-        "epochs": min(member["epochs"] for member in members),
+        "epochs": min((network["epochs"] for network in networks), default=0),
         "recipe_epochs": first["recipe_epochs"],
-        "best_epoch": float(np.mean([member.get("best_epoch", np.nan) for member in members])),
+        "best_epoch": float(np.mean([network.get("best_epoch", np.nan) for network in networks]))
+        if networks
+        else None,
     }
 
 
@@ -237,7 +260,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
             (
                 of_row[0]["title"],
                 f"{of_row[0]['parameters']:,}",
-                of_seeds(len(of_row), OGBOptions.seeds),
+                _seeds(of_row, OGBOptions.seeds),
                 _epochs(of_row),
                 spread_of(of_row, "valid", metric, 4),
                 "–" if _submitted(of_row) else spread_of(of_row, "test", metric, 4),
@@ -254,13 +277,20 @@ def _submitted(records: Sequence[Record]) -> bool:
 
 
 def _mean(records: Sequence[Record], name: str) -> str:
-    """Over the survivors."""
-    values = [record[name] for record in survivors(records)]
+    """Over the survivors that have it."""
+    values = [record[name] for record in survivors(records) if record[name] is not None]
     return f"{np.mean(values):.0f}" if values else "–"
+
+
+def _seeds(records: Sequence[Record], default: int) -> str:
+    """A row without networks has none."""
+    return of_seeds(len(records), default) if records[0]["recipe_epochs"] else "–"
 
 
 def _epochs(records: Sequence[Record]) -> str:
     trained, whole = epochs_of(records), records[0]["recipe_epochs"]
+    if not whole:
+        return "–"
     return str(whole) if trained == whole else f"{trained} of {whole}"
 
 
@@ -278,7 +308,7 @@ def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
                 of_row[0]["title"],
                 f"{changed} {value}" if changed else "none: the recipe",
                 f"{of_row[0]['parameters']:,}",
-                of_seeds(len(of_row), TUNED_SEEDS),
+                _seeds(of_row, TUNED_SEEDS),
                 spread_of(of_row, "valid", metric, 4),
                 _mean(of_row, "best_epoch"),
             )

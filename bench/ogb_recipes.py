@@ -27,6 +27,8 @@ class Recipe:
         grid: Values of options and arguments that are tried, the recipe's own among them, each with
             everything else as in the recipe.
         members: Networks that predict together.
+        machine: Iterations of the WL subtree kernel whose machine, see :mod:`.wl_machines`, predicts with
+            them; ``None`` for no machine.
     """
 
     title: str
@@ -36,6 +38,7 @@ class Recipe:
     features: str = "ogb"
     grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     members: int = 1
+    machine: int | None = None
 
     def value(self, name: str) -> Any:
         """The value of an option or argument."""
@@ -67,7 +70,8 @@ class Recipe:
         return f"grid of --tune, one value changed at a time, those of the recipe bold: {'; '.join(tried)}"
 
 
-# All have less than 150,000 parameters for a single target, the members of an ensemble together.
+# All have less than 150,000 parameters for a single target, the members of an ensemble together, the weights
+# of a machine among them: one on colours of two iterations has too many on molhiv.
 _GINE = {"hidden_channels": 72, "num_layers": 5, "pooling": "sum", "dropout": 0.3}
 _WL = {"hidden_channels": 112, "pooling": "sum", "dropout": 0.2}
 _STACK = {
@@ -105,8 +109,16 @@ def _models(**options: Any) -> dict[str, Recipe]:
             features="ogb+rw16",
             grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
         ),
+        "wl-machine": Recipe("WL subtree kernel, linear machine", training, {}, members=0, machine=1),
+        "stack-machine": Recipe(
+            "deep kernel stack, virtual node, and this machine, together",
+            training,
+            _STACK,
+            KernelStackNetwork,
+            machine=1,
+        ),
         "ensemble": Recipe(
-            "three narrower of these together",
+            "three narrower of the stacks with walk encodings together",
             training,
             _STACK | {"hidden_channels": 36},
             KernelStackNetwork,

@@ -12,7 +12,7 @@ import pytest
 
 from tests.molecules import some_measured
 from tests.tu_files import write_rings
-from wlkernelnn.bench import about, nested_svm, wl_ridge
+from wlkernelnn.bench import about, nested_svm, wl_machines
 from wlkernelnn.bench import graph_kernels as bench
 from wlkernelnn.cli.main import main as command
 from wlkernelnn.datasets import load_tu, tu
@@ -184,7 +184,7 @@ def test_quick_command_says_so(
 ) -> None:
     monkeypatch.setattr(bench, "load_molecules", lambda *_, **__: some_measured())
     monkeypatch.setattr(bench, "QUICK_MOLECULES", 120)
-    monkeypatch.setattr(wl_ridge, "PENALTIES", (1.0, 0.1))
+    monkeypatch.setattr(wl_machines, "PENALTIES", (1.0, 0.1))
     options = (
         f"benchmark graph-kernels --quick --data cep RINGS --root {root} --output-dir {tmp_path / 'out'}"
     )

@@ -13,7 +13,7 @@ import torch
 from ogb.graphproppred import Evaluator
 
 from tests.ogb_files import SMILES, write_set
-from wlkernelnn.bench import molecule_runs, ogb, ogb_recipes, ogb_scores, trained
+from wlkernelnn.bench import molecule_runs, ogb, ogb_recipes, ogb_scores, trained, wl_machines
 from wlkernelnn.bench.report import plot
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules, load_ogb
@@ -165,12 +165,12 @@ def test_predictions_to_submit(root: Path) -> None:
     assert "NaN" not in (folder / "result.json").read_text()
     net = GraphKernelNetwork.from_data(data[data.split_idx["train"]], **SMALL.arguments)
     net.load_state_dict(_best_weights(folder))
-    with np.load(folder / "y_pred_pcqm4m-v2_test-dev.npz", allow_pickle=False) as file:
+    with np.load(folder / "small" / "y_pred_pcqm4m-v2_test-dev.npz", allow_pickle=False) as file:
         assert file.files == ["y_pred"]
         assert file["y_pred"].dtype == np.float32
         in_order = load_molecules([SMILES[7], SMILES[5]], cache=False)
         assert file["y_pred"] == pytest.approx(predict(net, in_order)[:, 0], rel=1e-6)
-    with np.load(folder / "y_pred_pcqm4m-v2_test-challenge.npz", allow_pickle=False) as file:
+    with np.load(folder / "small" / "y_pred_pcqm4m-v2_test-challenge.npz", allow_pickle=False) as file:
         challenge = load_molecules([SMILES[6]], cache=False)
         assert file["y_pred"] == pytest.approx(predict(net, challenge)[:, 0], rel=1e-6)
     valid = data[data.split_idx["valid"]]
@@ -238,6 +238,34 @@ def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"| two | {two['parameters']:,} | 1 of 10 | 2 | " in text
     assert "* two: grid" not in text
     assert plot(json.loads((root / "out" / "ogb_molbbbp.json").read_text()), root / "plot.png") is not None
+
+
+def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = replace(SMALL, title="together", machine=1, grid={})
+    machine = replace(SMALL, title="machine", members=0, machine=1, grid={})
+    recipes = {"small": SMALL, "machine": machine, "together": together}
+    monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", recipes)
+    *small, alone, first, second = run(root, "ogbg-molbbbp", "--seeds", "2")
+    assert [record["seed"] for record in (*small, alone, first, second)] == [0, 1, 0, 0, 1]
+    for network, record in zip(small, (first, second), strict=True):  # one network, trained once
+        assert [member["folder"] for member in record["members"]] == [network["folder"], alone["folder"]]
+        assert record["parameters"] == network["parameters"] + alone["parameters"]
+        assert (record["epochs"], record["best_epoch"]) == (2, network["best_epoch"])
+    data = load_ogb("ogbg-molbbbp", root)
+    assert data.split_idx is not None
+    predictions, found = wl_machines.best_logistic(data, data.split_idx, 1)
+    assert alone["parameters"] == found["weights"]
+    table = pd.read_csv(root / "out" / alone["folder"] / "test_predictions.csv")
+    np.testing.assert_allclose(table[["p_np_pred"]], predictions["test"])
+    text = (root / "out" / "ogb_molbbbp.md").read_text()
+    assert f"| machine | {alone['parameters']} | – | – | " in text
+    tuned = run(root, "ogbg-molbbbp", "--tune", "--models", "machine", "together")
+    assert [(record["model"], record["seed"]) for record in tuned] == [
+        ("machine", 0),
+        ("together", 0),
+        ("together", 1),
+    ]
+    assert all("test" not in record["scores"] for record in tuned)
 
 
 def test_unknown_names(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,154 @@
+"""Linear machines on the Weisfeiler-Lehman subtree kernel, chosen on the validation part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.splits import SplitIndex
+from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
+from wlkernelnn.training import get_metric, score
+from wlkernelnn.training.metrics import DEFAULT_METRIC
+
+from .baselines import fit_tasks
+from .molecule_runs import Fitted, Split
+
+# Penalties of the squared weights, in units of the mean of K(G, G).
+PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
+
+Record = dict[str, Any]
+# What was chosen, Φ, how many machines were fitted, and what they predict of every part.
+Candidate = tuple[Record, sparse.csr_array, int, dict[str, np.ndarray]]
+
+
+def best_machine(
+    data: PackedGraphs, split_idx: SplitIndex, num_iterations: int
+) -> tuple[dict[str, np.ndarray], Record]:
+    """That of the task: :func:`best_logistic` for classes, else :func:`best_ridge`."""
+    best = best_logistic if data.task == "classification" else best_ridge
+    return best(data, split_idx, num_iterations)
+
+
+def best_ridge(
+    data: PackedGraphs, split_idx: SplitIndex, num_iterations: int
+) -> tuple[dict[str, np.ndarray], Record]:
+    """Ridge regression on the WL subtree kernel, with the choices that have the best RMSE on ``valid``.
+
+    Args:
+        data: Graphs with one target.
+        split_idx: Their parts; only ``train`` is fitted.
+        num_iterations: Of the kernel.
+
+    Returns:
+        Predictions of every part, ``[G, 1]``; and what was chosen, the score on ``valid`` of everything that
+        was tried, the number of colours of the training part, and that of the weights.
+    """
+    y, train = data.y[:, 0].numpy().astype(np.float64), split_idx["train"]
+    mean = y[train].mean()
+
+    def candidates() -> Iterator[Candidate]:
+        for edge_labels, normalize in product((False, True), (False, True)):
+            kernel = WLSubtreeKernel(num_iterations, edge_labels=edge_labels, normalize=normalize)
+            features = kernel.features(data)
+            scale = _scale(features)
+            for penalty in PENALTIES:
+                ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
+                ridge.fit(features[train], y[train] - mean)
+                predicted = {
+                    part: ridge.predict(features[index])[:, None] + mean for part, index in split_idx.items()
+                }
+                choice = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty}
+                yield choice, features, 1, predicted
+
+    return _best(candidates(), data, split_idx, "rmse")
+
+
+def best_logistic(
+    data: PackedGraphs, split_idx: SplitIndex, num_iterations: int
+) -> tuple[dict[str, np.ndarray], Record]:
+    """Logistic regression on the WL subtree kernel of log counts, a machine for each task.
+
+    The features are log(1 + #): of many atoms of one kind, another says little.
+
+    Args:
+        data: Graphs with targets 0, 1 or NaN, and their metric.
+        split_idx, num_iterations: As of :func:`best_ridge`.
+
+    Returns:
+        As of :func:`best_ridge`, by the data's metric; predictions are probabilities of class 1,
+        ``[G, tasks]``.
+    """
+    train = data[split_idx["train"]]
+
+    def candidates() -> Iterator[Candidate]:
+        for edge_labels in (False, True):
+            features = WLSubtreeKernel(num_iterations, edge_labels=edge_labels).features(data)
+            features.data = np.log1p(features.data)
+            scale = _scale(features)
+            parts = [features[index] for index in split_idx.values()]
+            for penalty in PENALTIES:
+                make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear")
+                models, predictions = fit_tasks(make, train, features[split_idx["train"]], parts)
+                choice = {"edge_labels": edge_labels, "penalty": penalty}
+                yield choice, features, len(models), dict(zip(split_idx, predictions, strict=True))
+
+    return _best(candidates(), data, split_idx, data.metric or DEFAULT_METRIC["classification"])
+
+
+def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
+    """The record of :func:`best_ridge`: RMSE and MAE of ``test``, and what was chosen and tried."""
+    start = time.perf_counter()
+    predictions, found = best_ridge(data, split_idx, degree)
+    y = data.y.numpy().astype(np.float64)
+    test, mean = y[split_idx["test"]], y[split_idx["train"]].mean()
+    return {
+        "degree": degree,
+        **{metric: score(metric, test, predictions["test"]) for metric in ("rmse", "mae")},
+        "mean_rmse": score("rmse", test, np.full_like(test, mean)),
+        **found,
+        "seconds": time.perf_counter() - start,
+    }
+
+
+def fit_machine(split: Split, num_iterations: int) -> Fitted:
+    """:func:`best_machine` of a split, as a method of :func:`~.molecule_runs.run_method`."""
+    start = time.perf_counter()
+    # Positions in the data that are looked at: a quick run leaves most out.
+    used = np.concatenate(list(split.index.values()))
+    ends = np.cumsum([len(index) for index in split.index.values()])
+    index = dict(zip(split.index, np.split(np.arange(len(used)), ends[:-1]), strict=True))
+    predictions, found = best_machine(split.data[used], index, num_iterations)
+    return Fitted(predictions, found["weights"], time.perf_counter() - start, more=found)
+
+
+def _scale(features: sparse.csr_array) -> float:
+    """The mean of K(G, G)."""
+    return float(features.multiply(features).sum() / features.shape[0])
+
+
+def _best(
+    candidates: Iterable[Candidate], data: PackedGraphs, split_idx: SplitIndex, metric: str
+) -> tuple[dict[str, np.ndarray], Record]:
+    """Predictions of the candidate with the best score on ``valid``, and what there is to know."""
+    sign = 1 if get_metric(metric).maximize else -1
+    y = data.y[split_idx["valid"]].numpy()
+    tried: list[Record] = []
+    best: tuple[float, dict[str, np.ndarray], Record] | None = None
+    for choice, features, machines, predictions in candidates:
+        valid = score(metric, y, predictions["valid"])
+        tried.append({**choice, "valid": valid})
+        if best is None or sign * valid > best[0]:
+            colours = len(np.unique(features[split_idx["train"]].indices))
+            # Logistic regression has a constant beside them.
+            weights = machines * (colours + (data.task == "classification"))
+            best = sign * valid, predictions, {"chosen": tried[-1], "colours": colours, "weights": weights}
+    assert best is not None
+    return best[1], best[2] | {"tried": tried}

@@ -1,0 +1,85 @@
+"""That machines are exact, and chosen by the validation part alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.molecules import described, some_measured
+from wlkernelnn.bench import wl_machines as bench
+from wlkernelnn.datasets import random_split
+from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
+
+
+def test_ridge_is_exact_and_chosen_on_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    molecules = some_measured()
+    monkeypatch.setattr(bench, "PENALTIES", (10.0, 0.1, 0.001))
+    split_idx = random_split(len(molecules), seed=0)
+    record = bench.ridge_baseline(molecules, split_idx, degree=3)
+    train, valid, test = (split_idx[part] for part in ("train", "valid", "test"))
+    y = molecules.y.numpy()[:, 0].astype(np.float64)
+    mean = y[train].mean()
+
+    def rmse(prediction: np.ndarray, part: np.ndarray) -> float:
+        return float(np.sqrt(np.mean((prediction - y[part]) ** 2)))
+
+    best: dict[str, Any] = min(record["tried"], key=lambda tried: tried["valid"])
+    assert record["chosen"] == best
+    assert len(record["tried"]) == 12
+    assert record["mean_rmse"] == pytest.approx(rmse(mean, test))
+    for tried in record["tried"]:
+        kernel = WLSubtreeKernel(3, edge_labels=tried["edge_labels"], normalize=tried["normalize"])
+        gram = kernel(molecules)
+        penalty = tried["penalty"] * np.diagonal(gram).mean()
+        dual = np.linalg.solve(gram[np.ix_(train, train)] + penalty * np.eye(len(train)), y[train] - mean)
+        assert tried["valid"] == pytest.approx(
+            rmse(gram[np.ix_(valid, train)] @ dual + mean, valid), rel=1e-5
+        )
+        if tried is best:
+            prediction = gram[np.ix_(test, train)] @ dual + mean
+            assert record["rmse"] == pytest.approx(rmse(prediction, test), rel=1e-5)
+            assert record["mae"] == pytest.approx(np.abs(prediction - y[test]).mean(), rel=1e-5)
+    assert record["rmse"] < record["mean_rmse"]
+    # Neither the targets of the test part nor its errors choose.
+    other = y.copy()
+    other[test] = -other[test]
+    again = bench.ridge_baseline(molecules.with_targets(other), split_idx, degree=3)
+    assert again["chosen"] == pytest.approx(record["chosen"])
+
+
+def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tasks: of one some labels are missing, of the other there is one class in the training part."""
+    monkeypatch.setattr(bench, "PENALTIES", (1.0, 0.01))
+    molecules = some_measured()
+    split_idx = random_split(len(molecules), seed=0)
+    train, valid, test = (split_idx[part] for part in ("train", "valid", "test"))
+    y = np.stack([molecules.y.numpy()[:, 0] > molecules.y.median().item(), np.zeros(len(molecules))], axis=1)
+    y = y.astype(np.float32)
+    y[::5, 0] = np.nan
+    y[valid[0], 1] = 1
+    data = described(molecules.with_targets(y), task="classification", metric="roc_auc")
+    predictions, found = bench.best_logistic(data, split_idx, 2)
+    assert len(found["tried"]) == 4
+    assert found["chosen"] == max(found["tried"], key=lambda tried: tried["valid"])
+
+    features = WLSubtreeKernel(2, edge_labels=found["chosen"]["edge_labels"]).features(data)
+    features.data = np.log1p(features.data)
+    gram = (features @ features.T).toarray() + 1  # the constant is a weight like others
+    penalty = found["chosen"]["penalty"] * (np.diagonal(gram) - 1).mean()
+    known = train[~np.isnan(y[train, 0])]
+    signs = 2 * y[known, 0] - 1
+    # At the minimum, w = Σ_i α_i Φ_i with α_i = σ(-s_i f_i) s_i / penalty.
+    logits = np.log(predictions["train"][:, 0]) - np.log1p(-predictions["train"][:, 0])
+    logits = logits[~np.isnan(y[train, 0])]
+    alpha = signs / (1 + np.exp(signs * logits)) / penalty
+    np.testing.assert_allclose(gram[np.ix_(known, known)] @ alpha, logits, atol=0.02 * logits.std())
+    in_test = 1 / (1 + np.exp(-gram[np.ix_(test, known)] @ alpha))
+    np.testing.assert_allclose(predictions["test"][:, 0], in_test, atol=0.01)
+    assert (predictions["test"][:, 1] == 0).all()
+    assert found["weights"] == found["colours"] + 1
+    # The test part decides nothing.
+    y[test] = 1 - y[test]
+    again, _ = bench.best_logistic(data.with_targets(y), split_idx, 2)
+    np.testing.assert_array_equal(again["test"], predictions["test"])
