@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from wlkernelnn.datasets import sorted_edge_index
+from wlkernelnn.ops.scan import Steps
 
 
 def path_graph(
@@ -76,9 +77,9 @@ class ToPathGraph(BaseTransform):
         if data.x is None:
             raise ValueError(f"a path graph needs the tokens x, got {data.keys()}")
         ptr = data.get("ptr")
-        data.edge_index = path_edges(
-            data.x.new_tensor([0, len(data.x)], dtype=torch.long) if ptr is None else ptr
-        )
+        if ptr is None:
+            ptr = data.x.new_tensor([0, len(data.x)], dtype=torch.long)
+        data.edge_index = path_edges(_checked_ptr(data.x, ptr))
         return data
 
 
@@ -90,11 +91,9 @@ def to_list(x: Tensor, ptr: Tensor) -> list[Tensor]:
         ptr: ``[B+1]``.
 
     Raises:
-        ValueError: ``ptr`` does not end at N.
+        ValueError: ``ptr`` does not begin with 0, falls, or does not end at N.
     """
-    if int(ptr[-1]) != len(x):
-        raise ValueError(f"ptr ends at {int(ptr[-1])}, x has {len(x)} tokens")
-    return list(x.split(ptr.diff().tolist()))
+    return list(x.split(_checked_ptr(x, ptr).diff().tolist()))
 
 
 def to_padded(x: Tensor, ptr: Tensor, value: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -126,6 +125,13 @@ def to_packed(x: Tensor, ptr: Tensor) -> PackedSequence:
         if not len(string):
             raise ValueError(f"string {i} is empty: a PackedSequence cannot hold it, leave it out first")
     return pack_sequence(strings, enforce_sorted=False)
+
+
+def _checked_ptr(x: Tensor, ptr: Tensor) -> Tensor:
+    steps = Steps(ptr)
+    if steps.num_tokens != len(x):
+        raise ValueError(f"ptr ends at {steps.num_tokens}, x has {len(x)} tokens")
+    return steps.ptr
 
 
 def _unpadded(padded: Tensor, lengths: Tensor | Sequence[int] | None) -> list[Tensor]:

@@ -104,7 +104,9 @@ class RecurrentKernelMachine(StringModel):
                 product = product + self.feedback(memory).to(x.dtype)
                 length = torch.linalg.vector_norm(torch.cat([length, memory], 1), dim=1, keepdim=True)
             if self.kernel.unit:
-                product = product / (length * of_filters).clamp(min=shortest)
+                norm = length * of_filters
+                # A vector 0 has no direction, and no gradient.
+                product = torch.where(norm > shortest, product / norm.clamp(min=shortest), 0.0)
             outs.append(self.kernel(product, memory, self.sigma_i2, self.sigma_f2))
         out = torch.cat(outs) if outs else products
         last = steps.last(steps.with_state(out, h))

@@ -12,7 +12,7 @@ from torch import Tensor
 from wlkernelnn.ops.scan import Steps
 
 from .dropout import locked_mask
-from .string_model import State, StringModel
+from .string_model import State, StringModel, run_layer
 
 
 class Stack(StringModel):
@@ -64,7 +64,8 @@ class Stack(StringModel):
         for i, layer in enumerate(self.layers):
             if i:
                 x = self._dropped(x, steps)
-            x, last = cast(StringModel, layer).run(x, steps, None if state is None else state[i])
+            before = None if state is None else state[i]
+            x, last = run_layer(cast(StringModel, layer), x, steps, before)
             outputs.append(x)
             after.append(last)
         return torch.cat(outputs, -1) if self.jk == "cat" else x, tuple(after)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.resolver import activation_resolver
 
+from wlkernelnn.activation import activation
 from wlkernelnn.checks import check_count
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
 
@@ -40,7 +40,7 @@ class StringClassifier(torch.nn.Module):
         dropout: float = 0.0,
         bias: bool = True,
         hidden_channels: int | None = None,
-        act: str = "relu",
+        act: str | torch.nn.Module | None = "relu",
     ) -> None:
         super().__init__()
         if not 0.0 <= dropout < 1.0:
@@ -56,7 +56,7 @@ class StringClassifier(torch.nn.Module):
         else:
             self.head = torch.nn.Sequential(
                 torch.nn.Linear(encoder.out_channels, hidden_channels, bias=bias),
-                activation_resolver(act),
+                activation(act),
                 torch.nn.Dropout(dropout),
                 torch.nn.Linear(hidden_channels, num_classes, bias=bias),
             )
@@ -66,6 +66,7 @@ class StringClassifier(torch.nn.Module):
         if ptr is None:
             mean = h.mean(1) if h.size(1) else h.new_zeros(h.size(0), h.size(2))
         else:
+            ptr = ptr.to(h.device, torch.long)
             lengths = ptr.diff()
             string = torch.arange(lengths.numel(), device=ptr.device).repeat_interleave(lengths)
             mean = segment_sum(h, ptr, string) / lengths.clamp(min=1).unsqueeze(1)

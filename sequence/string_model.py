@@ -27,7 +27,8 @@ class StringModel(torch.nn.Module, ABC):
         - output: the same with the width of the result, and the states at the last tokens
 
     An empty string has no output, and keeps its state (0 if there was none). Strings never see each other,
-    whatever they hold: NaN in one of them stays there, from its token on.
+    whatever they hold: NaN in one of them stays there, from its token on. (Batch norm, where a model has it,
+    takes all of them together.)
     """
 
     in_channels: int
@@ -79,10 +80,7 @@ class StringModel(torch.nn.Module, ABC):
             return steps.sort(part)
 
         before = None if state is None else _each(sort, state)
-        width = x.size(-1)
-        out, after = self.run(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
-        if self.in_channels == -1:
-            self.in_channels = width  # a lazy model knows it now
+        out, after = run_layer(self, steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
 
     def reset_parameters(self) -> None:
@@ -93,6 +91,14 @@ class StringModel(torch.nn.Module, ABC):
     @abstractmethod
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         """Read tokens ``[N, in_channels]``, with tokens and states in step order."""
+
+
+def run_layer(layer: StringModel, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+    """:meth:`StringModel.run`, after which a lazy layer knows its width."""
+    out = layer.run(x, steps, state)
+    if layer.in_channels == -1:
+        layer.in_channels = x.size(-1)
+    return out
 
 
 def learn_width(model: StringModel, in_channels: int) -> None:

@@ -57,10 +57,5 @@ class TextClassifier(StringClassifier):
         self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
 
     def forward(self, tokens: Tensor, ptr: Tensor | None = None) -> Tensor:
-        check_tokens(tokens, self.embedding.num_embeddings)
-        if ptr is None and tokens.dim() != 2:
-            raise ValueError(
-                f"{type(self).__name__} needs tokens of shape [B, T], or [N] with ptr, "
-                f"got {list(tokens.shape)} without ptr"
-            )
+        check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
         return super().forward(self.embedding_dropout(self.embedding(tokens)), ptr)

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
+from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd
 from torch_geometric.nn.resolver import activation_resolver
 
 
-def activation(act: str | torch.nn.Module | None) -> torch.nn.Module:
-    """An activation from its name, or as it is; ``None`` is the identity.
+class _Function(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+    def extra_repr(self) -> str:
+        return getattr(self.function, "__name__", repr(self.function))
+
+
+def activation(act: Any) -> torch.nn.Module:
+    """An activation from its name, a module as it is, or a function; ``None`` is the identity.
 
     Raises:
-        ValueError: No activation has this name, or it works in place: layers go on with what they give it.
+        ValueError: It is nothing of this, no activation has this name, or it works in place: layers go on
+            with what they give it.
     """
     made = torch.nn.Identity() if act is None else activation_resolver(act)
-    parts = made.modules() if isinstance(made, torch.nn.Module) else ()  # a function shows none
-    if any(getattr(part, "inplace", False) for part in parts):
+    if isinstance(made, type) or not callable(made):
+        raise ValueError(f"act must be a name, a module, a function or None, got {made!r}")
+    if not isinstance(made, torch.nn.Module):
+        made = _Function(made)
+    if any(getattr(part, "inplace", False) for part in made.modules()):
         raise ValueError(f"act must leave its input as it is, got {made}")
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ class Choice:
         gaps: Whether to look for the runner-up.
 
     Raises:
-        ValueError: ``how`` is none of the three, or ``temperature`` is not positive.
+        ValueError: ``how`` is none of the three, or ``temperature`` is not positive and finite.
     """
 
     how: str = "hard"
@@ -50,8 +51,8 @@ class Choice:
     def __post_init__(self) -> None:
         if self.how not in CHOICES:
             raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {self.how!r}")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature must be positive, got {self.temperature}")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"temperature must be positive and finite, got {self.temperature}")
 
     @property
     def learns(self) -> bool:

@@ -163,8 +163,14 @@ def test_bad_tokens() -> None:
         model(torch.tensor([[0, 7]]))
     with pytest.raises(ValueError, match=r"tokens must be integers, got torch\.float32"):
         model(torch.zeros(1, 2))
-    with pytest.raises(ValueError, match=r"got \[2, 4\] without ptr"):
-        model(torch.tensor([0, 1]))
+    for locked in (False, True):
+        model = made(locked=locked, dropout=0.1).train()
+        with pytest.raises(ValueError, match=r"tokens of shape .* got \[2\] without ptr"):
+            model(torch.tensor([0, 1]))
+        with pytest.raises(ValueError, match=r"got \[1, 2\] with ptr"):
+            model(torch.tensor([[0, 1]]), torch.tensor([0, 2]))
+        with pytest.raises(ValueError, match="LanguageModel: ptr ends at 3, there are 2 tokens"):
+            model(torch.tensor([0, 1]), torch.tensor([0, 3]))
 
 
 def test_bad_arguments() -> None:

@@ -128,7 +128,8 @@ def test_tokens_that_are_zero(kernel: str) -> None:
     out.sum().backward()
     assert out.isfinite().all()
     assert x.grad is not None
-    assert x.grad.isfinite().all()
+    # A direction that is not there has no gradient, not that of 1e-12 instead of its length.
+    assert x.grad.abs().max() < 1e3
 
 
 @pytest.mark.parametrize("ngram", [1, 3])

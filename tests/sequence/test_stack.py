@@ -5,7 +5,7 @@ import torch
 
 from tests.equations import randomize
 from tests.strings import end_to_end, normal, ptr_of
-from wlkernelnn.sequence import Stack, StringKernelConv
+from wlkernelnn.sequence import RKM, Stack, StringKernelConv
 
 D = 3
 
@@ -96,3 +96,11 @@ def test_layers_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="layer 1 writes 5 values, layer 2 reads 4"):
         Stack([StringKernelConv(3, 4), StringKernelConv(4, 5), StringKernelConv(4, 4)])
     Stack([StringKernelConv(3, 4), StringKernelConv(-1, 5)])
+
+
+def test_lazy_layers_know_their_widths() -> None:
+    stack = Stack([StringKernelConv(-1, 4), RKM(-1, 5)])
+    stack(normal(2, 3, 6).float())
+    assert [layer.in_channels for layer in stack.layers] == [6, 4]
+    with pytest.raises(ValueError, match="reads tokens of 6 values"):
+        stack.layers[0](normal(2, 3, 7).float())

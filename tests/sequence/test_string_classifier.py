@@ -5,7 +5,7 @@ import torch
 
 from tests.equations import randomize
 from tests.strings import normal, ptr_of
-from wlkernelnn.sequence import StringClassifier, StringKernelNetwork
+from wlkernelnn.sequence import StringClassifier, StringKernelConv, StringKernelNetwork
 
 D, C = 4, 3
 
@@ -58,3 +58,9 @@ def test_bad_arguments() -> None:
         made(hidden_channels=0)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         made(dropout=1.0)
+
+
+def test_no_activation_and_small_pointers() -> None:
+    network = StringClassifier(StringKernelConv(3, 4), 2, hidden_channels=5, act=None).eval()
+    x, ptr = torch.randn(6, 3), torch.tensor([0, 1, 3, 6])
+    torch.testing.assert_close(network(x, ptr.to(torch.uint8)), network(x, ptr))

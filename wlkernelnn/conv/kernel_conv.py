@@ -11,7 +11,7 @@ from wlkernelnn.checks import check_count, check_widths
 from wlkernelnn.ops.wl_colours import Quotient
 
 from .edge_map import EdgeMap
-from .graph import Graph, QuotientGraph, holds_integers
+from .graph import Graph, QuotientGraph, check_edge_type
 
 Features = Tensor | tuple[Tensor, Tensor]
 AnyGraph = Graph | QuotientGraph
@@ -98,9 +98,7 @@ class KernelConv(MessagePassing):
         if self.edge_dim is None and edge_attr is not None:
             raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
         if self.num_edge_types is not None:
-            if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
-                came = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
-                raise ValueError(f"{name} needs edge_type: integers of shape [E], got {came}")
+            check_edge_type(name, edge_type)
             if edge_type.is_cpu and not torch.compiler.is_compiling():
                 check_types(edge_type, self.num_edge_types)
         if self.edge_dim is not None and (

@@ -13,6 +13,9 @@ import numpy as np
 
 from wlkernelnn.checks import check_count, check_finite
 
+# Cosines so close to ±1 differ from it by rounding.
+_ROUNDING = 1e-13
+
 
 class Slopes(NamedTuple):
     """Derivatives of a composed kernel with respect to k(x, y), k(x, x) and k(y, y)."""
@@ -169,7 +172,9 @@ class ArcCosine(Composition):
         """√(k(x,x) k(y,y)) and cos θ."""
         norms = np.sqrt(kxx * kyy)
         cosine = np.divide(k, norms, out=np.zeros_like(norms + k), where=norms > 0)
-        return norms, np.clip(cosine, -1, 1)
+        # Parallel but for rounding is parallel: arccos would make 1e-8 of 1e-16, and the next layer 1e-4.
+        parallel = np.abs(cosine) > 1 - _ROUNDING
+        return norms, np.where(parallel, np.sign(cosine), cosine)
 
     def __call__(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> np.ndarray:
         norms, cosine = self._angle(k, kxx, kyy)

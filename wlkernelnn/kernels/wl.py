@@ -81,6 +81,12 @@ class WLKernel(StructureKernel):
         nested = self.base.get_params() if deep else {}
         return own | {f"base__{name}": value for name, value in nested.items()}
 
+    def set_params(self, **params: Any) -> WLKernel:
+        """Set arguments and, as ``base__…``, those of the base kernel: of a new one, if it is among them."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**own)
+        return super().set_params(**{name: params[name] for name in params.keys() - own.keys()})
+
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
         """The base kernel's, named ``base__…``."""

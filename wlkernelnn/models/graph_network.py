@@ -15,9 +15,10 @@ from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.checks import check_count
+from wlkernelnn.conv.graph import Graph, check_edge_type
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum, sort_edges
+from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
 from wlkernelnn.ops.wl_colours import Quotient, packed_columns, wl_colours, wl_quotient
 
@@ -217,7 +218,15 @@ class GraphNetwork(torch.nn.Module, ABC):
         if self.num_edge_types is not None and batch.get("edge_type") is None:
             batch = copy.copy(batch)
             batch.edge_type = batch.x.new_empty(0)
-        return batch if "ptr" in batch and _fits(batch) else _with_ptr(batch)
+        batch = _whole_batch(batch)
+        if self.fingerprint is not None:
+            shape, wanted = (
+                list(batch.graph_x.shape),
+                [batch.ptr.numel() - 1, self.config["num_graph_values"]],
+            )
+            if shape != wanted:
+                raise ValueError(f"expected graph_x of shape {wanted}, got {shape}")
+        return batch
 
     def _weights_of_states(self) -> Iterator[torch.nn.Parameter]:
         for name, child in self.named_children():
@@ -230,7 +239,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         if self.quotient is False or self.quotient_depth is None or torch.compiler.is_compiling():
             return None
         given = batch.get("quotient")
-        if given is not None and given.depth < self.quotient_depth:
+        if given is not None and (given.depth < self.quotient_depth or not _is_of(given, batch)):
             given = None
         if reason := self._why_by_nodes(batch, given is not None):
             logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
@@ -249,11 +258,14 @@ class GraphNetwork(torch.nn.Module, ABC):
 
     def _made_quotient(self, batch: Data, depth: int) -> Quotient:
         self.encoder.check(batch.x)
-        num_nodes = batch.x.size(0)
-        edges = sort_edges(batch.edge_index, num_nodes, num_nodes)
-        typed = self.num_edge_types is not None
-        edge_type = edges.arrange(batch.edge_type) if typed else torch.zeros_like(edges.source)
-        assert edge_type is not None
+        num_nodes, edge_type = batch.x.size(0), None
+        if self.num_edge_types is not None:
+            edge_type = batch.edge_type
+            check_edge_type(type(self).__name__, edge_type)
+        graph = Graph(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
+        edges, edge_type = graph.sorted_edges, graph.sorted_features.type
+        if edge_type is None:
+            edge_type = torch.zeros_like(edges.source)
         label = packed_columns(list(batch.x.cpu().numpy().T), self.encoder.column_dims)
         source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
         quotient = wl_quotient(
@@ -281,8 +293,25 @@ def _fits(batch: Data) -> bool:
     return torch.compiler.is_compiling() or not batch.x.is_cpu or int(batch.ptr[-1]) == batch.x.size(0)
 
 
-def _with_ptr(batch: Data) -> Data:
-    """A single graph as a batch of one, and one with ``batch`` alone with its ``ptr`` beside it."""
+def _is_of(quotient: Quotient, batch: Data) -> bool:
+    """Whether a quotient has as many nodes and edges as the batch: some may have been taken out since."""
+    if quotient.node.numel() != batch.x.size(0):
+        return False
+    if not quotient.levels or not quotient.node.is_cpu:
+        return True
+    degree = quotient.levels[-1].indptr.diff()
+    return int(degree.index_select(0, quotient.node).sum()) == batch.edge_index.size(1)
+
+
+def _whole_batch(batch: Data) -> Data:
+    """A single graph as a batch of one, and one with ``batch`` or ``ptr`` alone with the other beside it."""
+    if "ptr" in batch and _fits(batch):
+        if batch.batch is not None:
+            return batch
+        result = copy.copy(batch)
+        number = torch.arange(batch.ptr.numel() - 1, device=batch.ptr.device)
+        result.batch = number.repeat_interleave(batch.ptr.diff())
+        return result
     if batch.batch is None:
         return Batch.from_data_list([batch])
     if (batch.batch.diff() < 0).any():

@@ -220,3 +220,13 @@ def test_batches_of_path_graphs() -> None:
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         DeepStringKernel(**arguments)(WORDS)
+
+
+def test_steps_of_equal_strings() -> None:
+    """An angle of 1e-8, by rounding, would be one of 1e-4 a layer later, and of 1e-2 then."""
+    rng = np.random.default_rng(0)
+    strings = [rng.normal(size=(5, 3)) for _ in range(4)]
+    kernel = DeepStringKernel(3, 2, 0.5, "arccos0")
+    np.testing.assert_allclose(np.diag(kernel(strings)), kernel.diag(strings), rtol=1e-12)
+    normalized = DeepStringKernel(3, 2, 0.5, "arccos0", normalize=True)(strings, strings[:2] + strings[:2])
+    np.testing.assert_allclose(np.diag(normalized[:2, 2:]), 1.0, rtol=1e-12)

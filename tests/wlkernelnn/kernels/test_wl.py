@@ -144,6 +144,9 @@ def test_hyperparameters_are_those_of_the_base() -> None:
     assert other.base is not kernel.base
     other.set_params(base__decay=0.2, num_iterations=2)
     assert (other.base.decay, other.num_iterations, kernel.base.decay) == (0.2, 2, 0.5)
+    old = other.base
+    other.set_params(base__decay=0.3, base=RandomWalkKernel(3))  # as in a grid over both
+    assert (other.base.walk_length, other.base.decay, old.decay) == (3, 0.3, 0.2)
     other.theta = np.log([0.7])
     assert other.base.decay == pytest.approx(0.7)
     assert repr(kernel).startswith("WLKernel(base=RandomWalkKernel(walk_length=2, decay=0.5")

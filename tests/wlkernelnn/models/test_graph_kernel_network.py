@@ -305,3 +305,47 @@ def test_what_is_missing_in_a_batch_is_named(missing: str) -> None:
     there = ", ".join(sorted(batch.keys()))
     with pytest.raises(ValueError, match=rf"expected {missing} \[.*\] .*in the batch; got {there}$"):
         net(batch)
+
+
+@pytest.mark.parametrize("quotient", ["auto", False])
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"edge_index": torch.zeros(3, 2, dtype=torch.int64)},
+            r"edge_index must hold .* of shape \[2, E\]",
+        ),
+        ({"edge_index": torch.zeros(2, 4)}, r"edge_index must hold integers .* got torch\.float32"),
+        ({"edge_index": torch.zeros(2, 4, dtype=torch.bool)}, r"got torch\.bool"),
+        ({"edge_type": torch.zeros(8, dtype=torch.int64)}, r"edge_type has shape \[8\], expected .* \(4\)"),
+        ({"edge_type": torch.zeros(2, dtype=torch.int64)}, r"edge_type has shape \[2\], expected .* \(4\)"),
+        ({"edge_type": torch.zeros(4)}, r"edge_type: integers of shape \[E\], got torch\.float32 \[4\]"),
+    ],
+)
+def test_edges_that_do_not_fit(quotient: bool | str, changed: dict[str, Tensor], message: str) -> None:
+    net = GraphKernelNetwork([3, 3], 4, hidden_channels=8, quotient=quotient)
+    batch = Data(
+        x=torch.tensor([[0, 1], [2, 0], [1, 1], [0, 0]]),
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]),
+        edge_type=torch.arange(4),
+    )
+    assert net(batch).isfinite().all()
+    with pytest.raises(ValueError, match=message):
+        net(batch.update(changed))
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 3), (2, 2)])
+def test_values_of_whole_graphs_that_do_not_fit(shape: tuple[int, ...]) -> None:
+    net = GraphKernelNetwork([3], hidden_channels=8, num_graph_values=2)
+    batch = Data(x=torch.zeros(2, 1).long(), edge_index=torch.tensor([[0], [1]]), graph_x=torch.ones(shape))
+    with pytest.raises(ValueError, match=r"expected graph_x of shape \[1, 2\], got"):
+        net(batch)
+
+
+def test_batches_with_ptr_alone() -> None:
+    data = regression_set()
+    net = GraphKernelNetwork.from_data(data, hidden_channels=8)
+    (batch,) = PackedLoader(data[:5], 5)
+    expected = net(batch)
+    del batch["batch"]
+    torch.testing.assert_close(net(batch), expected)

@@ -175,3 +175,26 @@ def test_parts_of_a_batch(pooling: str) -> None:
     torch.testing.assert_close(net(part), expected)
     net.quotient = False
     torch.testing.assert_close(net(part), expected)
+
+
+@pytest.mark.parametrize("change", ["edges", "nodes"])
+def test_a_batch_that_was_changed_has_another_quotient(change: str) -> None:
+    """Whatever drops edges or nodes copies the quotient of the loader along."""
+    data = regression_set()
+    net = network(data)
+    (batch,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
+    assert calls(net, batch) < batch.x.size(0)
+    generator = torch.Generator().manual_seed(0)
+    if change == "edges":
+        kept = torch.rand(batch.num_edges, generator=generator) > 0.3
+        changed = batch.clone().update(
+            {"edge_index": batch.edge_index.as_tensor()[:, kept], "edge_type": batch.edge_type[kept]}
+        )
+    else:
+        changed = Batch.from_data_list(list(data)).subgraph(
+            torch.rand(batch.num_nodes, generator=generator) > 0.3
+        )
+        changed.quotient = batch.quotient
+    by_nodes = network(data, quotient=False)
+    torch.testing.assert_close(net(changed), by_nodes(changed), rtol=1e-4, atol=1e-5)
+    assert (net(changed) - net(batch)).abs().max() > 1e-3

@@ -22,7 +22,7 @@ class Steps:
         ptr: ``[B+1]``, where each string begins in string order; the last entry is the number N of tokens.
 
     Attributes:
-        ptr: As given.
+        ptr: As given, as int64.
         num_strings, num_tokens: B and N.
         counts: How many strings have a token t, for t = 0 … T−1.
 
@@ -31,8 +31,10 @@ class Steps:
     """
 
     def __init__(self, ptr: Tensor) -> None:
-        if ptr.dim() != 1 or not ptr.numel() or ptr.is_floating_point() or ptr.is_complex():
+        integers = not (ptr.is_floating_point() or ptr.is_complex() or ptr.dtype == torch.bool)
+        if ptr.dim() != 1 or not ptr.numel() or not integers:
             raise ValueError(f"ptr must be a vector of integers [B+1], got {ptr.dtype} {list(ptr.shape)}")
+        ptr = ptr.long()  # rows are taken by it
         begins = ptr.tolist()
         lengths = [end - begin for begin, end in itertools.pairwise(begins)]
         if begins[0] != 0 or any(length < 0 for length in lengths):

@@ -34,14 +34,16 @@ def test_sorted_edge_index_is_taken_as_it_is(form: str) -> None:
     assert result.target.data_ptr() == edge_index.as_tensor()[1].data_ptr()
 
 
-def test_known_pointers_are_not_computed_again() -> None:
-    edge_index, _ = as_edge_index(EDGES["random"], "by_col_with_pointers")
-    assert isinstance(edge_index, EdgeIndex)
-    assert edge_index._indptr is not None
-    assert sort_edges(edge_index, 12, 12).indptr.data_ptr() == edge_index._indptr.data_ptr()
+def test_reversed_edges_have_other_pointers() -> None:
+    """PyG's flip leaves those of the sources, where there is a cache."""
+    edges = EdgeIndex([[0, 0, 0, 1], [1, 2, 3, 2]], sparse_size=(4, 4), sort_order="row").fill_cache_()
+    back = edges.flip(0)
+    assert isinstance(back, EdgeIndex)
+    assert back.is_sorted_by_col
+    assert sort_edges(back, 4, 4).indptr.tolist() == [0, 3, 4, 4, 4]
 
 
-def test_pointers_of_another_number_of_nodes_are_computed_again() -> None:
+def test_pointers_are_of_the_nodes_that_are_there() -> None:
     edge_index, _ = as_edge_index(EDGES["random"], "by_col_with_pointers")
     result = sort_edges(edge_index, 12, 14)  # two more targets than the EdgeIndex knew
     assert result.indptr.tolist()[-3:] == [40, 40, 40]

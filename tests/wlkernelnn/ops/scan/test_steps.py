@@ -154,3 +154,17 @@ def test_other_integers() -> None:
 def test_wrong_ptr(ptr: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Steps(ptr)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32], ids=str)
+def test_small_integers(dtype: torch.dtype) -> None:
+    """Rows are taken by them: torch takes uint8 for masks."""
+    steps = Steps(torch.tensor([0, 1, 4, 4, 6], dtype=dtype))
+    assert steps.ptr.dtype == torch.int64
+    extended = steps.with_state(steps.enter(TOKENS), None)
+    assert rows(steps.unsort(steps.last(extended))) == [10.0, 22.0, 0.0, 31.0]
+
+
+def test_masks_are_no_pointers() -> None:
+    with pytest.raises(ValueError, match=r"a vector of integers \[B\+1\], got torch\.bool"):
+        Steps(torch.tensor([False, True]))
