@@ -158,9 +158,10 @@ def main(argv: list[str] | None = None) -> None:
     for text, corpus in texts.items():
         for name in names:
             for seed in range(options.seeds):
-                records = runs.add(evaluate(text, name, seed, corpus, contents[text], options, known))
+                record = evaluate(text, name, seed, corpus, contents[text], options, known)
                 # Rows appear as they are there: the rest may take days.
-                write_results(stem, TITLE, rows(records), LEGEND, known, records)
+                with runs.adding(record) as records:
+                    write_results(stem, TITLE, rows(records), LEGEND, known, records)
     print_table(TITLE, rows(records), known)
 
 

@@ -245,8 +245,9 @@ def main(argv: list[str] | None = None) -> None:
             records.append(evaluate(name, model, splits[model.features], seed, options, known))
             # Rows appear as they are there: the rest may take hours.
             new = [records[-1], *ensembles(records, MIXED[options.recipe])]
-            runs = complete(table.add(*(for_table(run, options.output_dir) for run in new)))
-            write_results(stem, title, rows(runs, options.table), notes, known, runs)
+            with table.adding(*(for_table(run, options.output_dir) for run in new)) as there:
+                runs = complete(there)
+                write_results(stem, title, rows(runs, options.table), notes, known, runs)
     print_table(title, rows(runs, options.table), known)
 
 

@@ -223,9 +223,10 @@ def main(argv: list[str] | None = None) -> None:
         for seed in range(1 if options.quick else options.seeds):
             for ngram in ngrams:
                 for name in names:
-                    records = runs.add(evaluate(name, ngram, seed, data, vectors, content, options, known))
+                    record = evaluate(name, ngram, seed, data, vectors, content, options, known)
                     # Rows appear as they are there: the rest may take days.
-                    write_results(stem, title, rows(records), notes, known, records)
+                    with runs.adding(record) as records:
+                        write_results(stem, title, rows(records), notes, known, records)
         print_table(title, rows(records), known)
 
 

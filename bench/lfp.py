@@ -133,9 +133,10 @@ def main(argv: list[str] | None = None) -> None:
             if seed and not MODELS[name].trained:
                 continue
             for number, split in enumerate(splits):
-                records = runs.add(evaluate(name, seed, number, split, signals, content, options, known))
+                record = evaluate(name, seed, number, split, signals, content, options, known)
                 # Rows appear as they are there: the rest may take hours.
-                write_results(stem, TITLE, rows(records), notes, known, records)
+                with runs.adding(record) as records:
+                    write_results(stem, TITLE, rows(records), notes, known, records)
             plot(records, stem.with_suffix(".png"))
     print_table(TITLE, rows(records), known)
 

@@ -164,10 +164,10 @@ def run_table(
             on_same_data("features", contents),
         )
         for record in _records(key, task, stores, options, known):
-            records = runs.add(for_table(record, options.output_dir))
-            notes = legend + LEGEND + _about_sets(records)
             # Rows appear as they are there: the rest may take hours.
-            write_results(options.output_dir / stem, heading, rows(records, seeds), notes, known, records)
+            with runs.adding(for_table(record, options.output_dir)) as records:
+                notes = legend + LEGEND + _about_sets(records)
+                write_results(options.output_dir / stem, heading, rows(records, seeds), notes, known, records)
         print_table(heading, rows(records, seeds), known)
     if absent:
         Console().print(f"Not at hand, so left out: {', '.join(absent)}.")

@@ -125,9 +125,9 @@ def main(argv: list[str] | None = None) -> None:
         }
         for seed in range(1 if options.quick or not recipe.members else seeds):
             record = evaluate(data, model, recipe, seed, options, known) | more
-            records = all_runs.add(for_table(record, options.output_dir))
             # Rows appear as they are there: the rest may take hours.
-            write_results(stem, title, table(records), notes + _of_data(records), known, records)
+            with all_runs.adding(for_table(record, options.output_dir)) as records:
+                write_results(stem, title, table(records), notes + _of_data(records), known, records)
     print_table(title, table(records), known)
 
 

@@ -156,9 +156,10 @@ def main(argv: list[str] | None = None) -> None:
     runs = Runs(stem, known, place, lambda run: run.get("content", content) == content)
     for name in names:
         for seed in range(options.seeds):
-            records = runs.add(evaluate(name, seed, corpus, content, options, known))
+            record = evaluate(name, seed, corpus, content, options, known)
             # Rows appear as they are there: the rest may take days.
-            write_results(stem, TITLE, rows(records), LEGEND, known, records)
+            with runs.adding(record) as records:
+                write_results(stem, TITLE, rows(records), LEGEND, known, records)
     print_table(TITLE, rows(records), known)
 
 

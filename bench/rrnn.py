@@ -134,9 +134,11 @@ def main(argv: list[str] | None = None) -> None:
         for name in (name for name in names if name in TASKS[task].models):
             for seed in range(1 if options.quick else options.seeds):
                 for factor in FACTORS[: 1 if options.quick else options.rates]:
-                    records = runs.add(evaluate(task, name, seed, factor, strings, content, options, known))
+                    record = evaluate(task, name, seed, factor, strings, content, options, known)
                     # Rows appear as they are there: the rest may take hours.
-                    write_results(stem, title, rows(records), LEGEND + diagnosed(records), known, records)
+                    with runs.adding(record) as there:
+                        records = there
+                        write_results(stem, title, rows(records), LEGEND + diagnosed(records), known, records)
         if records:
             draw(best_runs(records), stem.with_suffix(".png"))
             print_table(title, rows(records), known)

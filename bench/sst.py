@@ -119,9 +119,9 @@ def main(argv: list[str] | None = None) -> None:
         for seed in range(1 if options.quick else options.seeds):
             for name in names:
                 record = evaluate(name, task, seed, data, vectors, contents[task], options, known)
-                records = runs.add(record)
                 # Rows appear as they are there: the rest may take hours.
-                write_results(stem, TITLE, rows(records), _notes(records[0]), known, records)
+                with runs.adding(record) as records:
+                    write_results(stem, TITLE, rows(records), _notes(records[0]), known, records)
     print_table(TITLE, rows(records), known)
 
 

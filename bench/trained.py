@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from filelock import FileLock
 from rich.console import Console
 
 from wlkernelnn.datasets.download import require_file
@@ -155,8 +157,9 @@ Place = tuple[tuple[Any, ...], tuple[Any, ...]]
 class Runs:
     """The runs of a table: those of this call of its command, and those that its file has of other rows.
 
-    A table that took days is not lost to a call for one row more. Rows may be of several revisions, a row is
-    of one: where a new run has another revision, precision or length, the other runs of its row go.
+    A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
+    Rows may be of several revisions, a row is of one: where a new run has another revision, precision or
+    length, the other runs of its row go.
 
     Args:
         stem: Of the files of the table.
@@ -175,30 +178,41 @@ class Runs:
         place: Callable[[Record], Place],
         stays: Callable[[Record], bool],
     ) -> None:
-        self._place = place
-        path = stem.with_suffix(".json")
-        self._runs: dict[Place, Record] = {}
-        if known["mode"] == "full" and path.is_file():
-            there = json.loads(path.read_text(encoding="utf-8"))
-            if there["mode"] == "full":
-                try:
-                    self._runs = {place(run): run for run in there["runs"] if stays(run)}
-                except (KeyError, ValueError) as error:
-                    raise ValueError(
-                        f"{path}: has a run that this command does not know ({error}): move the table away, "
-                        "or name another --output-dir"
-                    ) from error
+        self._stem, self._place, self._stays = stem, place, stays
+        self._full = known["mode"] == "full"
+        self._runs = self._there()
 
-    def add(self, *runs: Record) -> list[Record]:
-        """All runs, with these."""
-        for run in runs:
-            place = self._place(run)
-            self._runs = {
-                (row, one): other
-                for (row, one), other in self._runs.items()
-                if row != place[0] or _made_by(other) == _made_by(run)
-            } | {place: run}
-        return [self._runs[place] for place in sorted(self._runs)]
+    def _there(self) -> dict[Place, Record]:
+        """The runs of the file that stay."""
+        path = self._stem.with_suffix(".json")
+        if not self._full or not path.is_file():
+            return {}
+        there = json.loads(path.read_text(encoding="utf-8"))
+        if there["mode"] != "full":
+            return {}
+        try:
+            return {self._place(run): run for run in there["runs"] if self._stays(run)}
+        except (KeyError, ValueError) as error:
+            raise ValueError(
+                f"{path}: has a run that this command does not know ({error}): move the table away, "
+                "or name another --output-dir"
+            ) from error
+
+    @contextmanager
+    def adding(self, *runs: Record) -> Iterator[list[Record]]:
+        """All runs, with these, to be written before another command that fills the table goes on."""
+        self._stem.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._stem.with_name(f".{self._stem.name}.lock")):
+            if self._full:
+                self._runs = self._there()
+            for run in runs:
+                place = self._place(run)
+                self._runs = {
+                    (row, one): other
+                    for (row, one), other in self._runs.items()
+                    if row != place[0] or _made_by(other) == _made_by(run)
+                } | {place: run}
+            yield [self._runs[place] for place in sorted(self._runs)]
 
 
 def _made_by(run: Record) -> tuple[Any, ...]:

@@ -65,6 +65,11 @@ def beyond_float32(values: np.ndarray) -> np.ndarray:
     return np.abs(values) > np.finfo(np.float32).max
 
 
+def lost_in_float32(values: np.ndarray) -> np.ndarray:
+    """Which values would be infinite in a float32, or 0 or short of digits, though they are not 0."""
+    return beyond_float32(values) | ((values != 0) & (np.abs(values) < np.finfo(np.float32).tiny))
+
+
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct rows, in ascending order, and which of them each row is.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import hashlib
 import io
@@ -21,7 +20,7 @@ import torch
 from numpy.typing import ArrayLike
 from rdkit import Chem, RDConfig, rdBase
 
-from wlkernelnn.files import write_text
+from wlkernelnn.files import csv_writer, write_text
 
 from .description import Description, Reject
 from .download import content_sha256, data_folders, download, find_file
@@ -82,12 +81,11 @@ def load_molecules(
         "smiles_column": spec.smiles_column,
         "target_columns": spec.target_columns,
         "split": None if "split_column" in options else spec.split,
-        "task": spec.task,
-        "metric": spec.metric,
-        "unit": spec.unit,
         "name": spec.name,
         "on_invalid": "skip",
     }
+    if set(_names(options.get("target_columns", spec.target_columns))) <= set(spec.target_columns):
+        own |= {"task": spec.task, "metric": spec.metric, "unit": spec.unit}
     return molecules_from(table, **{**own, **options})
 
 
@@ -198,7 +196,7 @@ def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> No
 def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
     """The content of a file of :func:`write_rejects`."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv_writer(text)
     if header:
         writer.writerow(Reject._fields)
     for row, smiles, reason in rejects:

@@ -11,7 +11,7 @@ from typing import NoReturn
 import numpy as np
 import pandas as pd
 
-from .arrays import beyond_float32
+from .arrays import lost_in_float32
 from .text import opened
 
 #: A file, or one inside a zip file.
@@ -92,7 +92,7 @@ def check_range(path: Place, values: np.ndarray, least: int, most: int | None, w
 
 def check_targets(path: Place, values: np.ndarray) -> None:
     """Raise a ``ValueError`` unless a float32 holds all values of a file, NaN for missing ones too."""
-    if (wrong := np.argwhere(beyond_float32(values))).size:
+    if (wrong := np.argwhere(lost_in_float32(values))).size:
         line, column = wrong[0]
         fail(
             path,

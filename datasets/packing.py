@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .arrays import Arrays, beyond_float32, distinct_rows, pack_strings, smallest
+from .arrays import Arrays, beyond_float32, distinct_rows, lost_in_float32, pack_strings, smallest
 from .description import Description
 from .walk_encodings import UNITS
 
@@ -101,7 +101,7 @@ def packed_targets(y: Any, num_graphs: int) -> Tensor:
             f"PackedGraphs: y must be [{num_graphs}] or [{num_graphs}, tasks], for all graphs and not for a "
             f"view, got shape {list(values.shape)}"
         )
-    if (wrong := np.argwhere(beyond_float32(values))).size:
+    if (wrong := np.argwhere(lost_in_float32(values))).size:
         value = values[tuple(wrong[0])]
         raise ValueError(
             "PackedGraphs: y must hold numbers that a float32 holds, or NaN for missing ones, got "

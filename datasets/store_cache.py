@@ -17,11 +17,14 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
         build: Makes the store.
     """
     path = cache_folder() / "packed" / f"{key}.safetensors"
-    if path.is_file():
-        try:
+    try:
+        if path.is_file():
             return PackedGraphs.load(path)
-        except ValueError as error:
-            warnings.warn(f"damaged cache, built again: {error}", stacklevel=4)
+    except ValueError as error:
+        warnings.warn(f"damaged cache, built again: {error}", stacklevel=4)
+    except OSError as error:
+        warnings.warn(f"{path}: could not be read ({error}); going on without the cache", stacklevel=4)
+        return build()
     data = build()
     try:
         data.save(path)

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .arrays import beyond_float32
+from .arrays import lost_in_float32
 from .table_chunks import check_file, is_parquet, require_columns, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
@@ -78,8 +78,8 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
             missing = missing | text.isin(MISSING).to_numpy(dtype=bool)
             cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        wrong = ~missing & (np.isnan(values) | beyond_float32(values))
-        _refuse(frame, name, wrong, source, "a finite number, or nothing for a missing value")
+        wrong = ~missing & (np.isnan(values) | lost_in_float32(values))
+        _refuse(frame, name, wrong, source, "a finite number of 32 bits, or nothing for a missing value")
         result[:, j] = values
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -9,11 +10,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import torch
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+
+# Stays in a folder that somebody was alone in.
+LOCK = ".lock"
+_DOS = "\r\n"
 
 
 @contextmanager
@@ -40,6 +46,50 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write ``text`` to ``path`` in one step (UTF-8)."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Work in a folder, which is made, that no other process works in at the time.
+
+    Raises:
+        FileExistsError: One does.
+        NotADirectoryError: ``folder`` is a file.
+    """
+    folder = Path(folder)
+    if folder.is_file():
+        raise NotADirectoryError(f"{folder} is a file, expected a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK, timeout=0, is_singleton=True)  # one who is alone there may say so again
+    try:
+        lock.acquire()
+    except Timeout:
+        raise FileExistsError(
+            f"{folder}: another process works there; wait for it, or choose another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _LineFeeds:
+    """Ends lines that came with the end of DOS as Unix does."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+
+    def write(self, line: str) -> int:
+        return self.file.write(f"{line.removesuffix(_DOS)}\n")
+
+
+def csv_writer(file: TextIO) -> Any:
+    """A writer of CSV with quotes around whatever needs them.
+
+    Before Python 3.13 that of the library leaves them out of a cell with a carriage return, unless it ends
+    lines with one.
+    """
+    return csv.writer(_LineFeeds(file), lineterminator=_DOS)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

@@ -178,8 +178,9 @@ def _table(folder: Path, mode: str, *runs: dict[str, object], content: str = "a"
     )
     found: list[dict[str, object]] = []
     for run in runs:
-        found = table.add(run)
-        write_results(folder / "table", "A table", [("model",)], "", known, found)
+        with table.adding(run) as there:
+            write_results(folder / "table", "A table", [("model",)], "", known, there)
+        found = there
     return found
 
 
@@ -230,3 +231,18 @@ def test_tables_of_rows_that_are_no_longer_there(tmp_path: Path) -> None:
     # A run that does not name its data, as ensembles did not, stays.
     (tmp_path / "table.json").write_text(text.replace('"data": "d"', '"of": "d"'))
     assert len(_table(tmp_path, "full", _run("x", 0))) == 2
+
+
+def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
+    """Each has read the table before the other wrote its rows."""
+    known = {"mode": "full", "time": "now", "revision": "aaa"}
+    runs = [_run("x", 0), _run("y", 0)]
+    tables = [
+        Runs(tmp_path / "table", known, lambda run: ((run["model"],), (run["seed"],)), lambda run: True)
+        for _ in runs
+    ]
+    for table, run in zip(tables, runs, strict=True):
+        with table.adding(run) as found:
+            write_results(tmp_path / "table", "A table", [("model",)], "", known, found)
+    assert found == runs
+    assert json.loads((tmp_path / "table.json").read_text())["runs"] == runs

@@ -148,6 +148,10 @@ def test_a_set_is_downloaded_once_and_checked(
 
     (tmp_path / "SAMPL.csv").write_text(text.replace("-5.0", "-6.0"))
     assert load_molecules("freesolv", tmp_path).y[0].item() == -6.0
+    # What is known of the published targets is not of other columns.
+    assert load_molecules("freesolv", tmp_path, target_columns="expt").description.unit == "kcal/mol"
+    other = load_molecules("freesolv", tmp_path, target_columns=["expt", "calc"]).description
+    assert (other.unit, other.target_names) == ("", ("expt", "calc"))
     assert "SAMPL.csv: not a known version of this data set" in caplog.text
 
 
@@ -417,6 +421,19 @@ def test_a_damaged_cache_is_reported_and_mended(path: Path, tmp_path: Path) -> N
 def test_a_cache_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file, not a folder")
     with pytest.warns(UserWarning, match=r"could not be written .* going on without the cache"):
+        data = molecules_from(path, on_invalid="skip")
+    assert data.row.tolist() == sorted([*GOOD, 8])
+
+
+def test_a_cache_that_cannot_be_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may have made it."""
+    molecules_from(path, on_invalid="skip")
+
+    def denied(path: Path) -> PackedGraphs:
+        raise PermissionError(f"{path}: permission denied")
+
+    monkeypatch.setattr(PackedGraphs, "load", denied)
+    with pytest.warns(UserWarning, match=r"could not be read .* going on without the cache"):
         data = molecules_from(path, on_invalid="skip")
     assert data.row.tolist() == sorted([*GOOD, 8])
 

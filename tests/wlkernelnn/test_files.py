@@ -1,15 +1,26 @@
 from __future__ import annotations
 
+import csv
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from wlkernelnn.files import atomic_path, json_text, read_tensors, write_tensors, write_text
+from wlkernelnn.files import (
+    alone_in,
+    atomic_path,
+    csv_writer,
+    json_text,
+    read_tensors,
+    write_tensors,
+    write_text,
+)
 
 TENSORS = {
     "floats": torch.randn(3, 4),
@@ -136,3 +147,40 @@ def test_files_are_as_readable_as_the_umask_says(tmp_path: Path) -> None:
 def test_text_is_utf8(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "λ → σ")
     assert (tmp_path / "a.txt").read_bytes().decode("utf-8") == "λ → σ"
+
+
+def test_alone_in_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    script = f"""
+from wlkernelnn.files import alone_in
+try:
+    with alone_in({str(folder)!r}):
+        print("alone")
+except FileExistsError as error:
+    print(error)
+"""
+
+    def another() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout
+
+    with alone_in(folder), alone_in(folder):  # who is may say so again
+        assert "run: another process works there; wait for it, or choose another folder" in another()
+    assert another() == "alone\n"
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(NotADirectoryError, match="file is a file, expected a folder"),
+        alone_in(tmp_path / "file"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("cell", ["a", "a,b", 'a"b', "a\nb", "a\rb", "a\r\nb", "", " a "])
+def test_cells_of_csv(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "x.csv"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv_writer(file).writerows([["one", "two"], [cell, 3], [4, cell]])
+    with open(path, encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file, strict=True)) == [["one", "two"], [cell, "3"], ["4", cell]]
+    assert path.read_bytes().startswith(b"one,two\n")

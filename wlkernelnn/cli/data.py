@@ -44,6 +44,10 @@ class DataOptions:
     on_invalid: Literal["raise", "skip", "nan"] | None = None
     num_workers: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.num_workers is not None and self.num_workers < 0:
+            raise ValueError(f"--num-workers: expected at least 0, got {self.num_workers}")
+
     def load(self, rejects_path: Path | None = None, split_column: str | None = None) -> PackedGraphs:
         """Read the molecules; the rows that gave none go to ``rejects_path``."""
         if is_table(self.data_path) and not self.target_columns:
@@ -78,11 +82,23 @@ class SplitOptions:
     split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
     data_seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.data_seed < 0:
+            raise ValueError(f"--data-seed: expected at least 0, got {self.data_seed}")
+        if self.splits_column is not None:
+            given = {
+                "--split": self.split is not None,
+                "--split-sizes": tuple(self.split_sizes) != SplitOptions.split_sizes,
+                "--data-seed": self.data_seed != SplitOptions.data_seed,
+            }
+            for name in (name for name, there in given.items() if there):
+                raise ValueError(f"give either {name} or --splits-column, not both")
+        if self.split == "scaffold" and self.data_seed:
+            raise ValueError("--data-seed is an option of --split random: there is one scaffold split")
+
     def apply(self, data: PackedGraphs) -> tuple[dict[str, np.ndarray], str]:
         """Positions of each part in ``data``, and what to call the split."""
         if self.splits_column is not None:
-            if self.split is not None:
-                raise ValueError("give either --split or --splits-column, not both")
             assert data.split_idx is not None  # made from the column
             return data.split_idx, f"column {self.splits_column}"
         published = MOLECULE_SETS.get(data.description.name)

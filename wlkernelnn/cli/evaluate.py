@@ -14,6 +14,7 @@ from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score
 
 from .data import DataOptions
 from .options import add_options, check_file, pick, verb_parser
+from .scores import shown
 
 DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
 
@@ -67,6 +68,8 @@ def main(argv: list[str] | None = None) -> None:
         task_type=task,
         features=ensemble.about["features"],
     ).load(options.rejects_path)
+    if not len(data):
+        raise ValueError(f"{data.description.name}: no row gives a molecule with a target, nothing to score")
     prediction, _ = ensemble.predict(data, options.batch_size)
     target = data.y.numpy()
 
@@ -78,10 +81,10 @@ def main(argv: list[str] | None = None) -> None:
     for name in metrics:
         table.add_column(name, justify="right")
     for i, column in enumerate(columns):
-        table.add_row(escape(column), *(f"{each[name][i]:.4f}" for name in metrics))
+        table.add_row(escape(column), *(shown(each[name][i]) for name in metrics))
     if len(columns) > 1:
         table.add_section()
-        table.add_row("mean", *(f"{scores[name]:.4f}" for name in metrics))
+        table.add_row("mean", *(shown(scores[name]) for name in metrics))
     Console().print(table)
     if options.metrics_path is not None:
         report = {

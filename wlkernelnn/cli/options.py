@@ -128,7 +128,9 @@ def _helps(source: Callable[..., Any]) -> dict[str, str]:
         for part in documented
         for entry in parse_docstring(inspect.getdoc(part) or "").params
     }
-    return {name: text.replace("``", "") for name, text in texts.items()}
+    # Of ``name`` and :func:`~package.name` the name.
+    markup = re.compile(r"``|:\w+:`~?(?:\w+\.)*(\w+)`")
+    return {name: markup.sub(lambda found: found[1] or "", text) for name, text in texts.items()}
 
 
 def _kind(hint: Any) -> dict[str, Any]:

@@ -10,13 +10,14 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
-from wlkernelnn.files import write_text
+from wlkernelnn.files import alone_in, write_text
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions, check_free, train_run
 from wlkernelnn.training.run import ensemble_options
 
 from .data import DataOptions, SplitOptions
 from .options import add_options, config_text, pick, verb_parser
+from .scores import shown
 
 SHARED_OPTIONS = ("hidden_channels", "walk_length", "decay", "pooling", "norm", "dropout")
 # By the name of a network: its class, and the options that it alone has.
@@ -77,29 +78,37 @@ def main(argv: list[str] | None = None) -> None:
     ensemble_options(fit_options, run_options.ensemble_size)  # all that can be refused before data are read
     network, own = NETWORKS[run_options.network]
     _check_network(parser, parsed)
+    if fit_options.schedule != "exponential":
+        for option in ("lr_decay", "lr_decay_samples"):
+            if parsed[option] != parser.get_default(option):
+                raise ValueError(
+                    f"--{option.replace('_', '-')} is an option of --schedule exponential, "
+                    f"but the schedule is {fit_options.schedule}"
+                )
     directory = run_options.output_dir
     config_path = directory / "config.yaml"
     if not run_options.resume:
         check_free(directory)
     elif config_path.is_file():
         _check_same(parser, parsed, config_path)
-    data = data_options.load(directory / "rejects.csv", split_options.splits_column)
-    split_idx, split_name = split_options.apply(data)
-    parsed.resume = False  # the file says what the run is, not how it came about
-    write_text(config_path, config_text(parser, parsed))
-    try:
-        _, report = train_run(
-            data,
-            split_idx,
-            directory,
-            fit_options,
-            kind=network.__name__,
-            network=pick(parsed, network, SHARED_OPTIONS + own),
-            ensemble_size=run_options.ensemble_size,
-            resume=run_options.resume,
-        )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"(--config {config_path} --resume goes on)") from None
+    with alone_in(directory):
+        data = data_options.load(directory / "rejects.csv", split_options.splits_column)
+        split_idx, split_name = split_options.apply(data)
+        parsed.resume = False  # the file says what the run is, not how it came about
+        write_text(config_path, config_text(parser, parsed))
+        try:
+            _, report = train_run(
+                data,
+                split_idx,
+                directory,
+                fit_options,
+                kind=network.__name__,
+                network=pick(parsed, network, SHARED_OPTIONS + own),
+                ensemble_size=run_options.ensemble_size,
+                resume=run_options.resume,
+            )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"(--config {config_path} --resume goes on)") from None
 
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
@@ -108,7 +117,7 @@ def main(argv: list[str] | None = None) -> None:
     table.add_column("molecules", justify="right")
     table.add_column(report["metric"], justify="right")
     for part, count in report["counts"].items():
-        table.add_row(part, f"{count:,}", f"{report[part]:.4f}" if part in report else "")
+        table.add_row(part, f"{count:,}", shown(report[part]) if part in report else "")
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from .loop import FitResult, Watched, check_patience, contents, train_module
 from .metrics import DEFAULT_METRIC, get_metric, score
 from .module import NetworkModule
 from .options import FitOptions
+
+logger = logging.getLogger("wlkernelnn")
 
 EVALUATION_BATCH = 512
 
@@ -66,6 +69,7 @@ def fit(
             ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``,
             from a damaged file, or of a training of other data, of another network or with other options
             (epochs, patience and accelerator may differ), or an accelerator that this machine lacks.
+        FileExistsError: Another process trains in ``directory``.
         DivergedError: Training diverged.
     """
     options = options or FitOptions()
@@ -76,6 +80,12 @@ def fit(
                 f"with {net.config['num_tasks']}"
             )
     metric = check_fit(train, valid, net.task, options)
+    for task in np.flatnonzero(train.y.isnan().all(0)):
+        names = train.description.target_names
+        logger.warning(
+            f"target {names[task] if names else task}: no training graph has a value of it, so that what is "
+            "predicted of it means nothing"
+        )
     resample = _resampler(train, options)
     loader = PackedLoader(
         train,

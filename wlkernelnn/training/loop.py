@@ -22,6 +22,8 @@ from pytorch_lightning.callbacks import Callback, RichProgressBar
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
+from wlkernelnn.files import alone_in
+
 from .allocator import freed_memory_kept
 from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog
 from .options import LoopOptions
@@ -90,6 +92,7 @@ def train_module(
         ValueError: ``resume`` without ``directory``, from a damaged file, or of a training of another origin
             or with other options, ``patience`` without ``valid_batches``, or an accelerator that this machine
             lacks.
+        FileExistsError: Another process trains in ``directory``.
         DivergedError: Training diverged.
     """
     if resume and directory is None:
@@ -101,7 +104,7 @@ def train_module(
     monitor, mode = None, "min"
     if valid_batches is not None:
         monitor, mode = f"valid_{watched.metric}", "max" if watched.maximize else "min"
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, alone_in(directory or scratch):
         folder = Path(directory or scratch)
         newest = Checkpoint(
             folder, filename="last", save_on_train_epoch_end=True, enable_version_counter=False

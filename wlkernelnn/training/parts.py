@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 
 from wlkernelnn.datasets import Reject, write_rejects
 from wlkernelnn.datasets.molecules import rejects_text
-from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.files import LOCK, atomic_path, csv_writer, write_text
 
 MANIFEST = "_manifest.json"
 FORMAT = "wlkernelnn.predictions/1"
@@ -83,7 +82,11 @@ class Parts:
         if self.folder.is_file():
             raise NotADirectoryError(f"{self.folder} is a file, expected a folder")
         numbers = range(len(self.done) + 1)
-        ours = {MANIFEST, *(path(number).name for number in numbers for path in (self._rows, self._rejects))}
+        ours = {
+            MANIFEST,
+            LOCK,
+            *(path(number).name for number in numbers for path in (self._rows, self._rejects)),
+        }
         unfinished = tuple(f".{name}." for name in ours)
         others = sorted(
             path.name
@@ -155,7 +158,7 @@ def _join_text(path: Path, parts: Iterable[Path]) -> None:
 
 def _write_csv(path: Path, table: pa.Table, header: bool) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv_writer(file)
         if header:
             writer.writerow(table.column_names)
         writer.writerows(zip(*map(_cells, table.columns), strict=True))

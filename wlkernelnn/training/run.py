@@ -19,7 +19,7 @@ import torch
 from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.descriptors import descriptor_names
-from wlkernelnn.files import atomic_path, json_text, write_text
+from wlkernelnn.files import alone_in, atomic_path, json_text, write_text
 from wlkernelnn.models import NETWORKS, ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 
@@ -180,15 +180,14 @@ def train_run(
             training part or with an unknown one, names of targets that columns of predictions could not be
             told by, other data, split, network or options than the run to resume has, or the data don't fit
             the options.
-        FileExistsError: The folder holds a run already, and ``resume`` is off.
+        FileExistsError: The folder holds a run already, and ``resume`` is off; or another process trains
+            there.
         NotADirectoryError: ``directory`` is a file.
     """
     directory, options = Path(directory), options or FitOptions()
     seeded = ensemble_options(options, ensemble_size)
     if kind not in NETWORKS:
         raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
-    if not resume:
-        check_free(directory)
     if unknown := set(split_idx) - set(PARTS):
         raise ValueError(
             f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too"
@@ -196,76 +195,91 @@ def train_run(
     parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
     if "train" not in parts:
         raise ValueError("the split has no training part")
-    target_names = _target_names(data)
     task = data.task or "regression"
-    metric = check_fit(parts["train"], parts.get("valid"), task, options)
-    rows = {name: part.row.tolist() for name, part in parts.items()}
-    splits = directory / "splits.json"
-    if resume and splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
-        raise ValueError(f"{splits}: the run to resume has another split than the one given")
-    told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
-    origin = json.loads(
-        json.dumps({"data": data.digest(), "kind": kind, "network": network or {}, "options": told})
-    )
-    if resume and (directory / ORIGIN).is_file():
-        for name, value in origin.items():
-            if (there := _origin(directory)[name]) != value:
-                raise ValueError(
-                    f"{directory / ORIGIN}: the run to resume has {name} {there}, and this is {value}"
-                )
-    write_text(splits, json.dumps(rows) + "\n")
-    write_text(directory / ORIGIN, json.dumps({"ensemble_size": len(seeded), **origin}) + "\n")
     about: dict[str, Any] = {
         "features": data.description.features,
-        "target_names": target_names,
+        "target_names": _target_names(data),
         "task": task,
-        "metric": metric,
+        "metric": check_fit(parts["train"], parts.get("valid"), task, options),
         "unit": data.description.unit,
         "name": data.description.name,
     }
     if "rdkit" in data.description.features.split("+"):
         about["descriptors"] = descriptor_names()
-    for i, own in enumerate(seeded):
-        folder = directory / f"model_{i}"
-        if (folder / CONFIG).is_file():
-            continue
-        torch.manual_seed(own.seed)
-        net = NETWORKS[kind].from_data(parts["train"], **(network or {}))
-        logger.info(f"network {i + 1} of {len(seeded)}, seed {own.seed}")
-        result = fit(
-            net,
-            parts["train"],
-            parts.get("valid"),
-            own,
-            directory=folder / "training",
-            resume=resume,
-            progress=progress,
+    told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
+    origin = {"data": data.digest(), "kind": kind, "network": network or {}, "options": told}
+    with alone_in(directory):
+        if not resume:
+            check_free(directory)
+        _begin(
+            directory, {name: part.row.tolist() for name, part in parts.items()}, origin, len(seeded), resume
         )
-        if "valid" in parts:
-            logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
-        with atomic_path(folder / "history.csv") as temporary:
-            pd.DataFrame(result.history).to_csv(temporary, index=False)
-        # Last: a folder with a config is a finished network.
-        save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
-        shutil.rmtree(folder / "training", ignore_errors=True)
-    ensemble = load_ensemble(directory)
+        for i, own in enumerate(seeded):
+            folder = directory / f"model_{i}"
+            if (folder / CONFIG).is_file():
+                continue
+            torch.manual_seed(own.seed)
+            net = NETWORKS[kind].from_data(parts["train"], **(network or {}))
+            logger.info(f"network {i + 1} of {len(seeded)}, seed {own.seed}")
+            result = fit(
+                net,
+                parts["train"],
+                parts.get("valid"),
+                own,
+                directory=folder / "training",
+                resume=resume,
+                progress=progress,
+            )
+            if "valid" in parts:
+                logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
+            with atomic_path(folder / "history.csv") as temporary:
+                pd.DataFrame(result.history).to_csv(temporary, index=False)
+            # Last: a folder with a config is a finished network.
+            save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
+            shutil.rmtree(folder / "training", ignore_errors=True)
+        ensemble = load_ensemble(directory)
+        return ensemble, _scored(directory, ensemble, parts)
+
+
+def _begin(
+    directory: Path, rows: dict[str, list[int]], origin: dict[str, Any], ensemble_size: int, resume: bool
+) -> None:
+    """Write what a run is of, if a run to resume is of the same."""
+    splits = directory / "splits.json"
+    origin = json.loads(json.dumps(origin))  # as it comes from a file
+    if resume:
+        if splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
+            raise ValueError(f"{splits}: the run to resume has another split than the one given")
+        if not (directory / ORIGIN).is_file():
+            logger.info(f"{directory.absolute()}: no run to resume, so one is begun")
+        else:
+            for name, value in origin.items():
+                if (there := _origin(directory)[name]) != value:
+                    raise ValueError(
+                        f"{directory / ORIGIN}: the run to resume has {name} {there}, and this is {value}"
+                    )
+    write_text(splits, json.dumps(rows) + "\n")
+    write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
+
+
+def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs]) -> dict[str, Any]:
+    """Write predictions of the parts that are not trained on, and the report of their scores."""
     trained = [load_checkpoint(folder)[1] for folder in _networks_of(directory)]
+    metric, names = ensemble.about["metric"], ensemble.about["target_names"]
     report: dict[str, Any] = {
         "metric": metric,
         "parameters": ensemble.num_parameters,
         "seconds": round(sum(about.get("seconds", 0.0) for about in trained), 1),
         "counts": {name: len(part) for name, part in parts.items()},
     }
-    for name in ("valid", "test"):
-        if name in parts:
-            mean, std = ensemble.predict(parts[name])
-            report[name] = score(metric, parts[name].y.numpy(), mean)
-            with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-                several = len(ensemble.networks) > 1
-                table = _predictions(parts[name], about["target_names"], mean, std if several else None)
-                table.to_csv(temporary, index=False)
+    for name in (name for name in parts if name != "train"):
+        mean, std = ensemble.predict(parts[name])
+        report[name] = score(metric, parts[name].y.numpy(), mean)
+        table = _predictions(parts[name], names, mean, std if len(ensemble.networks) > 1 else None)
+        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
+            table.to_csv(temporary, index=False)
     write_report(directory / "metrics.json", report)
-    return ensemble, report
+    return report
 
 
 def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions]:

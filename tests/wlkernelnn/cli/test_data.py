@@ -123,8 +123,30 @@ def test_a_column_of_labels(table: Path) -> None:
         list(range(39, 51)),
         list(range(51, 59)),
     ]
-    with pytest.raises(ValueError, match="either --split or --splits-column"):
-        SplitOptions(split="random", splits_column="part").apply(data)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"split": "random", "splits_column": "part"}, "either --split or --splits-column"),
+        (
+            {"split_sizes": (0.6, 0.2, 0.2), "splits_column": "part"},
+            "either --split-sizes or --splits",
+        ),
+        ({"data_seed": 1, "splits_column": "part"}, "either --data-seed or --splits-column"),
+        ({"data_seed": 1, "split": "scaffold"}, "--data-seed is an option of --split random"),
+        ({"data_seed": -1}, "--data-seed: expected at least 0, got -1"),
+    ],
+)
+def test_options_that_would_do_nothing(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SplitOptions(**given)
+    assert SplitOptions(split_sizes=[0.8, 0.1, 0.1], splits_column="part")  # type: ignore[arg-type]
+
+
+def test_processes_that_there_cannot_be() -> None:
+    with pytest.raises(ValueError, match="--num-workers: expected at least 0, got -1"):
+        DataOptions("esol", num_workers=-1)
 
 
 def test_a_column_of_other_labels(table: Path) -> None:

@@ -253,6 +253,12 @@ def test_a_finished_run_is_not_touched(
         ("smiles,y\n" + "CCO,1\nCC,0\n" * 9, "--metric rmse", "metric must be one of roc_auc, .* got 'rmse'"),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--lr 0", "lr must be above 0, got 0"),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--decay sometimes", "decay must be a float .* got 'sometimes'"),
+        (
+            "smiles,y\n" + "CCO,1\nCC,2\n" * 9,
+            "--lr-decay 0.1",
+            "--lr-decay is an option of --schedule exponential, but the schedule is cosine",
+        ),
+        ("smiles,y\nCCO,1e-50\n", "", r"column 'y': expected a finite number of 32 bits.*1e-50"),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--precision half", "precision must be one of .* got 'half'"),
         (
             "smiles,y\n" + "CCO,1\nCC,2\n" * 9,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -197,3 +198,16 @@ def test_validation_without_the_targets_that_the_metric_needs() -> None:
     with pytest.raises(ValueError, match=r"roc_auc cannot be computed for the \d+ graphs of valid"):
         fail(data, single)
     assert math.isfinite(fail(data, single, metric="log_loss", epochs=1).score)
+
+
+def test_targets_without_a_value_to_learn_from(caplog: pytest.LogCaptureFixture) -> None:
+    data = classification_set()
+    y = data.y.clone()
+    y[:40, 1] = torch.nan
+    described_data = data.with_targets(y.numpy())
+    with caplog.at_level(logging.WARNING, "wlkernelnn"):
+        fit(small_network(data), described_data[:40], described_data[40:], quick(epochs=1), progress=False)
+    assert "target aza: no training graph has a value of it" in caplog.text
+    caplog.clear()
+    fit(small_network(data), data[:40], data[40:], quick(epochs=1), progress=False)
+    assert not caplog.messages or "no training graph" not in caplog.text

@@ -162,3 +162,16 @@ def test_what_is_drawn_later_does_not_depend_on_training() -> None:
     state = torch.get_rng_state()
     fit(network, data, None, quick(epochs=1), progress=False)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_one_training_in_a_directory_at_a_time(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wlkernelnn.training.loop.alone_in", _taken)
+    with pytest.raises(FileExistsError, match="another process"):
+        fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
+    assert not (tmp_path / "last.ckpt").exists()
+
+
+def _taken(folder: Path) -> Any:
+    raise FileExistsError(f"{folder}: another process works there")

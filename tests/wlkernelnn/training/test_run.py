@@ -54,7 +54,7 @@ def test_files_of_a_run(folder: Path) -> None:
         f"model_{i}/{name}" for i in (0, 1) for name in ("config.json", "history.csv", "model.safetensors")
     ]
     tables = ["test_predictions.csv", "valid_predictions.csv"]
-    assert names == sorted([*networks, *tables, "metrics.json", "origin.json", "splits.json"])
+    assert names == sorted([*networks, *tables, ".lock", "metrics.json", "origin.json", "splits.json"])
     assert json.loads((folder / "splits.json").read_text()) == {k: v.tolist() for k, v in SPLIT.items()}
     history = pd.read_csv(folder / "model_1" / "history.csv")
     assert history.columns.tolist() == ["epoch", "train_loss", "valid_loss", "valid_rmse"]
@@ -132,6 +132,7 @@ def test_without_validation_or_test(tmp_path: Path) -> None:
     _, report = run(tmp_path, split_idx=everything)
     assert report["counts"] == {"train": 60}
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".lock",
         "metrics.json",
         "model_0",
         "origin.json",
