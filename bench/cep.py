@@ -335,7 +335,7 @@ def evaluate(
     if not model.seeded:
 
         def fit_row(_: Path) -> Fitted:
-            return _mean(split) if name == "mean" else fit_machine(split, int(name.removeprefix("wl-")))
+            return _mean(split) if name == "mean" else fit_machine(split, [int(name.removeprefix("wl-"))])
 
         return run_method(name, split, fit_row, folder, metrics=METRICS, known=known)
     recipe, whole = recipe_of(len(split.index["train"]), seed, options)

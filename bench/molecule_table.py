@@ -18,7 +18,8 @@ from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
 from .about import about
-from .molecule_runs import Split, ensemble, for_table, run_network, spread_of
+from .members import run_members
+from .molecule_runs import Split, ensemble, for_table, spread_of
 from .outcomes import epochs_of, seconds_per_epoch, survivors
 from .trained import (
     Place,
@@ -32,10 +33,8 @@ from .trained import (
     write_results,
 )
 
-# Molecules of a quick run, about, and the most members of its ensembles.
-QUICK, QUICK_MEMBERS = 200, 2
-# Members of an ensemble have seeds that are so far apart.
-MEMBER_SEEDS = 1000
+# Molecules of a quick run, about.
+QUICK = 200
 
 LEGEND = """* valid, test: mean and, over several seeds, unbiased standard deviation. The weights are those of
   the epoch with the best score on the validation part; the test part is scored once, with these.
@@ -43,6 +42,10 @@ LEGEND = """* valid, test: mean and, over several seeds, unbiased standard devia
   by Bemis-Murcko scaffolds; "published" is the split that comes with the data. Their rows, counted from 0,
   lie in files of the folder "splits", beside this table, whose names and SHA-256 are in the JSON file.
 * An ensemble of k predicts by the mean of k networks that differ in their seeds; parameters are summed.
+* The linear machine on the WL subtree kernel is ridge regression on counts of colours, or of classes logistic
+  regression on log(1 + count); iterations (1 to 3), penalty, and whether bonds and (of ridge regression)
+  lengths count, are those with the best score on the validation part. Its parameters are the weights of the
+  colours of the training part, of every target.
 * "epochs" are those of the recipe that were trained, "seeds" those of the benchmark. **A row with fewer
   epochs ("5 of 60") is not a result yet**, and one with fewer seeds says less.
 """
@@ -57,7 +60,7 @@ class Model:
         arguments: Of the network, beside what the data say.
         network: Its class.
         features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
-        members: Networks that predict together.
+        members, machine: What predicts together, see :class:`~.members.Row`.
     """
 
     title: str
@@ -65,6 +68,7 @@ class Model:
     network: type[GraphNetwork] = KernelStackNetwork
     features: str = "ogb"
     members: int = 1
+    machine: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -215,25 +219,23 @@ def _records(
             for row, model in task.models.items():
                 data = stores[model.features]
                 parts = Split(data, kind, _split(data, kind, seed))
-                members = []
-                for member in range(min(model.members, QUICK_MEMBERS) if options.quick else model.members):
-                    recipe = replace(
+                if seed and kind != "random" and not model.members:
+                    continue  # a machine has no seed of its own
+                networks, members = run_members(
+                    row,
+                    model,
+                    parts,
+                    replace(
                         task.options,
-                        seed=seed + MEMBER_SEEDS * member,
+                        seed=seed,
                         accelerator=options.accelerator,
                         matmul_precision=options.matmul_precision,
-                    )
-                    record = run_network(
-                        row,
-                        model.network,
-                        model.arguments,
-                        parts,
-                        recipe,
-                        options.folder(key, model.features),
-                        epochs=options.limit(recipe.epochs),
-                        known=known,
-                    )
-                    members.append(record)
+                    ),
+                    options.folder(key, model.features),
+                    epochs=options.limit(task.options.epochs),
+                    quick=options.quick,
+                    known=known,
+                )
                 record = members[0] if len(members) == 1 else ensemble(row, members)
                 yield (
                     {name: members[0][name] for name in ("features", "content")}
@@ -242,8 +244,8 @@ def _records(
                         "title": model.title,
                         "set_seed": seed,
                         "published": task.published.get(kind, "–"),
-                        "epochs": min(member["epochs"] for member in members),
-                        "recipe_epochs": task.options.epochs,
+                        "epochs": min((network["epochs"] for network in networks), default=0),
+                        "recipe_epochs": task.options.epochs if networks else 0,
                         "recipe_ended": all(member["stopped"] for member in members),
                         "size": len(members),
                         "member_parameters": [member["parameters"] for member in members],
@@ -295,24 +297,29 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
     for key in dict.fromkeys((record["data"], record["split"], record["model"]) for record in records):
         of_row = [r for r in records if (r["data"], r["split"], r["model"]) == key]
         first = of_row[0]
-        epochs = epochs_of(of_row)
-        ended = all(record["recipe_ended"] for record in survivors(of_row))
         each = [record | {"seconds": record["seconds"] / record["size"]} for record in of_row]
+        trained = bool(first["recipe_epochs"])
         out.append(
             (
                 first["data"],
                 first["split"],
                 first["title"],
-                f"{first['parameters'] / 1e3:.0f}k",
-                of_seeds(len(of_row), seeds),
-                str(first["recipe_epochs"]) if ended else f"{epochs} of {first['recipe_epochs']}",
+                f"{np.mean([record['parameters'] for record in of_row]) / 1e3:.0f}k",
+                of_seeds(len(of_row), seeds) if trained or first["split"] == "random" else "–",
+                _epochs(of_row) if trained else "–",
                 first["metric"],
                 *(spread_of(of_row, part, first["metric"]) for part in ("valid", "test")),
                 first["published"],
-                seconds_per_epoch(each, 1),
+                seconds_per_epoch(each, 1) if trained else "–",
             )
         )
     return out
+
+
+def _epochs(records: Sequence[Record]) -> str:
+    whole = records[0]["recipe_epochs"]
+    ended = all(record["recipe_ended"] for record in survivors(records))
+    return str(whole) if ended else f"{epochs_of(records)} of {whole}"
 
 
 def _about_sets(records: Sequence[Record]) -> str:

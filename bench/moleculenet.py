@@ -12,9 +12,14 @@ from .molecule_table import Model, MoleculeTask, run_table
 
 STACK = {"hidden_channels": 64, "num_layers": 4, "compose": "add", "dropout": 0.1}
 DESCRIBED = "ogb+rw16+rdkit"
+DEPTHS = (1, 2, 3)
 MODELS = {
     "gine": Model("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
     "wl": Model("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
+    "wl-machine": Model("WL subtree kernel, linear machine", members=0, machine=DEPTHS),
+    "wl-together": Model(
+        "WL kernel network and this machine, together", {"dropout": 0.1}, GraphKernelNetwork, machine=DEPTHS
+    ),
     "stack": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
     "ensemble": Model("five of these", STACK, features="ogb+rw16", members=5),
     "stack-rdkit": Model("deep kernel stack, walk encodings, descriptors", STACK, features=DESCRIBED),

@@ -16,8 +16,8 @@ from wlkernelnn.datasets import PackedGraphs, load_ogb
 from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
 
 from .about import about
-from .molecule_runs import Split, ensemble, for_table, run_method, run_network, spread_of
-from .molecule_table import MEMBER_SEEDS, QUICK_MEMBERS
+from .members import run_members
+from .molecule_runs import Split, ensemble, for_table, spread_of
 from .ogb_recipes import RECIPES, Recipe
 from .ogb_scores import SUBMITTED, check_size, official, write_submission
 from .options import parsed
@@ -33,7 +33,6 @@ from .trained import (
     print_table,
     write_results,
 )
-from .wl_machines import fit_machine
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000
@@ -183,38 +182,21 @@ def evaluate(
     if not options.tune:
         parts["test"] = np.concatenate([index[part] for part in submitted or ["test"]])
     split = Split(data, "ogb", parts)
-    folder = options.folder(name, recipe.features)  # rows may have runs in common
-    size = min(recipe.members, QUICK_MEMBERS) if options.quick else recipe.members
-    networks = [
-        run_network(
-            model,
-            recipe.network,
-            recipe.arguments,
-            split,
-            replace(
-                recipe.options,
-                seed=seed + MEMBER_SEEDS * member,
-                accelerator=options.accelerator,
-                matmul_precision=options.matmul_precision,
-            ),
-            folder,
-            epochs=options.limit(recipe.options.epochs),
-            known=known,
-        )
-        for member in range(size)
-    ]
-    members = networks.copy()
-    if (num_iterations := recipe.machine) is not None:
-        members.append(
-            run_method(
-                model,
-                split,
-                lambda _: fit_machine(split, num_iterations),
-                folder,
-                decided_by={"machine": num_iterations},
-                known=known,
-            )
-        )
+    networks, members = run_members(
+        model,
+        recipe,
+        split,
+        replace(
+            recipe.options,
+            seed=seed,
+            accelerator=options.accelerator,
+            matmul_precision=options.matmul_precision,
+        ),
+        options.folder(name, recipe.features),
+        epochs=options.limit(recipe.options.epochs),
+        quick=options.quick,
+        known=known,
+    )
     first = members[0]
     record = first if len(members) == 1 else ensemble(model, members)
     scores = {}

@@ -26,9 +26,7 @@ class Recipe:
         features: What it sees, see :func:`~wlkernelnn.datasets.get_features`.
         grid: Values of options and arguments that are tried, the recipe's own among them, each with
             everything else as in the recipe.
-        members: Networks that predict together.
-        machine: Iterations of the WL subtree kernel whose machine, see :mod:`.wl_machines`, predicts with
-            them; ``None`` for no machine.
+        members, machine: What predicts together, see :class:`~.members.Row`.
     """
 
     title: str
@@ -38,7 +36,7 @@ class Recipe:
     features: str = "ogb"
     grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     members: int = 1
-    machine: int | None = None
+    machine: tuple[int, ...] = ()
 
     def value(self, name: str) -> Any:
         """The value of an option or argument."""
@@ -109,13 +107,13 @@ def _models(**options: Any) -> dict[str, Recipe]:
             features="ogb+rw16",
             grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
         ),
-        "wl-machine": Recipe("WL subtree kernel, linear machine", training, {}, members=0, machine=1),
+        "wl-machine": Recipe("WL subtree kernel, linear machine", training, {}, members=0, machine=(1,)),
         "stack-machine": Recipe(
             "deep kernel stack, virtual node, and this machine, together",
             training,
             _STACK,
             KernelStackNetwork,
-            machine=1,
+            machine=(1,),
         ),
         "ensemble": Recipe(
             "three narrower of the stacks with walk encodings together",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -30,7 +30,7 @@ Candidate = tuple[Record, sparse.csr_array, int, dict[str, np.ndarray]]
 
 
 def best_machine(
-    data: PackedGraphs, split_idx: SplitIndex, num_iterations: int
+    data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
 ) -> tuple[dict[str, np.ndarray], Record]:
     """That of the task: :func:`best_logistic` for classes, else :func:`best_ridge`."""
     best = best_logistic if data.task == "classification" else best_ridge
@@ -38,43 +38,46 @@ def best_machine(
 
 
 def best_ridge(
-    data: PackedGraphs, split_idx: SplitIndex, num_iterations: int
+    data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
 ) -> tuple[dict[str, np.ndarray], Record]:
-    """Ridge regression on the WL subtree kernel, with the choices that have the best RMSE on ``valid``.
+    """Ridge regression on the WL subtree kernel, with the choices that score best on ``valid``.
 
     Args:
-        data: Graphs with one target.
+        data: Graphs with targets (NaN = missing), each of which has a machine.
         split_idx: Their parts; only ``train`` is fitted.
-        num_iterations: Of the kernel.
+        num_iterations: Of the kernel: those that there are to choose from.
 
     Returns:
-        Predictions of every part, ``[G, 1]``; and what was chosen, the score on ``valid`` of everything that
-        was tried, the number of colours of the training part, and that of the weights.
+        Predictions of every part, ``[G, tasks]``; and what was chosen, the score on ``valid``, by the data's
+        metric, of everything that was tried, the number of colours of the training part, and of weights.
     """
-    y, train = data.y[:, 0].numpy().astype(np.float64), split_idx["train"]
-    mean = y[train].mean()
+    y, train = data.y.numpy().astype(np.float64), split_idx["train"]
+    known = ~np.isnan(y[train])
+    mean = np.nan_to_num(data.y[train].double().nanmean(0).numpy())
 
     def candidates() -> Iterator[Candidate]:
-        for edge_labels, normalize in product((False, True), (False, True)):
-            kernel = WLSubtreeKernel(num_iterations, edge_labels=edge_labels, normalize=normalize)
+        for depth, edge_labels, normalize in product(num_iterations, (False, True), (False, True)):
+            kernel = WLSubtreeKernel(depth, edge_labels=edge_labels, normalize=normalize)
             features = kernel.features(data)
             scale = _scale(features)
             for penalty in PENALTIES:
-                ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
-                ridge.fit(features[train], y[train] - mean)
-                predicted = {
-                    part: ridge.predict(features[index])[:, None] + mean for part, index in split_idx.items()
-                }
+                predicted = {part: np.tile(mean, (len(index), 1)) for part, index in split_idx.items()}
+                for task in np.flatnonzero(known.any(0)):
+                    rows = train[known[:, task]]
+                    ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
+                    ridge.fit(features[rows], y[rows, task] - mean[task])
+                    for part, index in split_idx.items():
+                        predicted[part][:, task] += ridge.predict(features[index])
                 choice = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty}
-                yield choice, features, 1, predicted
+                yield {"num_iterations": depth} | choice, features, int(known.any(0).sum()), predicted
 
-    return _best(candidates(), data, split_idx, "rmse")
+    return _best(candidates(), data, split_idx, data.metric or DEFAULT_METRIC["regression"])
 
 
 def best_logistic(
-    data: PackedGraphs, split_idx: SplitIndex, num_iterations: int
+    data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
 ) -> tuple[dict[str, np.ndarray], Record]:
-    """Logistic regression on the WL subtree kernel of log counts, a machine for each task.
+    """Logistic regression on the WL subtree kernel of log counts, as :func:`best_ridge`.
 
     The features are log(1 + #): of many atoms of one kind, another says little.
 
@@ -83,21 +86,20 @@ def best_logistic(
         split_idx, num_iterations: As of :func:`best_ridge`.
 
     Returns:
-        As of :func:`best_ridge`, by the data's metric; predictions are probabilities of class 1,
-        ``[G, tasks]``.
+        As of :func:`best_ridge`; predictions are probabilities of class 1.
     """
     train = data[split_idx["train"]]
 
     def candidates() -> Iterator[Candidate]:
-        for edge_labels in (False, True):
-            features = WLSubtreeKernel(num_iterations, edge_labels=edge_labels).features(data)
+        for depth, edge_labels in product(num_iterations, (False, True)):
+            features = WLSubtreeKernel(depth, edge_labels=edge_labels).features(data)
             features.data = np.log1p(features.data)
             scale = _scale(features)
             parts = [features[index] for index in split_idx.values()]
             for penalty in PENALTIES:
                 make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear")
                 models, predictions = fit_tasks(make, train, features[split_idx["train"]], parts)
-                choice = {"edge_labels": edge_labels, "penalty": penalty}
+                choice = {"num_iterations": depth, "edge_labels": edge_labels, "penalty": penalty}
                 yield choice, features, len(models), dict(zip(split_idx, predictions, strict=True))
 
     return _best(candidates(), data, split_idx, data.metric or DEFAULT_METRIC["classification"])
@@ -106,7 +108,7 @@ def best_logistic(
 def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
     """The record of :func:`best_ridge`: RMSE and MAE of ``test``, and what was chosen and tried."""
     start = time.perf_counter()
-    predictions, found = best_ridge(data, split_idx, degree)
+    predictions, found = best_ridge(data, split_idx, (degree,))
     y = data.y.numpy().astype(np.float64)
     test, mean = y[split_idx["test"]], y[split_idx["train"]].mean()
     return {
@@ -118,7 +120,7 @@ def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Re
     }
 
 
-def fit_machine(split: Split, num_iterations: int) -> Fitted:
+def fit_machine(split: Split, num_iterations: Sequence[int]) -> Fitted:
     """:func:`best_machine` of a split, as a method of :func:`~.molecule_runs.run_method`."""
     start = time.perf_counter()
     # Positions in the data that are looked at: a quick run leaves most out.

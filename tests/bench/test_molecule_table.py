@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.molecules import classification_set, regression_set
-from wlkernelnn.bench import molecule_table
+from wlkernelnn.bench import members, molecule_table
 from wlkernelnn.bench.molecule_table import Model, MoleculeTask, _few, run_table
 from wlkernelnn.datasets import PackedGraphs, featurize, random_split
 from wlkernelnn.models import GraphKernelNetwork
@@ -96,7 +96,7 @@ def test_files_that_training_misses_are_no_missing_set(
     def broken(*_: Any, **__: Any) -> None:
         raise FileNotFoundError("a checkpoint")
 
-    monkeypatch.setattr(molecule_table, "run_network", broken)
+    monkeypatch.setattr(members, "run_network", broken)
     with pytest.raises(FileNotFoundError, match="a checkpoint"):
         run(tmp_path)
 
@@ -113,6 +113,33 @@ def test_a_member_is_a_row_of_its_own_too(tmp_path: Path) -> None:
 
     assert table("--models", "two") == ["two"]
     assert table() == ["one", "two"]
+
+
+def test_a_machine_is_fitted_once_to_a_split(tmp_path: Path) -> None:
+    models = {
+        "machine": Model("machine", members=0, machine=(1, 2)),
+        "wl": MODELS["wl"],
+        "together": replace(MODELS["wl"], title="together", machine=(1, 2)),
+    }
+    tasks = {"here": MoleculeTask(OPTIONS, models, ("random", "published"), load=load)}
+    folders = ["--output-dir", str(tmp_path), "--run-dir", str(tmp_path / "runs")]
+    run_table("one", "Title", tasks, folders, None, seeds=2)
+    runs = json.loads((tmp_path / "one.json").read_text())["runs"]
+    of = {(run["split"], run["model"], run["set_seed"]): run for run in runs}
+    assert len(of) == len(runs) == 11  # on the published split a machine has no seed
+    machines = [of["random", "machine", 0], of["random", "machine", 1], of["published", "machine", 0]]
+    assert len({run["split_sha256"] for run in machines}) == 3
+    for split, seed, machine in (("random", 1, machines[1]), ("published", 1, machines[2])):
+        network, together = of[split, "wl", seed], of[split, "together", seed]
+        assert [member["folder"] for member in together["members"]] == [network["folder"], machine["folder"]]
+        assert together["parameters"] == network["parameters"] + machine["parameters"]
+        assert together["epochs"] == 2
+    lines = (tmp_path / "one.md").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("| some | published | machine |"))
+    assert f"| {machines[2]['parameters'] / 1e3:.0f}k | – | – | rmse |" in line
+    assert line.endswith("| – |")
+    (line,) = (line for line in lines if line.startswith("| some | random | machine |"))
+    assert "| 2 | – | rmse |" in line
 
 
 def test_splits_lie_beside_the_table(tmp_path: Path) -> None:

@@ -241,8 +241,8 @@ def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = replace(SMALL, title="together", machine=1, grid={})
-    machine = replace(SMALL, title="machine", members=0, machine=1, grid={})
+    together = replace(SMALL, title="together", machine=(1,), grid={})
+    machine = replace(SMALL, title="machine", members=0, machine=(1,), grid={})
     recipes = {"small": SMALL, "machine": machine, "together": together}
     monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", recipes)
     *small, alone, first, second = run(root, "ogbg-molbbbp", "--seeds", "2")
@@ -253,7 +253,7 @@ def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) 
         assert (record["epochs"], record["best_epoch"]) == (2, network["best_epoch"])
     data = load_ogb("ogbg-molbbbp", root)
     assert data.split_idx is not None
-    predictions, found = wl_machines.best_logistic(data, data.split_idx, 1)
+    predictions, found = wl_machines.best_logistic(data, data.split_idx, [1])
     assert alone["parameters"] == found["weights"]
     table = pd.read_csv(root / "out" / alone["folder"] / "test_predictions.csv")
     np.testing.assert_allclose(table[["p_np_pred"]], predictions["test"])

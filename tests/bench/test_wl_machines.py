@@ -60,7 +60,7 @@ def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.Mo
     y[::5, 0] = np.nan
     y[valid[0], 1] = 1
     data = described(molecules.with_targets(y), task="classification", metric="roc_auc")
-    predictions, found = bench.best_logistic(data, split_idx, 2)
+    predictions, found = bench.best_logistic(data, split_idx, [2])
     assert len(found["tried"]) == 4
     assert found["chosen"] == max(found["tried"], key=lambda tried: tried["valid"])
 
@@ -81,5 +81,30 @@ def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.Mo
     assert found["weights"] == found["colours"] + 1
     # The test part decides nothing.
     y[test] = 1 - y[test]
-    again, _ = bench.best_logistic(data.with_targets(y), split_idx, 2)
+    again, _ = bench.best_logistic(data.with_targets(y), split_idx, [2])
     np.testing.assert_array_equal(again["test"], predictions["test"])
+
+
+def test_each_target_has_a_machine() -> None:
+    """Of one some values are missing: it is fitted to the others."""
+    molecules = some_measured()
+    split_idx = random_split(len(molecules), seed=0)
+    y = np.repeat(molecules.y.numpy(), 2, axis=1)
+    y[::4, 1] = np.nan
+    both = described(molecules.with_targets(y), task="regression", metric="mae")
+    predictions, found = bench.best_ridge(both, split_idx, [1, 2])
+    assert found["weights"] == 2 * found["colours"]
+    assert {tried["num_iterations"] for tried in found["tried"]} == {1, 2}
+    chosen = found["chosen"]
+    train, valid = split_idx["train"], split_idx["valid"]
+    kernel = WLSubtreeKernel(chosen["num_iterations"], chosen["edge_labels"], chosen["normalize"])
+    gram = kernel(molecules)
+    penalty = chosen["penalty"] * np.diagonal(gram).mean()
+    for task in (0, 1):
+        rows = train[~np.isnan(y[train, task])]
+        mean = y[rows, task].mean()
+        dual = np.linalg.solve(gram[np.ix_(rows, rows)] + penalty * np.eye(len(rows)), y[rows, task] - mean)
+        np.testing.assert_allclose(
+            predictions["valid"][:, task], gram[np.ix_(valid, rows)] @ dual + mean, rtol=1e-4
+        )
+    assert chosen["valid"] == pytest.approx(np.nanmean(np.abs(predictions["valid"] - y[valid]), 0).mean())

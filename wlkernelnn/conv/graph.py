@@ -17,11 +17,12 @@ def holds_integers(values: Tensor) -> bool:
     return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
 
 
-def check_edge_type(name: str, edge_type: Tensor | None) -> None:
-    """Refuse what is no vector of integers."""
+def checked_edge_type(name: str, edge_type: Tensor | None) -> Tensor:
+    """The types, if they are a vector of integers."""
     if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
         came = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
         raise ValueError(f"{name} needs edge_type: integers of shape [E], got {came}")
+    return edge_type
 
 
 class EdgeFeatures:

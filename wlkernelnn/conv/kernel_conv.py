@@ -11,7 +11,7 @@ from wlkernelnn.checks import check_count, check_widths
 from wlkernelnn.ops.wl_colours import Quotient
 
 from .edge_map import EdgeMap
-from .graph import Graph, QuotientGraph, check_edge_type
+from .graph import Graph, QuotientGraph, checked_edge_type
 
 Features = Tensor | tuple[Tensor, Tensor]
 AnyGraph = Graph | QuotientGraph
@@ -98,7 +98,7 @@ class KernelConv(MessagePassing):
         if self.edge_dim is None and edge_attr is not None:
             raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
         if self.num_edge_types is not None:
-            check_edge_type(name, edge_type)
+            edge_type = checked_edge_type(name, edge_type)
             if edge_type.is_cpu and not torch.compiler.is_compiling():
                 check_types(edge_type, self.num_edge_types)
         if self.edge_dim is not None and (

@@ -15,7 +15,7 @@ from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.checks import check_count
-from wlkernelnn.conv.graph import Graph, check_edge_type
+from wlkernelnn.conv.graph import Graph, checked_edge_type
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
@@ -260,8 +260,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         self.encoder.check(batch.x)
         num_nodes, edge_type = batch.x.size(0), None
         if self.num_edge_types is not None:
-            edge_type = batch.edge_type
-            check_edge_type(type(self).__name__, edge_type)
+            edge_type = checked_edge_type(type(self).__name__, batch.edge_type)
         graph = Graph(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
         edges, edge_type = graph.sorted_edges, graph.sorted_features.type
         if edge_type is None:
