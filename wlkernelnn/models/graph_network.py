@@ -220,12 +220,9 @@ class GraphNetwork(torch.nn.Module, ABC):
             batch.edge_type = batch.x.new_empty(0)
         batch = _whole_batch(batch)
         if self.fingerprint is not None:
-            shape, wanted = (
-                list(batch.graph_x.shape),
-                [batch.ptr.numel() - 1, self.config["num_graph_values"]],
-            )
-            if shape != wanted:
-                raise ValueError(f"expected graph_x of shape {wanted}, got {shape}")
+            expected = [batch.ptr.numel() - 1, self.config["num_graph_values"]]
+            if list(batch.graph_x.shape) != expected:
+                raise ValueError(f"expected graph_x of shape {expected}, got {list(batch.graph_x.shape)}")
         return batch
 
     def _weights_of_states(self) -> Iterator[torch.nn.Parameter]:
