@@ -163,3 +163,11 @@ def test_bad_options_are_found_before_data_are_read(
 ) -> None:
     assert evaluate("--data-path", "nowhere.csv", "--model-path", run_folder, option, value) == 1
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_no_molecule_at_all(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "bad.csv"
+    table.write_text("smiles,Act\nC1CC,1\n")
+    command = ["--data-path", table, "--model-path", run_folder, "--on-invalid", "skip"]
+    assert evaluate(*command) == 1
+    assert "bad.csv: no row gives a molecule with a target" in " ".join(capsys.readouterr().err.split())

@@ -354,3 +354,12 @@ def test_an_ensemble_may_become_smaller(folder: Path, tmp_path: Path) -> None:
     ensemble, report = run(tmp_path / "run", ensemble_size=1, resume=True)
     assert len(ensemble.networks) == len(load_ensemble(tmp_path / "run").networks) == 1
     assert report["parameters"] == ensemble.num_parameters
+
+
+def test_nothing_to_resume_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "wlkernelnn"):
+        run(tmp_path / "mistyped", resume=True)
+        assert f"{tmp_path / 'mistyped'}: no run to resume, so one is begun" in caplog.text
+        caplog.clear()
+        run(tmp_path / "mistyped", resume=True)
+    assert "no run to resume" not in caplog.text
