@@ -9,6 +9,7 @@ from .string import StringKernel
 from .transformer import GramTransformer
 from .wl import WLKernel
 from .wl_subtree import WLSubtreeKernel
+from .wl_vectorizer import WLVectorizer
 
 __all__ = [
     "ArcCosine",
@@ -25,5 +26,6 @@ __all__ = [
     "StructureKernel",
     "WLKernel",
     "WLSubtreeKernel",
+    "WLVectorizer",
     "objects",
 ]
