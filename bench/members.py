@@ -11,7 +11,7 @@ from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import FitOptions
 
 from .molecule_runs import Split, run_method, run_network
-from .trained import Record
+from .trained import Record, TrainedOptions
 from .wl_machines import fit_machine
 
 # Members of an ensemble have seeds that are so far apart.
@@ -48,11 +48,10 @@ def run_members(
     name: str,
     row: Row,
     split: Split,
-    options: FitOptions,
+    recipe: FitOptions,
+    seed: int,
+    options: TrainedOptions,
     folder: Path,
-    *,
-    epochs: int,
-    quick: bool,
     known: Mapping[str, Any],
 ) -> tuple[list[Record], list[Record]]:
     """Train the networks of a row, or take those that were trained, and fit its machine.
@@ -61,10 +60,10 @@ def run_members(
         name: Of the row.
         row: Which members it has.
         split: Data set and parts.
-        options: Of the first network.
+        recipe: How networks are trained.
+        seed: Of the first one.
+        options: What is to be done.
         folder: Folder of the runs, which rows may have in common.
-        epochs: Stop after so many epochs.
-        quick: Few networks do.
         known: What a record is to say of the run.
 
     Returns:
@@ -76,12 +75,17 @@ def run_members(
             row.network,
             row.arguments,
             split,
-            replace(options, seed=options.seed + MEMBER_SEEDS * member),
+            replace(
+                recipe,
+                seed=seed + MEMBER_SEEDS * member,
+                accelerator=options.accelerator,
+                matmul_precision=options.matmul_precision,
+            ),
             folder,
-            epochs=epochs,
+            epochs=options.limit(recipe.epochs),
             known=known,
         )
-        for member in range(min(row.members, QUICK_MEMBERS) if quick else row.members)
+        for member in range(min(row.members, QUICK_MEMBERS) if options.quick else row.members)
     ]
     if not row.machine:
         return networks, networks

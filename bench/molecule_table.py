@@ -221,21 +221,8 @@ def _records(
                 parts = Split(data, kind, _split(data, kind, seed))
                 if seed and kind != "random" and not model.members:
                     continue  # a machine has no seed of its own
-                networks, members = run_members(
-                    row,
-                    model,
-                    parts,
-                    replace(
-                        task.options,
-                        seed=seed,
-                        accelerator=options.accelerator,
-                        matmul_precision=options.matmul_precision,
-                    ),
-                    options.folder(key, model.features),
-                    epochs=options.limit(task.options.epochs),
-                    quick=options.quick,
-                    known=known,
-                )
+                folder = options.folder(key, model.features)
+                networks, members = run_members(row, model, parts, task.options, seed, options, folder, known)
                 record = members[0] if len(members) == 1 else ensemble(row, members)
                 yield (
                     {name: members[0][name] for name in ("features", "content")}

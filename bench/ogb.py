@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -182,21 +182,8 @@ def evaluate(
     if not options.tune:
         parts["test"] = np.concatenate([index[part] for part in submitted or ["test"]])
     split = Split(data, "ogb", parts)
-    networks, members = run_members(
-        model,
-        recipe,
-        split,
-        replace(
-            recipe.options,
-            seed=seed,
-            accelerator=options.accelerator,
-            matmul_precision=options.matmul_precision,
-        ),
-        options.folder(name, recipe.features),
-        epochs=options.limit(recipe.options.epochs),
-        quick=options.quick,
-        known=known,
-    )
+    folder = options.folder(name, recipe.features)
+    networks, members = run_members(model, recipe, split, recipe.options, seed, options, folder, known)
     first = members[0]
     record = first if len(members) == 1 else ensemble(model, members)
     scores = {}

@@ -97,7 +97,7 @@ def best_logistic(
             scale = _scale(features)
             parts = [features[index] for index in split_idx.values()]
             for penalty in PENALTIES:
-                make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear")
+                make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear", max_iter=1000)
                 models, predictions = fit_tasks(make, train, features[split_idx["train"]], parts)
                 choice = {"num_iterations": depth, "edge_labels": edge_labels, "penalty": penalty}
                 yield choice, features, len(models), dict(zip(split_idx, predictions, strict=True))
