@@ -249,7 +249,7 @@ def ensemble(model: str, records: Sequence[Record]) -> Record:
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
     same = (
         *("data", "features", "content", "split", "split_sha256", "split_file", "counts", "metric"),
-        *("revision", "recipe"),
+        *("revision", "recipe", "command", "processor"),
     )
     of_member = ("model", "seed", "folder", "revision", "content")
     return {name: first[name] for name in same if name in first} | {

@@ -66,8 +66,8 @@ class OGBOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: gine, wl-gated, stack, stack-rw, wl-machine, stack-machine, ensemble; by default
-            all.
+        models: Which rows: gine, wl-gated, stack, stack-rw, wl-machine, stack-machine, gine-machine,
+            ensemble; by default all.
         epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
         tune: Instead try the values of the recipe's grid, each with seeds 0 and 1, on the validation part

@@ -68,8 +68,8 @@ class Recipe:
         return f"grid of --tune, one value changed at a time, those of the recipe bold: {'; '.join(tried)}"
 
 
-# All have less than 150,000 parameters for a single target, the members of an ensemble together, the weights
-# of a machine among them: one on colours of two iterations has too many on molhiv.
+# All networks have less than 150,000 parameters for a single target, the members of an ensemble together; so
+# has the stack together with its machine: one on colours of two iterations has too many of its own on molhiv.
 _GINE = {"hidden_channels": 72, "num_layers": 5, "pooling": "sum", "dropout": 0.3}
 _WL = {"hidden_channels": 112, "pooling": "sum", "dropout": 0.2}
 _STACK = {
@@ -115,6 +115,7 @@ def _models(**options: Any) -> dict[str, Recipe]:
             KernelStackNetwork,
             machine=(1,),
         ),
+        "gine-machine": Recipe("GINE and this machine, together", training, _GINE, GINENetwork, machine=(1,)),
         "ensemble": Recipe(
             "three narrower of the stacks with walk encodings together",
             training,
