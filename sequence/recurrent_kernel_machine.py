@@ -106,7 +106,7 @@ class RecurrentKernelMachine(StringModel):
             if self.kernel.unit:
                 norm = length * of_filters
                 # A vector 0 has no direction, and no gradient.
-                product = torch.where(norm > shortest, product / norm.clamp(min=shortest), 0.0)
+                product = torch.where(norm <= shortest, 0.0, product / norm.clamp(min=shortest))
             outs.append(self.kernel(product, memory, self.sigma_i2, self.sigma_f2))
         out = torch.cat(outs) if outs else products
         last = steps.last(steps.with_state(out, h))

@@ -11,7 +11,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch_geometric.nn.resolver import activation_resolver
 
 
-class _Function(torch.nn.Module):
+class Function(torch.nn.Module):
     """A function as a module."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
@@ -36,7 +36,7 @@ def activation(act: Any) -> torch.nn.Module:
     if isinstance(made, type) or not callable(made):
         raise ValueError(f"act must be a name, a module, a function or None, got {made!r}")
     if not isinstance(made, torch.nn.Module):
-        made = _Function(made)
+        made = Function(made)
     if any(getattr(part, "inplace", False) for part in made.modules()):
         raise ValueError(f"act must leave its input as it is, got {made}")
     return made

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn import DeepKernelConv
+from wlkernelnn.activation import Function
 from wlkernelnn.kernels import DeepGraphKernel, DeepStringKernel
 from wlkernelnn.kernels.composition import Series, get_composition
 from wlkernelnn.sequence import StringKernelConv
@@ -52,7 +53,7 @@ def rkhs_ratios(
                 raise ValueError(f"{name} is {getattr(layer, name)} of a layer, {expected} of the kernel")
         if layer.decay.decay != kernel.decay:
             raise ValueError(f"decay is {layer.decay.decay} of a layer, {kernel.decay} of the kernel")
-        if layer.act != activation:
+        if not isinstance(layer.act, Function) or layer.act.function != activation:
             raise ValueError(f"a layer has the activation {layer.act}, expected act={activation.name}")
     outs, gram = family.in_float64(layers, kernel, structures)
     tightest: dict[str, float] = {}

@@ -158,5 +158,5 @@ def test_scores_have_gradients_in_training_only(how: str) -> None:
 def test_bad_choices() -> None:
     with pytest.raises(ValueError, match="choice must be one of softmax, straight_through, hard, got 'soft'"):
         Choice("soft")
-    with pytest.raises(ValueError, match=r"temperature must be positive, got 0\.0"):
+    with pytest.raises(ValueError, match=r"temperature must be positive and finite, got 0\.0"):
         Choice(temperature=0.0)
