@@ -21,7 +21,7 @@ from wlkernelnn.training.metrics import DEFAULT_METRIC
 from .baselines import fit_tasks
 from .molecule_runs import Fitted, Split
 
-# Penalties of the squared weights, in units of the mean of K(G, G).
+# Penalties of the squared weights, in units of the mean of K(G, G) over the graphs of all parts.
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 
 Record = dict[str, Any]

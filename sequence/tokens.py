@@ -9,15 +9,16 @@ from wlkernelnn.ops.scan import Steps
 
 
 def check_tokens(name: str, tokens: Tensor, ptr: Tensor | None, num_tokens: int) -> None:
-    """Refuse what is neither ``[N]``, up to the end of ``ptr``, nor ``[B, T]`` without one, ids that are no
-    integers or, on a CPU (elsewhere it would wait), outside [0, num_tokens).
+    """Refuse what is neither ``[N]`` with a ``ptr`` nor ``[B, T]`` without one, and ids that are no integers;
+    on a CPU also a ``ptr`` that does not end at N, and ids outside [0, num_tokens): elsewhere it would wait.
     """
     if tokens.dim() != (2 if ptr is None else 1):
         raise ValueError(
             f"{name} needs tokens of shape [B, T], or [N] with ptr, got {list(tokens.shape)} "
             f"{'without' if ptr is None else 'with'} ptr"
         )
-    if ptr is not None and (end := Steps(ptr).num_tokens) != tokens.numel():
+    # Elsewhere reading ptr waits, and the encoder will look at it anyway.
+    if ptr is not None and ptr.is_cpu and (end := Steps(ptr).num_tokens) != tokens.numel():
         raise ValueError(f"{name}: ptr ends at {end}, there are {tokens.numel()} tokens")
     if tokens.is_floating_point() or tokens.dtype == torch.bool:
         raise ValueError(f"tokens must be integers, got {tokens.dtype}")

@@ -21,6 +21,22 @@ def colours_of(graphs: FlatGraphs, num_iterations: int, use_edge_labels: bool) -
     return wl_colours(nodes, graphs.source, graphs.target, num_iterations, edges)
 
 
+def columns_of(rounds: list[np.ndarray]) -> tuple[list[np.ndarray], int]:
+    """Colours as columns of a matrix of counts, each iteration with columns of its own, and how many."""
+    first = np.cumsum([0, *(int(colours.max(initial=-1)) + 1 for colours in rounds)])
+    return [colours + i for colours, i in zip(rounds, first[:-1], strict=True)], int(first[-1])
+
+
+def column_counts(graphs: FlatGraphs, columns: list[np.ndarray], num_columns: int) -> sparse.csr_array:
+    """How often each graph has each column, of :func:`columns_of`; −1 is none."""
+    column = np.concatenate(columns)
+    owner = np.tile(np.repeat(np.arange(len(graphs)), graphs.sizes), len(columns))
+    if column.min(initial=0) < 0:
+        there = column >= 0
+        owner, column = owner[there], column[there]
+    return count_matrix(owner, column, len(graphs), num_columns)
+
+
 class WLSubtreeKernel(StructureKernel):
     r"""The Weisfeiler-Lehman subtree kernel of Shervashidze et al. 2011, exact.
 
@@ -69,12 +85,8 @@ class WLSubtreeKernel(StructureKernel):
         return counts
 
     def _counts(self, graphs: FlatGraphs) -> sparse.csr_array:
-        rounds = colours_of(graphs, self.num_iterations, self.edge_labels)
-        # Each iteration has columns of its own.
-        first = np.cumsum([0, *(int(colours.max(initial=-1)) + 1 for colours in rounds)])
-        column = np.concatenate([colours + i for colours, i in zip(rounds, first[:-1], strict=True)])
-        owner = np.tile(np.repeat(np.arange(len(graphs)), graphs.sizes), len(rounds))
-        return count_matrix(owner, column, len(graphs), int(first[-1]))
+        columns, num_columns = columns_of(colours_of(graphs, self.num_iterations, self.edge_labels))
+        return column_counts(graphs, columns, num_columns)
 
     def _encode(self, X: Any, Y: Any) -> tuple[CountSide, CountSide | None]:
         a, b = paired(X, Y)

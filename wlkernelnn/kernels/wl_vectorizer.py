@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.checks import check_count
 
-from .counts import count_matrix
 from .graphs import FlatGraphs, end_to_end, flat_graphs, paired
-from .wl_subtree import colours_of
+from .wl_subtree import colours_of, column_counts, columns_of
 
 
 class WLVectorizer(TransformerMixin, BaseEstimator):
@@ -58,10 +57,8 @@ class WLVectorizer(TransformerMixin, BaseEstimator):
         """
         check_count("num_iterations", self.num_iterations, least=0)
         self.graphs_ = flat_graphs(X)
-        self.colours_, self.num_columns_ = [], 0
-        for colours in colours_of(self.graphs_, self.num_iterations, self.edge_labels):
-            self.colours_.append(colours + self.num_columns_)  # each iteration has columns of its own
-            self.num_columns_ += int(colours.max(initial=-1)) + 1
+        colours = colours_of(self.graphs_, self.num_iterations, self.edge_labels)
+        self.colours_, self.num_columns_ = columns_of(colours)
         return self
 
     def transform(self, X: Any) -> sparse.csr_array:
@@ -93,10 +90,7 @@ class WLVectorizer(TransformerMixin, BaseEstimator):
         return self._counts(self.graphs_, self.colours_)
 
     def _counts(self, graphs: FlatGraphs, columns: list[np.ndarray]) -> sparse.csr_array:
-        column = np.concatenate(columns)
-        owner = np.tile(np.repeat(np.arange(len(graphs)), graphs.sizes), len(columns))
-        there = column >= 0
-        counts = count_matrix(owner[there], column[there], len(graphs), self.num_columns_)
+        counts = column_counts(graphs, columns, self.num_columns_)
         if self.log:
             counts.data = np.log1p(counts.data)
         return counts

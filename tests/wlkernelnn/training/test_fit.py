@@ -210,4 +210,4 @@ def test_targets_without_a_value_to_learn_from(caplog: pytest.LogCaptureFixture)
     assert "target aza: no training graph has a value of it" in caplog.text
     caplog.clear()
     fit(small_network(data), data[:40], data[40:], quick(epochs=1), progress=False)
-    assert not caplog.messages or "no training graph" not in caplog.text
+    assert "no training graph" not in caplog.text
