@@ -34,7 +34,7 @@ MODELS = {
     "no-norm": _with("no norms in the layers", layer_norm=False),
     "layer-dropout": _with("dropout in the layers", layer_dropout=0.1),
     "virtual-node": _with("virtual nodes", virtual_node=True),
-    "ensemble": _with("ensemble of five", members=5),
+    "ensemble": _with("ensemble of {members}", members=5),
 }
 # ZINC's target is made of logP, which is one of RDKit's descriptors.
 _OF_ZINC = {row: model for row, model in MODELS.items() if row != "rdkit"}

@@ -56,7 +56,7 @@ class Model:
     """A row of a table.
 
     Attributes:
-        title: What it is.
+        title: What it is; in it "{members}" is the number of networks.
         arguments: Of the network, beside what the data say.
         network: Its class.
         features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
@@ -228,7 +228,7 @@ def _records(
                     {name: members[0][name] for name in ("features", "content")}
                     | record
                     | {
-                        "title": model.title,
+                        "title": model.title.format(members=len(networks)),
                         "set_seed": seed,
                         "published": task.published.get(kind, "–"),
                         "epochs": min((network["epochs"] for network in networks), default=0),

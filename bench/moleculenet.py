@@ -19,9 +19,11 @@ MODELS = {
     "wl": Model("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
     "wl-machine": Model("WL subtree kernel, linear machine", members=0, machine=DEPTHS),
     "stack": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
-    "ensemble": Model("five of these", STACK, features="ogb+rw16", members=5),
+    "ensemble": Model("{members} deep kernel stacks, walk encodings", STACK, features="ogb+rw16", members=5),
     "stack-rdkit": Model("deep kernel stack, walk encodings, descriptors", STACK, features=DESCRIBED),
-    "ensemble-rdkit": Model("five of these, with descriptors", STACK, features=DESCRIBED, members=5),
+    "ensemble-rdkit": Model(
+        "{members} deep kernel stacks, walk encodings, descriptors", STACK, features=DESCRIBED, members=5
+    ),
 }
 # What the machine predicts of numbers is too far off to be of use to a network.
 OF_CLASSES = MODELS | {

@@ -143,7 +143,9 @@ def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
     runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.is_file() else []
     tried = {run["model"] for run in runs}
     lines = [
-        f"* {recipe.title}: {recipe.shown_grid()}\n" for model, recipe in recipes.items() if model in tried
+        f"* {recipe.title.format(members=recipe.members)}: {recipe.shown_grid()}\n"
+        for model, recipe in recipes.items()
+        if model in tried
     ]
     if not lines:
         return "* Nothing was tuned by --tune.\n"
@@ -196,7 +198,7 @@ def evaluate(
         else:
             scores[part] = {first["metric"]: official(name, target, prediction)}
     return record | {
-        "title": recipe.title,
+        "title": recipe.title.format(members=len(networks)),
         "seed": seed,
         "features": recipe.features,
         "scores": scores,

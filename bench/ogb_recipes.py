@@ -19,7 +19,7 @@ class Recipe:
     """A row of the table: a network, and how it is trained.
 
     Attributes:
-        title: What it is.
+        title: What it is; in it "{members}" is the number of networks.
         options: Training.
         arguments: Of the network, beside what the data say.
         network: Its class.
@@ -109,15 +109,17 @@ def _models(**options: Any) -> dict[str, Recipe]:
         ),
         "wl-machine": Recipe("WL subtree kernel, linear machine", training, {}, members=0, machine=(1,)),
         "stack-machine": Recipe(
-            "deep kernel stack, virtual node, and this machine, together",
+            "deep kernel stack, virtual node, and the linear machine, together",
             training,
             _STACK,
             KernelStackNetwork,
             machine=(1,),
         ),
-        "gine-machine": Recipe("GINE and this machine, together", training, _GINE, GINENetwork, machine=(1,)),
+        "gine-machine": Recipe(
+            "GINE and the linear machine, together", training, _GINE, GINENetwork, machine=(1,)
+        ),
         "ensemble": Recipe(
-            "three narrower of the stacks with walk encodings together",
+            "{members} narrower deep kernel stacks, virtual node, walk encodings",
             training,
             _STACK | {"hidden_channels": 36},
             KernelStackNetwork,

@@ -32,7 +32,7 @@ from .splits import SplitIndex, SplitKind, column_split
 from .splits import split as split_graphs
 from .store_cache import cached_store
 from .table import binary_targets, numeric_targets, place, read_table
-from .table_chunks import is_table, require_columns
+from .table_chunks import is_table, read_schema, require_columns
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -85,7 +85,9 @@ def load_molecules(
         "on_invalid": "skip",
     }
     if set(_names(options.get("target_columns", spec.target_columns))) <= set(spec.target_columns):
-        own |= {"task": spec.task, "metric": spec.metric, "unit": spec.unit}
+        own |= {"task": spec.task, "unit": spec.unit}
+        if options.get("task", spec.task) == spec.task:
+            own["metric"] = spec.metric
     return molecules_from(table, **{**own, **options})
 
 
@@ -143,7 +145,7 @@ def molecules_from(
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: The file cannot be read, a column is missing, a target is not a number, an argument does
-            not fit the others, or (``on_invalid="raise"``) a row gives no molecule.
+            not fit the others, or a row (``on_invalid="raise"``) or no row of a table gives a molecule.
     """
     if on_invalid not in ("raise", "skip", "nan"):
         raise ValueError(f"on_invalid must be 'raise', 'skip' or 'nan', got {on_invalid!r}")
@@ -151,6 +153,7 @@ def molecules_from(
         raise ValueError("give either split or split_column, not both")
     get_features(features)  # an unknown name is an error before anything is read
     wanted = _names(target_columns)
+    is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
     frame, where = _frame(source, y, smiles_column, wanted, split_column, name)
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
@@ -168,6 +171,8 @@ def molecules_from(
 
     def build() -> PackedGraphs:
         data = _pack(smiles, targets, description, num_workers, progress)
+        if data.rejects and not len(data):
+            return data  # nothing to be split
         if labels is not None:
             row = data.row.numpy()
             data.split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in labels.items()}
@@ -180,7 +185,9 @@ def molecules_from(
     _report_duplicates(frame, smiles, where)
     if rejects_path is not None:
         write_rejects(rejects_path, data.rejects)
-    if data.rejects and on_invalid == "raise":
+    # A whole table without a molecule has another column of SMILES; no split can be made of none.
+    lost = not len(data) and (split is not None or not is_list)
+    if data.rejects and (on_invalid == "raise" or lost):
         raise ValueError(_complaint(frame, data.rejects, where))
     return data
 
@@ -228,9 +235,9 @@ def _frame(
         if isinstance(source, pd.DataFrame):
             return source, name or "the data frame"
         wanted = [*target_columns, *([split_column] if split_column else [])]
-        # The header has to be seen before the SMILES column can be guessed: then read it all.
-        columns = None if smiles_column is None else list(dict.fromkeys([smiles_column, *wanted]))
-        return read_table(source, columns), os.fspath(source)
+        where, schema = os.fspath(source), read_schema(source)
+        smiles_column = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, where)
+        return read_table(source, list(dict.fromkeys([smiles_column, *wanted]))), where
     if smiles_column is not None or split_column is not None:
         raise ValueError("smiles_column and split_column go with a table, not with a list of SMILES")
     frame = pd.DataFrame({"smiles": pd.Series(list(source), dtype=object)})
@@ -375,9 +382,9 @@ def _complaint(frame: pd.DataFrame, rejects: list[Reject], where: str) -> str:
     shown = [f"{place(frame, row)}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
     if len(rejects) > len(shown):
         shown.append(f"and {len(rejects) - len(shown):,} more")
-    return (
-        f"{where}: {len(rejects):,} of {len(frame):,} rows give no molecule (on_invalid='skip' leaves them "
-        "out)\n  " + "\n  ".join(shown)
+    advice = " (on_invalid='skip' leaves them out)" if len(rejects) < len(frame) else ""
+    return f"{where}: {len(rejects):,} of {len(frame):,} rows give no molecule{advice}\n  " + "\n  ".join(
+        shown
     )
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .arrays import lost_in_float32
-from .table_chunks import check_file, is_parquet, require_columns, text_pieces
+from .table_chunks import check_file, is_parquet, not_parquet, require_columns, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
 BOOLEAN = {"true": "1", "false": "0"}
@@ -112,7 +112,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
             require_columns(wanted, available, path)
             return file.read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: not a whole Parquet file ({error})") from error
+        raise not_parquet(path, error) from error
 
 
 def _read_text(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:

@@ -96,6 +96,30 @@ def require_columns(wanted: Iterable[object], available: Sequence[object], sourc
             )
 
 
+def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
+    """Names and types of a table's columns, those of a text table all strings, without its rows.
+
+    Args:
+        path: As of :func:`read_chunks`.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is empty, or its head is not that of a table.
+    """
+    path = Path(path)
+    check_file(path)
+    if is_parquet(path):
+        try:
+            return pq.read_schema(path).remove_metadata()
+        except (pa.ArrowException, OSError) as error:
+            raise not_parquet(path, error) from error
+    reader = csv.reader(chain.from_iterable(_lines(path)), **_dialect(path))
+    try:
+        return pa.schema([(name, pa.string()) for name in _header(reader)])
+    except csv.Error as error:
+        raise _not_text(path, reader.line_num, error) from error
+
+
 def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
     """Read a table in pieces: only so much of it is in memory at a time.
 
@@ -136,7 +160,7 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
             if first or rest.num_rows:
                 yield Chunk(rest, None)
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: not a whole Parquet file ({error})") from error
+        raise not_parquet(path, error) from error
 
 
 def text_pieces(
@@ -149,14 +173,13 @@ def text_pieces(
         columns: The columns wanted, in this order; default all.
         rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
     """
-    tabs = path.name.lower().endswith((".tsv", ".tsv.gz"))
-    dialect: dict[str, Any] = {"delimiter": "\t" if tabs else ",", "strict": True}
+    dialect = _dialect(path)
     size = rows or sys.maxsize
     source = chain.from_iterable(_lines(path))
     before = line = 0  # the rows and lines of what was read so far
     reader = csv.reader(source, **dialect)
     try:
-        header = next((fields for fields in reader if fields), [])
+        header = _header(reader)
         wanted = header if columns is None else list(columns)
         require_columns(wanted, header, path)
         where = [header.index(name) for name in wanted]
@@ -179,8 +202,24 @@ def text_pieces(
             if not before and not ahead:
                 return
     except csv.Error as error:
-        place = line + reader.line_num
-        raise ValueError(f"{path}: line {place}: not a readable table ({error})") from error
+        raise _not_text(path, line + reader.line_num, error) from error
+
+
+def _dialect(path: Path) -> dict[str, Any]:
+    tabs = path.name.lower().endswith((".tsv", ".tsv.gz"))
+    return {"delimiter": "\t" if tabs else ",", "strict": True}
+
+
+def _header(reader: Iterator[list[str]]) -> list[str]:
+    return next((fields for fields in reader if fields), [])
+
+
+def _not_text(path: Path, line: int, error: Exception) -> ValueError:
+    return ValueError(f"{path}: line {line}: not a readable table ({error})")
+
+
+def not_parquet(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path}: not a whole Parquet file ({error})")
 
 
 def _one_line_rows(lines: list[str], width: int, dialect: dict[str, Any]) -> list[tuple[str, ...]] | None:

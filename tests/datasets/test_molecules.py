@@ -197,7 +197,27 @@ def test_a_published_set_with_other_columns(data_root: Path) -> None:
     assert (reasons == "no target value").sum() == labels.isna().sum()
 
 
+def test_another_task_of_a_published_set_has_its_own_metric(data_root: Path) -> None:
+    data = load_molecules("bbbp", data_root, task="regression", cache=False)
+    assert (data.task, data.metric) == ("regression", "rmse")
+    data = load_molecules("qm7", data_root, task="regression", cache=False)
+    assert (data.task, data.metric) == ("regression", "mae")
+
+
+def test_the_wrong_column_of_a_published_set_is_an_error(data_root: Path) -> None:
+    with pytest.raises(ValueError, match=r"(\d),(\d+) of \1,\2 rows give no molecule\n  data row 1 "):
+        load_molecules("bbbp", data_root, smiles_column="num", cache=False)
+
+
 # Any table or list
+
+
+def test_only_columns_that_are_used_need_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("smiles,y,z,z\nCCO,1,2,3\nCC,2,2,3\n")
+    data = molecules_from(tmp_path / "t.csv", target_columns="y", cache=False)
+    assert data.y[:, 0].tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="2 columns are called 'z'"):
+        molecules_from(tmp_path / "t.csv", target_columns="z", cache=False)
 
 
 def test_rows_without_a_molecule_are_left_out_and_listed(
@@ -257,9 +277,15 @@ def test_without_targets_every_molecule_counts(path: Path) -> None:
     assert (data.num_tasks, data.task, data.metric) == (0, None, None)
 
 
-def test_nothing_left() -> None:
+def test_nothing_left(tmp_path: Path) -> None:
     data = molecules_from(["x", ""], y=[1.0, 2.0], on_invalid="skip")
     assert (len(data), len(data.rejects), data.num_tasks) == (0, 2, 1)
+    with pytest.raises(ValueError, match=r"the list of SMILES: 2 of 2 rows give no molecule\n  .* 'x'"):
+        molecules_from(["x", ""], on_invalid="skip", split="random")
+    (tmp_path / "t.csv").write_text("smiles\nx\n")
+    with pytest.raises(ValueError, match="1 of 1 rows give no molecule"):
+        molecules_from(tmp_path / "t.csv", on_invalid="skip", rejects_path=tmp_path / "rejects.csv")
+    assert "1,x," in (tmp_path / "rejects.csv").read_text()
 
 
 def test_the_smiles_column(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wlkernelnn.datasets import read_table, table_chunks
-from wlkernelnn.datasets.table_chunks import find_tables, read_chunks
+from wlkernelnn.datasets.table_chunks import find_tables, read_chunks, read_schema
 
 ROWS = [[f"C{i}", f'a "{i}",\r\nü'] for i in range(10)]
 TEXT = "smiles,note\n" + "".join('{},"{}"\n'.format(a, b.replace('"', '""')) for a, b in ROWS)
@@ -82,3 +82,17 @@ def test_folders_are_their_tables_by_name(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="the folder holds no file"):
         find_tables([tmp_path / "empty"])
+
+
+def test_the_schema_is_that_of_the_pieces(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('smiles,"a,b"\nCC,1\n')
+    pq.write_table(pa.table({"smiles": ["CC"], "y": [1.0]}), tmp_path / "t.parquet")
+    for path in (tmp_path / "t.csv", tmp_path / "t.parquet"):
+        (chunk,) = read_chunks(path, 5)
+        assert read_schema(path) == chunk.table.schema
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"bad\.parquet: not a whole Parquet file"):
+        read_schema(tmp_path / "bad.parquet")
+    (tmp_path / "bad.csv").write_text('"smiles\n')
+    with pytest.raises(ValueError, match=r"bad\.csv: line 1: not a readable table"):
+        read_schema(tmp_path / "bad.csv")

@@ -78,13 +78,7 @@ def main(argv: list[str] | None = None) -> None:
     ensemble_options(fit_options, run_options.ensemble_size)  # all that can be refused before data are read
     network, own = NETWORKS[run_options.network]
     _check_network(parser, parsed)
-    if fit_options.schedule != "exponential":
-        for option in ("lr_decay", "lr_decay_samples"):
-            if parsed[option] != parser.get_default(option):
-                raise ValueError(
-                    f"--{option.replace('_', '-')} is an option of --schedule exponential, "
-                    f"but the schedule is {fit_options.schedule}"
-                )
+    _check_schedule(parser, parsed, fit_options.schedule)
     directory = run_options.output_dir
     config_path = directory / "config.yaml"
     if not run_options.resume:
@@ -124,6 +118,21 @@ def main(argv: list[str] | None = None) -> None:
     print(
         f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
     )
+
+
+def _check_schedule(parser: ArgumentParser, parsed: Namespace, schedule: str) -> None:
+    """Options of another schedule than the chosen one would do nothing."""
+    of_schedules = {
+        "lr_min": ("cosine", "exponential"),
+        "lr_decay": ("exponential",),
+        "lr_decay_samples": ("exponential",),
+    }
+    for option, schedules in of_schedules.items():
+        if schedule not in schedules and parsed[option] != parser.get_default(option):
+            raise ValueError(
+                f"--{option.replace('_', '-')} is an option of --schedule {' and '.join(schedules)}, "
+                f"but the schedule is {schedule}"
+            )
 
 
 def _check_network(parser: ArgumentParser, parsed: Namespace) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
-
-from .base import StructureKernel
 
 
 class GramTransformer(TransformerMixin, BaseEstimator):
@@ -30,24 +29,24 @@ class GramTransformer(TransformerMixin, BaseEstimator):
     which the kernels read about as well.
 
     Args:
-        kernel: The kernel.
+        kernel: The kernel, or a sum, product or power of kernels.
 
     Attributes:
         kernel_: A copy of the kernel, as it was when fitted.
         X_fit_: The training structures.
     """
 
-    def __init__(self, kernel: StructureKernel) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
 
     def fit(self, X: Any, y: Any = None) -> GramTransformer:
         """Keep the structures ``X``; ``y`` is not looked at.
 
         Raises:
-            TypeError: The kernel is no :class:`~wlkernelnn.kernels.StructureKernel`.
+            TypeError: The kernel is none of structures.
         """
-        if not isinstance(self.kernel, StructureKernel):
-            raise TypeError(f"kernel must be one of wlkernelnn.kernels, got {self.kernel!r}")
+        if not isinstance(self.kernel, Kernel) or self.kernel.requires_vector_input:
+            raise TypeError(f"kernel must be one of wlkernelnn.kernels, or made of them, got {self.kernel!r}")
         self.kernel_ = clone(self.kernel)
         self.X_fit_ = X
         return self
@@ -60,7 +59,7 @@ class GramTransformer(TransformerMixin, BaseEstimator):
             TypeError, ValueError: Structures that the kernel cannot compare.
         """
         check_is_fitted(self)
-        return self.kernel_.gram(X, self.X_fit_)
+        return self.kernel_(X, self.X_fit_)
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and the Gram matrix ``[len(X), len(X)]``, of which only one half is computed.
@@ -68,4 +67,4 @@ class GramTransformer(TransformerMixin, BaseEstimator):
         Raises:
             TypeError, ValueError: Structures that the kernel cannot compare.
         """
-        return self.fit(X, y).kernel_.gram(X)
+        return self.fit(X, y).kernel_(X)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.checks import check_count
@@ -15,7 +15,7 @@ from .graphs import FlatGraphs, end_to_end, flat_graphs, paired
 from .wl_subtree import colours_of, column_counts, columns_of
 
 
-class WLVectorizer(TransformerMixin, BaseEstimator):
+class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Counts of Weisfeiler-Lehman colours: the features of the subtree kernel of Shervashidze et al. 2011.
 
     What scikit-learn's ``CountVectorizer`` is for texts, for graphs: a column for each colour that the
@@ -60,6 +60,10 @@ class WLVectorizer(TransformerMixin, BaseEstimator):
         colours = colours_of(self.graphs_, self.num_iterations, self.edge_labels)
         self.colours_, self.num_columns_ = columns_of(colours)
         return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.num_columns_  # of which scikit-learn makes names
 
     def transform(self, X: Any) -> sparse.csr_array:
         """The features, float64 ``[len(X), num_columns_]``.

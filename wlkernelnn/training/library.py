@@ -23,7 +23,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
 from wlkernelnn.datasets.molecules import OnInvalid
-from wlkernelnn.datasets.table_chunks import find_tables, read_chunks
+from wlkernelnn.datasets.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.models import GraphNetwork
 
 from .parts import Counts, Parts
@@ -110,6 +110,7 @@ def predict_tables(
         check_count("num_workers", num_workers, least=0)
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
+    schema = _schema(sources)
     folder = output.with_name(f"{output.name}.parts") if output.suffix else output
     # All that the content of a part depends on.
     origin = {
@@ -119,7 +120,7 @@ def predict_tables(
         "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
     }
     parts = Parts(folder, suffix, origin, resume)
-    pieces = _pieces(sources, smiles_column)
+    pieces = _pieces(sources, schema, smiles_column)
     finished = [piece.table.num_rows for piece in islice(pieces, len(parts.done))]
     if finished != [part.read for part in parts.done]:
         raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
@@ -158,21 +159,29 @@ def predict_tables(
     return parts.counts
 
 
-def _pieces(sources: Sequence[Path], smiles_column: str | None) -> Iterator[_Piece]:
-    """The rows of all files; none of an empty file."""
-    schema, column, first = None, "", 0
+def _schema(sources: Sequence[Path]) -> pa.Schema:
+    """The columns of the first file; before hours go by, those of the others are seen to be the same."""
+    first = read_schema(sources[0])
+    for source in sources[1:]:
+        if _short(schema := read_schema(source)) != _short(first):
+            raise ValueError(f"{source}: columns {_columns(schema)}, but {_columns(first)} in {sources[0]}")
+    return first
+
+
+def _short(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
+    """Names and types; text is text, however many bytes count its length."""
+    short = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    return [(field.name, short.get(field.type, field.type)) for field in schema]
+
+
+def _pieces(sources: Sequence[Path], schema: pa.Schema, smiles_column: str | None) -> Iterator[_Piece]:
+    """The rows of all files, with the types of the first; none of an empty file."""
+    column, first = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, str(sources[0])), 0
     for source in sources:
         in_source = 0
         for table, lines in read_chunks(source, ROWS):
-            if schema is None:
-                schema = table.schema
-                column = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, str(source))
-            elif table.schema != schema:
-                raise ValueError(
-                    f"{source}: columns {_columns(table.schema)}, but {_columns(schema)} in {sources[0]}"
-                )
             if table.num_rows:
-                yield _Piece(source, first, in_source, column, table, lines)
+                yield _Piece(source, first, in_source, column, table.cast(schema), lines)
             first, in_source = first + table.num_rows, in_source + table.num_rows
 
 

@@ -258,6 +258,11 @@ def test_a_finished_run_is_not_touched(
             "--lr-decay 0.1",
             "--lr-decay is an option of --schedule exponential, but the schedule is cosine",
         ),
+        (
+            "smiles,y\n" + "CCO,1\nCC,2\n" * 9,
+            "--schedule constant --lr-min 1e-4",
+            "--lr-min is an option of --schedule cosine and exponential, but the schedule is constant",
+        ),
         ("smiles,y\nCCO,1e-50\n", "", r"column 'y': expected a finite number of 32 bits.*1e-50"),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--precision half", "precision must be one of .* got 'half'"),
         (

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -139,10 +140,26 @@ def test_what_was_fitted_stays(data: PackedGraphs) -> None:
     assert (transformer.fit(data[:4]).transform(data[4:6]) != before).all()
 
 
+def test_kernels_made_of_kernels(data: PackedGraphs, active: np.ndarray) -> None:
+    parts = RandomWalkKernel(2, normalize=True), WLSubtreeKernel(1, normalize=True)
+    transformer = GramTransformer(0.5 * parts[0] + parts[1] ** 2)
+    train, test = data.smiles[:8], data.smiles[8:12]
+    np.testing.assert_allclose(
+        transformer.fit(train).transform(test), 0.5 * parts[0](test, train) + parts[1](test, train) ** 2
+    )
+    np.testing.assert_allclose(transformer.fit_transform(train), 0.5 * parts[0](train) + parts[1](train) ** 2)
+    model = make_pipeline(GramTransformer(parts[0] + parts[1]), SVC(kernel="precomputed"))
+    grid = {"gramtransformer__kernel__k1__decay": [0.2, 0.9]}
+    search = GridSearchCV(model, grid, cv=2).fit(objects(data.smiles), active)
+    assert search.best_estimator_.predict(data.smiles).shape == (NUMBER,)
+
+
 def test_misuse_is_explained(data: PackedGraphs) -> None:
     with pytest.raises(NotFittedError, match="GramTransformer"):
         GramTransformer(RandomWalkKernel()).transform(data[:2])
-    with pytest.raises(TypeError, match=r"kernel must be one of wlkernelnn\.kernels, got 'rbf'"):
+    with pytest.raises(TypeError, match=r"kernel must be one of wlkernelnn\.kernels, or made .* got 'rbf'"):
         GramTransformer("rbf").fit(data[:2])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="or made of them, got RBF"):
+        GramTransformer(RBF()).fit(data[:2])
     with pytest.raises(TypeError, match="a list of graphs or of SMILES"):
         GramTransformer(RandomWalkKernel()).fit_transform("CCO")

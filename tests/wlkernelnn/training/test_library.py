@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -110,6 +111,25 @@ def test_inputs_differ(run_folder: Path, table: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("smiles\nCC\n")
     with pytest.raises(ValueError, match=r"rows\.csv: columns 'smiles' \(string\), 'name' .* in .*a\.csv"):
         run([tmp_path / "a.csv", table], run_folder, tmp_path / "preds.csv")
+
+
+def test_differing_inputs_are_found_before_anything_is_predicted(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("smiles\n" + "CC\n" * 20)
+    pd.DataFrame({"smiles": ["CC"], "y": [1.0]}).to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet: columns 'smiles' .*, 'y' \(double\), but 'smiles'"):
+        run([tmp_path / "a.csv", tmp_path / "b.parquet"], run_folder, tmp_path / "preds")
+    assert not (tmp_path / "preds").exists()
+
+
+def test_text_is_text_whatever_counts_its_length(run_folder: Path, tmp_path: Path) -> None:
+    inputs = []
+    for name, kind in (("a", pa.string()), ("b", pa.large_string())):
+        inputs.append(tmp_path / f"{name}.parquet")
+        pq.write_table(pa.table({"smiles": pa.array(["CC", "CO"], kind)}), inputs[-1])
+    run(inputs, run_folder, tmp_path / "preds.parquet")
+    preds = pq.read_table(tmp_path / "preds.parquet")
+    assert preds.schema.field("smiles").type == pa.string()
+    assert preds["smiles"].to_pylist() == ["CC", "CO"] * 2
 
 
 def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: Path) -> None:
