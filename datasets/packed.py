@@ -45,13 +45,25 @@ class _Colours:
     claim: str | None = None
 
 
-def sorted_edge_index(edge_index: Tensor, indptr: Tensor, is_undirected: bool = False) -> EdgeIndex:
+def sorted_edge_index(
+    edge_index: Tensor, indptr: Tensor, is_undirected: bool = False, sized: bool = False
+) -> EdgeIndex:
     """An :class:`EdgeIndex` sorted by target whose pointers ``indptr [N+1]`` are known already.
 
-    The one place that sets them. ``sparse_size`` is left out on purpose: with it ``torch.compile``
-    would compile once per graph size.
+    The one place that sets them. PyG takes the largest number on either side for the last node. Where that
+    is wrong there is a ``sparse_size``, elsewhere only if it is asked for (batches that PyG makes of such
+    graphs need it): with one ``torch.compile`` compiles once per graph size.
     """
-    result = EdgeIndex(edge_index, sort_order="col", is_undirected=is_undirected)
+    size = indptr.numel() - 1
+    if not sized:
+        sized = size == 0 or bool(indptr[-1] == indptr[-2])
+        sized = sized or (not is_undirected and int(edge_index[0].max()) < size - 1)
+    result = EdgeIndex(
+        edge_index,
+        sparse_size=(size, size) if sized else (None, None),
+        sort_order="col",
+        is_undirected=is_undirected,
+    )
     result._indptr = indptr
     return result
 
@@ -218,7 +230,10 @@ class PackedGraphs(Dataset):
         data = Data(
             x=a.node_table[a.node_type[n0:n1].long()].long(),
             edge_index=sorted_edge_index(
-                torch.stack([a.source[e0:e1].long(), target]), indptr, self.description.is_undirected
+                torch.stack([a.source[e0:e1].long(), target]),
+                indptr,
+                self.description.is_undirected,
+                sized=True,
             ),
             edge_type=a.edge_type[e0:e1].long(),
             y=a.y[idx : idx + 1].clone(),

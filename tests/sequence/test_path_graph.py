@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from torch_geometric.data import Batch, Data
+from torch_geometric.nn import SAGEConv
 
 from tests.strings import LENGTHS, normal, ptr_of
 from wlkernelnn import RandomWalkKernelConv
@@ -28,6 +29,13 @@ def drawn(lengths: Sequence[int], width: int | None) -> list[Tensor]:
 def assert_equal(came: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
     assert len(came) == len(expected)
     assert all(torch.equal(a, b) for a, b in zip(came, expected, strict=True))
+
+
+@pytest.mark.parametrize("lengths", [(3, 1), (2, 2), (1,), (1, 3)])
+def test_layers_of_pyg_see_first_and_last_tokens(lengths: tuple[int, ...]) -> None:
+    graph, layer = path_graph([torch.randn(n, 3) for n in lengths]), SAGEConv(3, 2)
+    expected = layer(graph.x, graph.edge_index.as_tensor())
+    torch.testing.assert_close(layer(graph.x, graph.edge_index), expected)
 
 
 def test_edges_stay_inside_strings() -> None:

@@ -27,7 +27,9 @@ from tests.kernel_convs import (
 
 
 def sized_inputs(options: dict[str, Any], seed: int, num_nodes: int, num_edges: int, form: str) -> tuple:
-    edge_index, order = as_edge_index(random_edges(num_nodes, num_nodes, num_edges, seed), form)
+    edges = random_edges(num_nodes, num_nodes, num_edges, seed)
+    edges.edge_index[:, 0] = num_nodes - 1  # whose last node has no edge need another EdgeIndex
+    edge_index, order = as_edge_index(edges, form)
     arguments = select(arguments_of(options, num_edges), order)
     return torch.randn(num_nodes, D, requires_grad=True), edge_index, arguments
 

@@ -58,7 +58,8 @@ def test_protocol() -> None:
     search = GridSearchCV(model, grid, cv=3).fit(objects(data.smiles), y)
     best = search.best_estimator_
     names = best[:-1].get_feature_names_out()
-    assert names[0] == "wlvectorizer0" and len(names) == best[-1].coef_.shape[1]
+    assert names[0] == "wlvectorizer0"
+    assert len(names) == best[-1].coef_.shape[1]
     again = pickle.loads(pickle.dumps(best))
     np.testing.assert_array_equal(again.predict_proba(data), best.predict_proba(data.smiles))
     copy = clone(best[0])
