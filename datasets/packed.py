@@ -258,8 +258,8 @@ class PackedGraphs(Dataset):
 
     @property
     def row(self) -> Tensor:
-        """Input rows of the graphs in view, int64 ``[len(self)]``."""
-        return self.arrays.row if self._indices is None else self.arrays.row[torch.from_numpy(self.index)]
+        """Input rows of the graphs in view, int64 ``[len(self)]``: a copy."""
+        return self.arrays.row[torch.from_numpy(self.index)]
 
     @property
     def smiles(self) -> list[str]:
@@ -282,9 +282,15 @@ class PackedGraphs(Dataset):
             depth: Number of iterations, over edges with their codes.
 
         Returns:
-            ``depth + 1`` arrays ``[ΣV]`` of the smallest integer types that fit; see
+            ``depth + 1`` arrays ``[ΣV]`` of the smallest integer types that fit, not to be written to; see
             :func:`~wlkernelnn.ops.wl_colours.wl_colours`.
         """
+        levels = [level.view() for level in self._levels(depth)]
+        for level in levels:
+            level.flags.writeable = False
+        return levels
+
+    def _levels(self, depth: int) -> list[np.ndarray]:
         known = self._colours
         if known.claim is not None:
             if known.claim != self._colours_origin():
@@ -358,7 +364,7 @@ class PackedGraphs(Dataset):
         tensors: dict[str, Tensor] = dict(vars(self.arrays))
         for name, index in (self.split_idx or {}).items():
             tensors[f"split.{name}"] = torch.as_tensor(index)
-        colours = self.colours(len(self._colours.levels) - 1) if self._colours.levels else []
+        colours = self._levels(len(self._colours.levels) - 1) if self._colours.levels else []
         for level, colour in enumerate(colours):
             tensors[f"colours.{level}"] = torch.from_numpy(colour)
         # What stood in a rejected row can be anything; JSON knows strings, numbers and null.

@@ -69,7 +69,7 @@ class PackedStrings:
         if not -len(self) <= i < len(self):
             raise IndexError(f"string {i} of {len(self)}")
         begin, end = self.ptr[i % len(self) :][:2].tolist()
-        tokens = self.tokens[begin:end]
+        tokens = self.tokens[begin:end].clone()  # what is done to it stays there
         return tokens if tokens.is_floating_point() else tokens.long()
 
     @property

@@ -94,7 +94,7 @@ class RecurrentKernelMachine(StringModel):
         # Under autocast only products are of lower precision: h' adds up over many steps.
         products = torch.stack([lin(token) for lin, token in zip(self.lins, tokens, strict=True)]).sum(0)
         products = products.to(x.dtype)
-        lengths = torch.linalg.vector_norm(seen, dim=1, keepdim=True)
+        lengths = _lengths(seen)
         of_filters = self._lengths_of_filters()
         shortest = max(_SHORTEST, torch.finfo(x.dtype).tiny)  # in float16 the first would be 0 itself
         outs: list[Tensor] = []
@@ -102,7 +102,7 @@ class RecurrentKernelMachine(StringModel):
             memory = (outs[-1] if outs else h)[: len(product)]
             if self.feedback is not None:
                 product = product + self.feedback(memory).to(x.dtype)
-                length = torch.linalg.vector_norm(torch.cat([length, memory], 1), dim=1, keepdim=True)
+                length = _lengths(torch.cat([length, memory], 1))
             if self.kernel.unit:
                 norm = length * of_filters
                 # A vector 0 has no direction, and no gradient.
@@ -138,3 +138,9 @@ class RecurrentKernelMachine(StringModel):
         if self.feedback is not None:
             extras.append("feedback=True")
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    """Euclidean, ``[N, 1]``; that of a row 0 is a constant, as its derivatives do not exist."""
+    zero = (rows == 0).all(1, keepdim=True)
+    return torch.linalg.vector_norm(rows.masked_fill(zero, 1.0), dim=1, keepdim=True).masked_fill(zero, 0.0)

@@ -10,6 +10,11 @@ from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd
 from torch_geometric.nn.resolver import activation_resolver
 
+from .modes import in_modes
+
+# What draws numbers in training.
+RANDOM = (_DropoutNd, torch.nn.RReLU)
+
 
 class Function(torch.nn.Module):
     """A function as a module."""
@@ -42,6 +47,38 @@ def activation(act: Any) -> torch.nn.Module:
     return made
 
 
+def modes_of(act: torch.nn.Module) -> dict[torch.nn.Module, bool]:
+    """The parts of an activation that are random in training, and whether they train."""
+    return {part: part.training for part in act.modules() if isinstance(part, RANDOM)}
+
+
 def is_random(act: torch.nn.Module) -> bool:
     """Whether an activation draws numbers, by parts of torch's: computed again, it would be another one."""
-    return any(part.training and isinstance(part, _DropoutNd | torch.nn.RReLU) for part in act.modules())
+    return any(modes_of(act).values())
+
+
+def comes_again(act: torch.nn.Module, x: Tensor) -> bool:
+    """Whether an activation can be computed again from its input ``x`` and its parameters alone.
+
+    Not one that is random, and no function that reads tensors of its own which learn: nobody sees them.
+    """
+    if is_random(act):
+        return False
+    if not any(isinstance(part, Function) for part in act.modules()):
+        return True
+    with torch.enable_grad():
+        value = act(x.detach()[:1])
+    return not value.requires_grad or any(weight.requires_grad for weight in act.parameters())
+
+
+def as_now(act: torch.nn.Module) -> Callable[[Tensor], Tensor]:
+    """An activation in the mode that it has now, whatever mode it has when it is called."""
+    modes = modes_of(act)
+    if not modes or torch.compiler.is_compiling():
+        return act
+
+    def same(x: Tensor) -> Tensor:
+        with in_modes(modes):
+            return act(x)
+
+    return same

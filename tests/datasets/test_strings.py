@@ -62,6 +62,12 @@ def test_positions_that_are_not_there(strings: PackedStrings, positions: Any) ->
         strings.select(positions)
 
 
+def test_what_is_handed_out_is_a_copy() -> None:
+    strings = PackedStrings(torch.arange(5), torch.tensor([0, 2, 5]), torch.tensor([0, 1]))
+    strings[0][:] = 9
+    assert strings.tokens.tolist() == [0, 1, 2, 3, 4]
+
+
 def test_no_strings_and_strings_of_characters() -> None:
     assert len(PackedStrings.encode([], [], VOCABULARY)) == 0
     packed = PackedStrings.encode(["ab", "c"], np.array([[0.5, np.nan], [1.0, 2.0]]), VOCABULARY)

@@ -132,6 +132,15 @@ def test_tokens_that_are_zero(kernel: str) -> None:
     assert x.grad.abs().max() < 1e3
 
 
+@KERNELS
+def test_second_derivatives_beside_tokens_that_are_zero(kernel: str) -> None:
+    machine, x = made(kernel, ngram=2), normal(2, 4, D)
+    x[0, 1:3] = 0
+    x.requires_grad_()
+    (first,) = torch.autograd.grad(machine(x)[0].square().sum(), x, create_graph=True)
+    assert torch.autograd.grad(first.square().sum(), x)[0].isfinite().all()
+
+
 @pytest.mark.parametrize("ngram", [1, 3])
 def test_linear_machine_is_the_linear_variant_of_rkm(ngram: int) -> None:
     """Its h' is that one's c, which shows itself through tanh."""

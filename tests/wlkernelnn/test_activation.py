@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import torch
 
 from wlkernelnn import WLKernelConv
 from wlkernelnn.activation import activation, is_random
+from wlkernelnn.sequence import StringKernelConv
 
 INPLACE = torch.nn.ReLU(inplace=True)
 
@@ -35,6 +38,44 @@ def test_functions_in_layers() -> None:
     torch.manual_seed(0)
     named = WLKernelConv(4, 6, num_edge_types=3, act="tanh")
     torch.testing.assert_close(layer(x, edges, edge_type=types), named(x, edges, edge_type=types))
+
+
+GRAPH = {"x": torch.randn(9, 4), "edge_index": torch.randint(9, (2, 30)), "edge_type": torch.arange(30) % 3}
+LAYERS: dict[str, tuple[Callable[..., torch.nn.Module], dict[str, torch.Tensor]]] = {
+    "graph": (partial(WLKernelConv, 4, 6, num_edge_types=3), GRAPH),
+    "string": (partial(StringKernelConv, 4, 6), {"x": torch.randn(3, 5, 4)}),
+    "feedback": (partial(StringKernelConv, 4, 6, feedback=True), {"x": torch.randn(3, 5, 4)}),
+}
+
+
+def total(layer: torch.nn.Module, given: dict[str, torch.Tensor]) -> torch.Tensor:
+    out = layer(**given)
+    return (out[0] if isinstance(out, tuple) else out).square().sum()
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_tensors_that_a_function_brings_along_learn(kind: str) -> None:
+    make, given = LAYERS[kind]
+    own, slope = torch.nn.PReLU(init=0.3), torch.tensor([0.3], requires_grad=True)
+    torch.manual_seed(0)
+    total(make(act=own), given).backward()
+    torch.manual_seed(0)
+    total(make(act=lambda x: torch.nn.functional.prelu(x, slope)), given).backward()
+    assert slope.grad is not None
+    torch.testing.assert_close(slope.grad, own.weight.grad)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_gradients_are_of_the_mode_that_a_layer_had(kind: str) -> None:
+    make, given = LAYERS[kind]
+    x = given["x"].clone().requires_grad_()
+    layer = make(act=torch.nn.Sequential(torch.nn.Tanh(), torch.nn.Dropout(0.5))).eval()
+    (expected,) = torch.autograd.grad(total(layer, given | {"x": x}), x)
+    value = total(layer, given | {"x": x})
+    layer.train()
+    (came,) = torch.autograd.grad(value, x)
+    torch.testing.assert_close(came, expected)
+    assert all(part.training for part in layer.modules())
 
 
 @pytest.mark.parametrize("act", [INPLACE, torch.nn.Sequential(torch.nn.Tanh(), INPLACE)], ids=["all", "part"])

@@ -7,6 +7,7 @@ from torch.nn.parameter import is_lazy
 
 from tests.strings import normal
 from wlkernelnn.linear import Linear
+from wlkernelnn.ops import products
 
 
 @pytest.mark.parametrize("shape", [(3, 300), (70, 300), (2, 70, 300), (0, 300), (300,)], ids=str)
@@ -35,3 +36,10 @@ def test_under_autocast_as_torch() -> None:
     lin, x = Linear(300, 220), normal(70, 300, dtype=torch.float32)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert lin(x).dtype == torch.bfloat16
+
+
+def test_a_bias_with_gaps_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "_blas_is_fast", lambda: False)
+    lin, x = Linear(130, 150), normal(300, 130, dtype=torch.float32)
+    lin.bias = torch.nn.Parameter(torch.randn(150, 2)[:, 0])
+    torch.testing.assert_close(lin(x), torch.nn.functional.linear(x, lin.weight, lin.bias))

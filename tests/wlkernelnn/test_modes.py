@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -21,3 +23,21 @@ def test_every_part_has_its_mode_back(fails: bool) -> None:
         assert fails
     assert [part.training for part in module.modules()] == before
     assert len(set(before)) == 2
+
+
+def test_the_last_of_several_threads_sets_modes_back() -> None:
+    module, inside, leave = torch.nn.Dropout(0.5), threading.Barrier(2), threading.Event()
+
+    def evaluate() -> None:
+        with evaluating(module):
+            inside.wait(timeout=30)
+            leave.wait(timeout=30)
+
+    thread = threading.Thread(target=evaluate)
+    with evaluating(module):
+        thread.start()
+        inside.wait(timeout=30)
+    assert not module.training
+    leave.set()
+    thread.join()
+    assert module.training

@@ -34,6 +34,11 @@ class EdgeFeatures:
         self.type = type
 
 
+def as_tensor(edge_index: Tensor) -> Tensor:
+    """An ``edge_index`` of any kind as a plain tensor."""
+    return edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
+
+
 class Graph:
     """One graph (or batch of graphs) in the two forms that layers need.
 
@@ -77,8 +82,7 @@ class Graph:
             edge_type = edge_type.long()
         self.size = size
         # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
-        plain = edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
-        self.edge_index = plain.long()
+        self.edge_index = as_tensor(edge_index).long()
         self.features = EdgeFeatures(edge_weight, edge_attr, edge_type)
         if not torch.compiler.is_compiling() and self.edge_index.is_cpu:
             self._check_range()

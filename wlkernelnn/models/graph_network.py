@@ -15,12 +15,12 @@ from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.checks import check_count
-from wlkernelnn.conv.graph import Graph, checked_edge_type
+from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
-from wlkernelnn.ops.wl_colours import Quotient, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.ops.wl_colours import Quotient, is_of, marks_of, packed_columns, wl_colours, wl_quotient
 
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
@@ -225,10 +225,11 @@ class GraphNetwork(torch.nn.Module, ABC):
                 raise ValueError(f"expected graph_x of shape {expected}, got {list(batch.graph_x.shape)}")
         return batch
 
-    def _weights_of_states(self) -> Iterator[torch.nn.Parameter]:
+    def _weights_of_states(self) -> Iterator[Tensor]:
         for name, child in self.named_children():
             if name not in ("norm", "fingerprint", "head"):
                 yield from child.parameters()
+                yield from child.buffers()
 
     def _quotient_of(self, batch: Data) -> Quotient | None:
         """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes."""
@@ -290,13 +291,13 @@ def _fits(batch: Data) -> bool:
 
 
 def _is_of(quotient: Quotient, batch: Data) -> bool:
-    """Whether a quotient has as many nodes and edges as the batch: some may have been taken out since."""
-    if quotient.node.numel() != batch.x.size(0):
-        return False
-    if not quotient.levels or not quotient.node.is_cpu:
-        return True
-    degree = quotient.levels[-1].indptr.diff()
-    return int(degree.index_select(0, quotient.node).sum()) == batch.edge_index.size(1)
+    """Whether a quotient is that of the batch, which may have been changed since; looked at on the CPU."""
+    if not (quotient.node.is_cpu and batch.x.is_cpu):
+        return quotient.node.numel() == batch.x.size(0)
+    edge_index, edge_type = as_tensor(batch.edge_index), batch.get("edge_type")
+    return quotient.origin == marks_of(batch.x, edge_index, edge_type) or is_of(
+        quotient, batch.x, edge_index, edge_type
+    )
 
 
 def _whole_batch(batch: Data) -> Data:

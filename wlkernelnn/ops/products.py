@@ -101,6 +101,8 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
+        # A bias with gaps in memory would be read without them.
+        bias = None if bias is None else bias.contiguous()
         return torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, "none", [], "")
 
     @staticmethod

@@ -275,3 +275,12 @@ def test_gradients_of_gradients(choice: str) -> None:
     step = 1e-6
     before, after = (gradient((x + sign * step * along).detach().requires_grad_()) for sign in (-1, 1))
     torch.testing.assert_close(found, (after - before) / (2 * step), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("norm", [None, "max", "layer"])
+def test_second_derivatives_from_a_state_that_is_zero(norm: str | None) -> None:
+    model, x = made(2, 2, norm=norm).double(), normal(2, 3, D).requires_grad_()
+    (first,) = torch.autograd.grad(model(x)[0].square().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), x)
+    assert second.isfinite().all()
+    assert second.any()

@@ -65,6 +65,22 @@ def test_each_colour_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows == []
 
 
+def test_new_buffers_are_another_network() -> None:
+    class Shifted(GraphKernelNetwork):
+        def states(self, codes: Tensor, graph: Any) -> Tensor:
+            return self.shift(super().states(codes, graph))
+
+    data = regression_set()
+    net = Shifted.from_data(data, hidden_channels=8)
+    net.shift = torch.nn.BatchNorm1d(8)
+    given, cache = batches(net.eval(), data), ColourCache()
+    before = predicted(net, given, cache)
+    net.shift.running_mean.normal_()
+    after = predicted(net, given, cache)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, predicted(net, given))
+
+
 @pytest.mark.parametrize("through_data", [False, True])
 def test_new_weights_are_another_network(through_data: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data = regression_set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from functools import cache
 from typing import Any
 
@@ -175,6 +176,31 @@ def test_parts_of_a_batch(pooling: str) -> None:
     torch.testing.assert_close(net(part), expected)
     net.quotient = False
     torch.testing.assert_close(net(part), expected)
+
+
+@pytest.mark.parametrize("name", ["x", "edge_type", "edge_index"])
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("sent", [True, False])
+def test_what_was_changed_in_a_batch_is_seen(name: str, in_place: bool, sent: bool) -> None:
+    """As studies of features and edges do; also after a batch came from another process."""
+    data = regression_set()
+    net, by_nodes = network(data), network(data, quotient=False)
+    (batch,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
+    if sent:
+        batch = pickle.loads(pickle.dumps(batch))
+    assert calls(net, batch) < batch.x.size(0)
+    before = net(batch)
+    value = batch[name].as_tensor() if name == "edge_index" else batch[name]
+    if not in_place:
+        value = value.clone()
+    if name == "edge_index":
+        value[0, :2] = value[0, 2:4].clone()
+        batch.edge_index = value
+    else:
+        value[::3] = value.roll(1, 0)[::3]
+        batch[name] = value
+    torch.testing.assert_close(net(batch), by_nodes(batch), rtol=1e-4, atol=1e-5)
+    assert (net(batch) - before).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("change", ["edges", "nodes"])

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from wlkernelnn.activation import is_random
+from wlkernelnn.activation import as_now, comes_again
 from wlkernelnn.ops.neighbor_sum import SortedEdges, message_sum, neighbor_sum
 
 from .fused import FusedSum, loops_for
@@ -48,7 +48,7 @@ def relabel_sum(
 
     def composed(m: Tensor, edge_shift: Tensor) -> Tensor:
         return message_sum(
-            partial(relabel_message, act=act),
+            partial(relabel_message, act=as_now(act)),
             edges,
             source={"m_j": m},
             edge=given(
@@ -58,7 +58,7 @@ def relabel_sum(
             table={} if edge_type is None else {"edge_shift": edge_shift},
             edge_type=edge_type,
             parameters=tuple(act.parameters()),
-            pure=not is_random(act),
+            pure=comes_again(act, m),
         )
 
     values = (m, edge_shift)

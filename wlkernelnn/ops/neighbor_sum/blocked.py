@@ -114,7 +114,9 @@ def _blocks(edges: SortedEdges, edge_type: Tensor | None, width: int) -> list[_B
 
 
 class _BlockedSum(torch.autograd.Function):
+    # Messages that are computed again are to have the precisions of the first time.
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
     def forward(
         ctx: Any,
         message: Callable[..., Tensor],
@@ -136,6 +138,7 @@ class _BlockedSum(torch.autograd.Function):
         return sums[0] if len(sums) == 1 else torch.cat(sums)
 
     @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         values, parameters = ctx.saved_tensors[: len(ctx.names)], ctx.saved_tensors[len(ctx.names) :]
         needed = ctx.needs_input_grad[4:]

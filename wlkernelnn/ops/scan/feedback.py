@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.activation import is_random
+from wlkernelnn.activation import comes_again, modes_of
 from wlkernelnn.compose import composed
+from wlkernelnn.modes import in_modes
 from wlkernelnn.ops.differentiable import differentiable_gradients
 
 from .naive import feedback_scan_naive
@@ -45,7 +46,8 @@ def feedback_scan(
         compose, normalize: See :func:`ngram_scan`.
         mix: a, ``[n, d]``; default :math:`y = c_n`.
         act: σ, elementwise; default the identity. Where it is random, by parts of torch's (dropout,
-            ``RReLU``), strings are read one by one, which is slow.
+            ``RReLU``), or a function with tensors of its own that learn, strings are read one by one, which
+            is slow.
         carry: f and x, each ``[N, d]`` in step order; without, :math:`h = \sigma(y)`.
         mask: m, of dropout, ``[B, d]`` in the order of a step; default 1. Without ``carry`` only the gate
             has it.
@@ -56,7 +58,7 @@ def feedback_scan(
     parameters = () if act is None else tuple(act.parameters())
     f, x = carry or (None, None)
     # The fast backward pass computes σ again, which would be another one.
-    scan = _composed_scan if act is not None and is_random(act) else _FeedbackScan.apply
+    scan = _FeedbackScan.apply if act is None or comes_again(act, logits) else _composed_scan
     return scan(
         steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, len(u), *u, *parameters
     )
@@ -118,11 +120,17 @@ class _FeedbackScan(torch.autograd.Function):
             else:
                 torch.lerp(x_t, value if mask_t is None else value * mask_t, f_t, out=h)
         ctx.steps, ctx.act, ctx.compose, ctx.normalize, ctx.n = steps, act, compose, normalize, n
+        ctx.modes = {} if act is None else modes_of(act)
         ctx.save_for_backward(state, logits, weight, mix, f, x, mask, *rest, gates, mixed, *buffers)
         return tuple(buffers)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        with in_modes(ctx.modes):  # σ is computed again
+            return _FeedbackScan._gradients(ctx, *grads)
+
+    @staticmethod
+    def _gradients(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         steps, act, compose, normalize, n = ctx.steps, ctx.act, ctx.compose, ctx.normalize, ctx.n
         state, logits, weight, mix, f, x, mask, *saved = ctx.saved_tensors
         num_parameters = len(saved) - 2 * n - 3

@@ -42,6 +42,7 @@ class Quotient(NamedTuple):
             ``colour[indptr[b]:indptr[b + 1]]``, each once.
         graph: int64 ``[P]``: that graph.
         multiplicity: float32 ``[P]``: how often each occurs there.
+        origin: :func:`marks_of` the tensors of the batch; none if nobody knows them.
     """
 
     first: Tensor
@@ -51,6 +52,7 @@ class Quotient(NamedTuple):
     indptr: Tensor
     graph: Tensor
     multiplicity: Tensor
+    origin: tuple[int, ...] = ()
 
     @property
     def depth(self) -> int:
@@ -96,6 +98,58 @@ def wl_quotient(
         graph=torch.from_numpy(owner),
         multiplicity=torch.from_numpy(np.bincount(pair, minlength=len(first)).astype(np.float32)),
     )
+
+
+def marks_of(*tensors: Tensor | None) -> tuple[int, ...]:
+    """Where tensors lie in memory, and how often they were written to: with these a batch is the same."""
+    marks: list[int] = []
+    for tensor in tensors:
+        if tensor is not None:
+            version = 0 if tensor.is_inference() else tensor._version
+            marks += (tensor.data_ptr(), version)
+    return tuple(marks)
+
+
+def is_of(quotient: Quotient, x: Tensor, edge_index: Tensor, edge_type: Tensor | None) -> bool:
+    """Whether a quotient is that of a batch on the CPU, which may have been changed since.
+
+    Nodes have the codes of their colours 0. The neighbours of a node, with the edges to them, are those of
+    its last colour; that this holds for the colours before is in the quotient itself. Neighbours are compared
+    by sums of 64 mixed bits.
+
+    Args:
+        quotient: On the CPU.
+        x: Codes of the nodes, ``[N, F]``.
+        edge_index: ``[2, E]``, or what is none of that.
+        edge_type: ``[E]``; ``None`` is 0.
+    """
+    if quotient.node.numel() != x.size(0) or edge_index.shape[:-1] != (2,) or edge_index.is_floating_point():
+        return False
+    source, target = edge_index.long()
+    kind = torch.zeros_like(source) if edge_type is None else edge_type.long()
+    out_of_range = source.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < x.size(0)
+    if kind.shape != source.shape or out_of_range:
+        return False
+    colour = quotient.node
+    for level in reversed(quotient.levels):
+        colour = level.own.index_select(0, colour)
+    if not torch.equal(x, x.index_select(0, quotient.first).index_select(0, colour)):
+        return False
+    if not quotient.levels:
+        return True
+    last = quotient.levels[-1]
+    before = last.own.index_select(0, quotient.node)
+    came = _mixed(before.index_select(0, source), kind)
+    came = torch.zeros_like(before).index_add_(0, target, came)
+    known = torch.zeros_like(last.own).index_add_(0, last.target, _mixed(last.source, last.edge_type))
+    return torch.equal(came, known.index_select(0, quotient.node))
+
+
+def _mixed(colour: Tensor, edge_type: Tensor) -> Tensor:
+    """Pairs as numbers whose sums tell multisets apart: much like the last steps of splitmix64."""
+    key = edge_type * -0x61C8864680B583EB + colour + 1
+    key = (key ^ (key >> 27)) * -0x6B2FB644ECCEEE15
+    return key ^ (key >> 31)
 
 
 def quotient_of(quotient: Quotient, wanted: np.ndarray) -> Quotient:
