@@ -69,7 +69,7 @@ class Recipe:
 
 
 # All networks have less than 150,000 parameters for a single target, the members of an ensemble together; so
-# has the stack together with its machine: one on colours of two iterations has too many of its own on molhiv.
+# has the stack (not GINE) together with its machine: one on colours of two iterations has too many on molhiv.
 _GINE = {"hidden_channels": 72, "num_layers": 5, "pooling": "sum", "dropout": 0.3}
 _WL = {"hidden_channels": 112, "pooling": "sum", "dropout": 0.2}
 _STACK = {
