@@ -49,7 +49,7 @@ def bounded(vectors: Tensor) -> Tensor:
     stays as it is, also in its gradients.
     """
     # The root is taken of what divides alone: at 0 it has no second derivative.
-    square = vectors.square().mean(-1, keepdim=True)
+    square = torch.linalg.vecdot(vectors, vectors).unsqueeze(-1) / vectors.size(-1)
     return vectors / torch.where(square > (1 + rounding(vectors.dtype)) ** 2, square, 1).sqrt()
 
 
