@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from wlkernelnn.ops.scan import Steps
 
 from .dropout import locked_mask
-from .string_model import State, StringModel, run_layer
+from .string_model import State, StringModel
 
 
 class Stack(StringModel):
@@ -65,7 +64,7 @@ class Stack(StringModel):
             if i:
                 x = self._dropped(x, steps)
             before = None if state is None else state[i]
-            x, last = run_layer(cast(StringModel, layer), x, steps, before)
+            x, last = layer(x, steps, before)
             outputs.append(x)
             after.append(last)
         return torch.cat(outputs, -1) if self.jk == "cat" else x, tuple(after)

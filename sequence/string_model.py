@@ -35,14 +35,19 @@ class StringModel(torch.nn.Module, ABC):
     out_channels: int
 
     def forward(
-        self, x: Tensor, ptr: Tensor | None = None, state: State | None = None
+        self, x: Tensor, ptr: Tensor | Steps | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """Read strings.
+
+        A model hands its layers tokens and states in step order, with the steps in the place of ``ptr``: what
+        a hook on a layer inside another model sees.
 
         Raises:
             ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
                 ``state`` is not of the parameters' type (under autocast x may be of autocast's).
         """
+        if isinstance(ptr, Steps):
+            return self._in_step_order(x, ptr, state)
         name = type(self).__name__
         if ptr is None:
             if x.dim() != 3:
@@ -80,8 +85,15 @@ class StringModel(torch.nn.Module, ABC):
             return steps.sort(part)
 
         before = None if state is None else _each(sort, state)
-        out, after = run_layer(self, steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
+        out, after = self._in_step_order(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
+
+    def _in_step_order(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        """:meth:`run`, after which a lazy model knows its width."""
+        out = self.run(x, steps, state)
+        if self.in_channels == -1:
+            self.in_channels = x.size(-1)
+        return out
 
     def reset_parameters(self) -> None:
         """Draw all parameters again."""
@@ -91,14 +103,6 @@ class StringModel(torch.nn.Module, ABC):
     @abstractmethod
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         """Read tokens ``[N, in_channels]``, with tokens and states in step order."""
-
-
-def run_layer(layer: StringModel, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
-    """:meth:`StringModel.run`, after which a lazy layer knows its width."""
-    out = layer.run(x, steps, state)
-    if layer.in_channels == -1:
-        layer.in_channels = x.size(-1)
-    return out
 
 
 def learn_width(model: StringModel, in_channels: int) -> None:

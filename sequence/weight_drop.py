@@ -52,17 +52,15 @@ class WeightDrop(StringModel):
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         if not self.training:
-            return self.model.run(x, steps, state)
+            return self.model(x, steps, state)
         # No parameter where somebody else calls the model with another tensor in its place.
         owner, name = _place(self.model, self.weight)
         weight = torch.nn.functional.dropout(getattr(owner, name), self.dropout)
         if is_parametrized(owner, name):
             parametrization = cast(torch.nn.ModuleList, owner.get_submodule(f"parametrizations.{name}"))
             with _resulting_in(weight, parametrization):
-                return self.model.run(x, steps, state)
-        return torch.func.functional_call(
-            _Run(self.model), {f"model.{self.weight}": weight}, (x, steps, state)
-        )
+                return self.model(x, steps, state)
+        return torch.func.functional_call(self.model, {self.weight: weight}, (x, steps, state))
 
 
 def _place(model: StringModel, weight: str) -> tuple[torch.nn.Module, str]:
@@ -90,14 +88,3 @@ class _Known(torch.nn.Module):
 
     def forward(self, _: Tensor) -> Tensor:
         return self.weight
-
-
-class _Run(torch.nn.Module):
-    """``run`` of a sequence model as ``forward``, for :func:`torch.func.functional_call`."""
-
-    def __init__(self, model: StringModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
-        return self.model.run(x, steps, state)

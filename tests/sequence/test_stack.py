@@ -5,7 +5,7 @@ import torch
 
 from tests.equations import randomize
 from tests.strings import end_to_end, normal, ptr_of
-from wlkernelnn.sequence import RKM, Stack, StringKernelConv
+from wlkernelnn.sequence import RKM, Stack, StringKernelConv, StringKernelNetwork
 
 D = 3
 
@@ -104,3 +104,17 @@ def test_lazy_layers_know_their_widths() -> None:
     assert [layer.in_channels for layer in stack.layers] == [6, 4]
     with pytest.raises(ValueError, match="reads tokens of 6 values"):
         stack.layers[0](normal(2, 3, 7).float())
+
+
+def test_hooks_of_layers_are_called() -> None:
+    model = StringKernelNetwork(3, 4, 2)
+    seen: list[tuple[int, torch.Tensor]] = []
+    for i, layer in enumerate(model.layers):
+        layer.register_forward_hook(lambda _, __, out, i=i: seen.append((i, out[0])))
+    out, _ = model(torch.randn(2, 5, 3))
+    assert [i for i, _ in seen] == [0, 1]
+    torch.testing.assert_close(seen[1][1].sum(), out.sum())
+    # A hook may put another output in the place of a layer's.
+    model.layers[0].register_forward_hook(lambda _, __, out: (torch.zeros_like(out[0]), out[1]))
+    a, b = (model(torch.randn(2, 5, 3))[0] for _ in range(2))
+    torch.testing.assert_close(a, b)

@@ -151,3 +151,13 @@ def test_normalised_weights() -> None:
     assert {name: value.tolist() for name, value in dropped.named_parameters()} == {
         name: value.tolist() for name, value in before.items()
     }
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_hooks_of_the_model_are_called(training: bool) -> None:
+    seen: list[torch.Tensor] = []
+    model = WeightDrop(layer(), RECURRENT, 0.5).train(training)
+    model.model.register_forward_hook(lambda _, __, out: seen.append(out[0]))
+    out, _ = model(*inputs())
+    torch.testing.assert_close(seen[0].sum(), out.sum())
+    assert len(seen) == 1
