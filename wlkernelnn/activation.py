@@ -60,15 +60,14 @@ def is_random(act: torch.nn.Module) -> bool:
 def comes_again(act: torch.nn.Module, x: Tensor) -> bool:
     """Whether an activation can be computed again from its input ``x`` and its parameters alone.
 
-    Not one that is random, and no function that reads tensors of its own which learn: nobody sees them.
+    Not one that is random, and none with a function that may read tensors of its own which learn.
     """
     if is_random(act):
         return False
     if not any(isinstance(part, Function) for part in act.modules()):
         return True
     with torch.enable_grad():
-        value = act(x.detach()[:1])
-    return not value.requires_grad or any(weight.requires_grad for weight in act.parameters())
+        return not act(x.detach()[:1]).requires_grad
 
 
 def as_now(act: torch.nn.Module) -> Callable[[Tensor], Tensor]:

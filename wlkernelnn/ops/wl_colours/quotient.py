@@ -121,9 +121,12 @@ def is_of(quotient: Quotient, x: Tensor, edge_index: Tensor, edge_type: Tensor |
         quotient: On the CPU.
         x: Codes of the nodes, ``[N, F]``.
         edge_index: ``[2, E]``, or what is none of that.
-        edge_type: ``[E]``; ``None`` is 0.
+        edge_type: ``[E]``, the same; ``None`` is 0.
     """
-    if quotient.node.numel() != x.size(0) or edge_index.shape[:-1] != (2,) or edge_index.is_floating_point():
+    given = [edge_index] if edge_type is None else [edge_index, edge_type]
+    if any(value.is_floating_point() for value in given) or edge_index.shape[:-1] != (2,):
+        return False
+    if quotient.node.numel() != x.size(0):
         return False
     source, target = edge_index.long()
     kind = torch.zeros_like(source) if edge_type is None else edge_type.long()

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from tests.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.ops.wl_colours import Quotient, quotient_of, wl_colours, wl_quotient
+from wlkernelnn.ops.wl_colours import Quotient, is_of, marks_of, quotient_of, wl_colours, wl_quotient
 
 
 def arrays(data: PackedGraphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -121,3 +121,38 @@ def test_some_of_the_colours_with_all_that_they_are_made_of() -> None:
     whole = quotient_of(quotient, np.arange(num_colours))
     for one, other in zip(whole.levels, quotient.levels, strict=True):
         assert all(map(torch.equal, one, other))
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_which_batch_it_is(depth: int, seed: int) -> None:
+    """Of any with the same codes and neighbourhoods, in whatever order its edges come, and of no other."""
+    data = random_packed(30, seed, max_nodes=5, num_edge_types=2)
+    quotient, (first, *_) = made(data, depth)
+    _, source, target, edge_type, _ = arrays(data)
+    x, edges, types = torch.from_numpy(first)[:, None], torch.tensor(np.stack([source, target])), edge_type
+    order, types = torch.randperm(len(source)), torch.from_numpy(types)
+    assert is_of(quotient, x, edges[:, order], types[order])
+    assert is_of(quotient, x * 7 + 3, edges, types.int())
+    assert not is_of(quotient, x[1:], edges, types)
+    assert not is_of(quotient, torch.arange(len(x))[:, None] // 2, edges, types)
+    if not depth:
+        return
+    assert not is_of(quotient, x, edges, None)
+    assert not is_of(quotient, x, edges[:, 1:], types[1:])
+    assert not is_of(quotient, x, edges, 1 - types)
+    for wrong in (edges.double(), edges[:1], edges[0], edges + 1, edges - 1):
+        assert not is_of(quotient, x, wrong, types)
+    assert not is_of(quotient, x, edges, types[1:])
+    assert not is_of(quotient, x, edges, types.double())
+
+
+def test_marks_change_with_a_tensor() -> None:
+    x = torch.arange(4)
+    before = marks_of(x, None)
+    assert marks_of(x) == before
+    assert marks_of(x.clone()) != before
+    x[0] = 1
+    assert marks_of(x) != before
+    with torch.inference_mode():
+        assert len(marks_of(torch.arange(4))) == 2
