@@ -255,7 +255,8 @@ def test_state_travels_without_pickle(make: Make, tmp_path: Path) -> None:
     write_tensors(tmp_path / "state.safetensors", model.state_dict(), {})
     fresh = make(D).eval()
     fresh.load_state_dict(read_tensors(tmp_path / "state.safetensors")[0])
-    assert torch.equal(fresh(x.float(), ptr)[0], model(x.float(), ptr)[0])
+    # Products of matrices may be rounded otherwise where they lie otherwise in memory.
+    torch.testing.assert_close(fresh(x.float(), ptr)[0], model(x.float(), ptr)[0])
 
 
 @LAZY_MODELS
