@@ -68,8 +68,6 @@ def main(argv: list[str] | None = None) -> None:
         task_type=task,
         features=ensemble.about["features"],
     ).load(options.rejects_path)
-    if not len(data):
-        raise ValueError(f"{data.description.name}: no row gives a molecule with a target, nothing to score")
     prediction, _ = ensemble.predict(data, options.batch_size)
     target = data.y.numpy()
 
