@@ -63,7 +63,8 @@ def path_edges(ptr: Tensor) -> EdgeIndex:
     target = follows.nonzero().view(-1)
     # Every token but the first of a string is the target of exactly one edge.
     indptr = torch.nn.functional.pad(follows.long().cumsum(0), (1, 0))
-    return sorted_edge_index(torch.stack([target - 1, target]), indptr)
+    # No edge leaves a last token: the size is always needed, and to look would wait for a GPU.
+    return sorted_edge_index(torch.stack([target - 1, target]), indptr, sized=True)
 
 
 class ToPathGraph(BaseTransform):
