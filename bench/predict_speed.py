@@ -48,6 +48,7 @@ weights it starts with, which make no difference to its speed.
 * predict: from reading the table to joining the parts. One process is this one, on one thread. Several: all
   of `wlkernelnn predict`, by how much longer the longest table takes than the one before it, which leaves the
   start of the processes out; taken once.
+* each once: the molecules of the data set as they are, one row each: no other row has the states ready.
 * memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
   the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
 """
@@ -78,6 +79,12 @@ def table_of(data: PackedGraphs, rows: int, path: Path) -> None:
         file.writelines(
             f"{every[at] if row % 1000 else 'C1CC'},{row}\n" for row, at in enumerate(order.tolist())
         )
+
+
+def own_rows(data: PackedGraphs, path: Path) -> Path:
+    """Write a table of the molecules as they are, one row each."""
+    pd.DataFrame({"smiles": data.smiles, "number": range(len(data))}).to_csv(path, index=False)
+    return path
 
 
 def first_rows(table: Path, rows: int, path: Path) -> Path:
@@ -175,23 +182,35 @@ def children(pid: int) -> list[int]:
 
 
 def speed_rows(
-    short: Path, long: Path, model: Path, processes: int, runs: dict[int, Run], rounds: int
+    once: Path, short: Path, long: Path, model: Path, processes: int, runs: dict[int, Run], rounds: int
 ) -> Iterator[Row]:
     """Prediction beside parsing, in this process and in several."""
-    few, many = smiles_of(short), smiles_of(long)
+    single, few, many = smiles_of(once), smiles_of(short), smiles_of(long)
     parts = [many[part::processes] for part in range(processes)]
     output = short.with_name("raced.csv")
+    predict = partial(
+        predict_tables,
+        model_path=model,
+        output=output,
+        rejects_path=output.with_suffix(".rejects.csv"),
+        num_workers=0,
+    )
     calls: list[Callable[[], object]] = [
-        partial(predict_tables, [short], model, output, output.with_suffix(".rejects.csv"), num_workers=0),
+        partial(predict, [once]),
+        partial(parse, single),
+        partial(predict, [short]),
         partial(parse, few),
         partial(parse_in_processes, parts),
     ]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        one, parse_one, parse_several = race(calls, [len(few), len(few), len(many)], rounds=rounds)
+        new, parse_new, one, parse_one, parse_several = race(
+            calls, [*2 * [len(single)], *2 * [len(few)], len(many)], rounds=rounds
+        )
     finally:
         torch.set_num_threads(threads)
+    yield compared("predict, 1 process, each once", "parse alone", Comparison(new, parse_new))
     yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
     shorter, longer = sorted(runs)[-2:]
     seconds = runs[longer].seconds - runs[shorter].seconds
@@ -275,7 +294,8 @@ def rows_of(
     yield from memory_rows(runs)
     if sizes[1] > 4 * library.ROWS:
         known["kill and resume"] = resumed(tables[1][1], model, processes)
-    yield from speed_rows(tables[0][1], tables[1][1], model, processes, runs, rounds)
+    once = own_rows(data, folder / "once.csv")
+    yield from speed_rows(once, tables[0][1], tables[1][1], model, processes, runs, rounds)
 
 
 @dataclass

@@ -40,11 +40,13 @@ def test_rows_are_the_molecules_in_other_words(
     assert len(set(smiles)) > 25
     same = {Chem.CanonSmiles(text) for text in data.smiles}
     assert {Chem.CanonSmiles(text) for text in smiles[1:]} == same
+    assert predict_speed.smiles_of(predict_speed.own_rows(data, tmp_path / "own.csv")) == list(data.smiles)
     few = predict_speed.first_rows(tmp_path / "50.csv", 20, tmp_path / "20.csv")
     assert predict_speed.smiles_of(few) == smiles[:20]
 
 
 def test_both_sides_take_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "once.csv").write_text("smiles,number\nN,0\n")
     (tmp_path / "short.csv").write_text("smiles,number\nC,0\nCC,1\n")
     (tmp_path / "long.csv").write_text("smiles,number\nC,0\nCC,1\nCCC,2\n")
     seen: list[Any] = []
@@ -53,16 +55,18 @@ def test_both_sides_take_the_same_rows(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(
         predict_speed,
         "predict_tables",
-        lambda inputs, *_, num_workers: seen.append((predict_speed.smiles_of(inputs[0]), num_workers)),
+        lambda inputs, model_path, output, rejects_path, num_workers: seen.append(
+            (predict_speed.smiles_of(inputs[0]), num_workers)
+        ),
     )
     monkeypatch.setattr(
         predict_speed, "race", lambda calls, work, rounds: [call() for call in calls] and np.array([work]).T
     )
     runs = {10: predict_speed.Run(5.0, 0, 0), 30: predict_speed.Run(9.0, 0, 0)}
-    one, several, more = predict_speed.speed_rows(
-        tmp_path / "short.csv", tmp_path / "long.csv", tmp_path, 2, runs, 1
-    )
-    assert seen == [(["C", "CC"], 0), ["C", "CC"], ["C", "CC", "CCC"]]
+    tables = [tmp_path / f"{name}.csv" for name in ("once", "short", "long")]
+    new, one, several, more = predict_speed.speed_rows(*tables, tmp_path, 2, runs, 1)
+    assert seen == [(["N"], 0), ["N"], (["C", "CC"], 0), ["C", "CC"], ["C", "CC", "CCC"]]
+    assert (new.ours, new.theirs) == (1, 1)
     assert (one.ours, one.theirs) == (2, 2)
     assert (several.ours, several.theirs, several.met) == (5, 3, True)  # 20 rows in 4 seconds
     assert (more.ours, more.theirs) == (5, 2)
