@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
+    from .estimators import MoleculeClassifier, MoleculeRegressor
 
 __version__ = version("wlkernelnn")
 
-__all__ = ["DeepKernelConv", "RandomWalkKernelConv", "WLKernelConv", "__version__"]
+__all__ = [
+    "DeepKernelConv",
+    "MoleculeClassifier",
+    "MoleculeRegressor",
+    "RandomWalkKernelConv",
+    "WLKernelConv",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:
     # Torch takes seconds to be imported: help and what works with numpy alone need not wait for it.
     if name in __all__:
-        return getattr(import_module("wlkernelnn.conv"), name)
+        module = "estimators" if name.startswith("Molecule") else "conv"
+        return getattr(import_module(f"wlkernelnn.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import wlkernelnn
-from wlkernelnn import conv
+from wlkernelnn import conv, estimators
 
 
 def test_layers_are_at_the_top() -> None:
@@ -17,3 +17,8 @@ def test_layers_are_at_the_top() -> None:
 def test_nothing_else_is() -> None:
     with pytest.raises(AttributeError, match="module 'wlkernelnn' has no attribute 'WLKernel'"):
         _ = wlkernelnn.WLKernel
+
+
+def test_estimators_are_at_the_top() -> None:
+    assert wlkernelnn.MoleculeRegressor is estimators.MoleculeRegressor
+    assert wlkernelnn.MoleculeClassifier is estimators.MoleculeClassifier

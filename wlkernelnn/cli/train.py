@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wlkernelnn.files import alone_in, write_text
-from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+from wlkernelnn.models import SHORT_NAMES, GraphKernelNetwork
 from wlkernelnn.training import FitOptions, check_free, train_run
 from wlkernelnn.training.run import ensemble_options
 
@@ -20,16 +20,10 @@ from .options import add_options, config_text, pick, verb_parser
 from .scores import shown
 
 SHARED_OPTIONS = ("hidden_channels", "walk_length", "decay", "pooling", "norm", "dropout")
-# By the name of a network: its class, and the options that it alone has.
-NETWORKS: dict[str, tuple[type[GraphNetwork], tuple[str, ...]]] = {
-    "wl": (
-        GraphKernelNetwork,
-        ("num_iterations", "readout", "share_walk_weights", "all_lengths", "gate_scale"),
-    ),
-    "stack": (
-        KernelStackNetwork,
-        ("num_layers", "compose", "jumping", "virtual_node", "layer_dropout"),
-    ),
+# Options that a network alone has.
+OWN_OPTIONS = {
+    "wl": ("num_iterations", "readout", "share_walk_weights", "all_lengths", "gate_scale"),
+    "stack": ("num_layers", "compose", "jumping", "virtual_node", "layer_dropout"),
 }
 
 # What a resumed run may be given anew: it changes no network.
@@ -61,8 +55,8 @@ def build_parser() -> ArgumentParser:
     add_options(parser, "Split", SplitOptions)
     add_options(parser, "Run", RunOptions)
     add_options(parser, "Network", GraphKernelNetwork, SHARED_OPTIONS)
-    for name, (network, own) in NETWORKS.items():
-        add_options(parser, f"Network {name}", network, own)
+    for name, own in OWN_OPTIONS.items():
+        add_options(parser, f"Network {name}", SHORT_NAMES[name], own)
     add_options(parser, "Training", FitOptions)
     return parser
 
@@ -76,7 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
     ensemble_options(fit_options, run_options.ensemble_size)  # all that can be refused before data are read
-    network, own = NETWORKS[run_options.network]
+    network, own = SHORT_NAMES[run_options.network], OWN_OPTIONS[run_options.network]
     _check_network(parser, parsed)
     _check_schedule(parser, parsed, fit_options.schedule)
     directory = run_options.output_dir
@@ -137,7 +131,7 @@ def _check_schedule(parser: ArgumentParser, parsed: Namespace, schedule: str) ->
 
 def _check_network(parser: ArgumentParser, parsed: Namespace) -> None:
     """Options of another network than the chosen one would do nothing."""
-    for name, (_, own) in NETWORKS.items():
+    for name, own in OWN_OPTIONS.items():
         for option in own:
             if name != parsed.network and parsed[option] != parser.get_default(option):
                 raise ValueError(

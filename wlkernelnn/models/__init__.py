@@ -7,13 +7,14 @@ from .graph_network import GraphNetwork
 from .kernel_stack import KernelStack
 from .kernel_stack_network import KernelStackNetwork
 
+#: Networks by the names that users give them.
+SHORT_NAMES: dict[str, type[GraphNetwork]] = {"wl": GraphKernelNetwork, "stack": KernelStackNetwork}
 #: Networks that checkpoints may hold, by the names of their classes.
-NETWORKS: dict[str, type[GraphNetwork]] = {
-    network.__name__: network for network in (GraphKernelNetwork, KernelStackNetwork)
-}
+NETWORKS: dict[str, type[GraphNetwork]] = {network.__name__: network for network in SHORT_NAMES.values()}
 
 __all__ = [
     "NETWORKS",
+    "SHORT_NAMES",
     "CodeEncoder",
     "ColourCache",
     "GraphKernelNetwork",

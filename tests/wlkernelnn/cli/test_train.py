@@ -22,7 +22,7 @@ from tests.molecules import (
 )
 from wlkernelnn.cli.data import DataOptions, SplitOptions
 from wlkernelnn.cli.main import main
-from wlkernelnn.cli.train import NETWORKS, SHARED_OPTIONS, RunOptions
+from wlkernelnn.cli.train import OWN_OPTIONS, SHARED_OPTIONS, RunOptions
 from wlkernelnn.models import KernelStackNetwork
 from wlkernelnn.training import FitOptions, load_ensemble
 from wlkernelnn.training.module import NetworkModule
@@ -43,7 +43,7 @@ def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert left.value.code == 0
     out = capsys.readouterr().out
     sources = (DataOptions, SplitOptions, RunOptions, FitOptions)
-    of_networks = [*SHARED_OPTIONS, *(option for _, own in NETWORKS.values() for option in own)]
+    of_networks = [*SHARED_OPTIONS, *(option for own in OWN_OPTIONS.values() for option in own)]
     for name in [*of_networks, *(field.name for source in sources for field in fields(source))]:
         assert re.search(rf"^  --{name.replace('_', '-')}\b", out, re.MULTILINE), name
     assert ":class:" not in out

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.utils import check_random_state, estimator_checks
+
+from wlkernelnn import MoleculeClassifier, MoleculeRegressor
+from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import load_molecules
+from wlkernelnn.kernels import objects
+from wlkernelnn.models import KernelStackNetwork
+from wlkernelnn.training import FitOptions, fit, load_ensemble, predict
+
+SMALL: dict[str, Any] = {"hidden_channels": 8, "epochs": 2, "batch_size": 16, "random_state": 3}
+SMILES = ["C" * n + end for n in range(1, 16) for end in ("O", "N", "c1ccccc1", "(=O)O")]
+SIZE = np.array([text.upper().count("C") for text in SMILES], dtype=float)
+ACID = np.array(["acid" if text.endswith("(=O)O") else "other" for text in SMILES])
+BOTH = np.stack([SIZE > 8, ACID == "acid"], axis=1).astype(int)
+
+
+@pytest.fixture(scope="module")
+def regressor() -> MoleculeRegressor:
+    return MoleculeRegressor(**SMALL).fit(SMILES, SIZE)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> MoleculeClassifier:
+    return MoleculeClassifier(**SMALL).fit(SMILES, ACID)
+
+
+def test_it_is_fit_and_predict(regressor: MoleculeRegressor) -> None:
+    data = load_molecules(SMILES, y=SIZE, cache=False)
+    seed = int(check_random_state(3).randint(2**31 - 1))
+    train, valid = (
+        data[np.sort(part)]
+        for part in train_test_split(np.arange(len(data)), test_size=0.1, random_state=seed)
+    )
+    torch.manual_seed(seed)
+    net = type(regressor.ensemble_.networks[0]).from_data(train, hidden_channels=8)
+    result = fit(net, train, valid, FitOptions(epochs=2, batch_size=16, seed=seed), progress=False)
+    assert_array_equal(regressor.predict(SMILES), predict(net, data)[:, 0])
+    assert regressor.validation_score_ == pytest.approx(result.score, rel=1e-5)
+
+
+def test_it_learns() -> None:
+    many = {**SMALL, "epochs": 60, "hidden_channels": 16, "lr": 0.01}
+    assert MoleculeRegressor(**many).fit(SMILES, SIZE).score(SMILES, SIZE) > 0.9
+    assert MoleculeClassifier(**many).fit(SMILES, ACID).score(SMILES, ACID) > 0.95
+
+
+FORMS = {
+    "tuple": tuple,
+    "array": np.array,
+    "object array": objects,
+    "Series": lambda smiles: pd.Series(smiles, index=range(100, 100 + len(smiles))),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_list(regressor: MoleculeRegressor, form: str) -> None:
+    again = clone(regressor).fit(FORMS[form](SMILES), pd.Series(SIZE, index=SMILES))
+    assert_array_equal(again.predict(FORMS[form](SMILES[:7])), regressor.predict(SMILES)[:7])
+
+
+def test_seeds(regressor: MoleculeRegressor) -> None:
+    torch.manual_seed(0)
+    here = torch.random.get_rng_state()
+    other = clone(regressor).set_params(random_state=4).fit(SMILES, SIZE)
+    assert not np.array_equal(other.predict(SMILES), regressor.predict(SMILES))
+    assert torch.equal(torch.random.get_rng_state(), here)
+    drawn = clone(regressor).set_params(random_state=np.random.RandomState(3)).fit(SMILES, SIZE)
+    assert_array_equal(drawn.predict(SMILES), regressor.predict(SMILES))
+
+
+def test_ensembles() -> None:
+    model = MoleculeRegressor(**SMALL, ensemble_size=2).fit(SMILES, SIZE)
+    data = load_molecules(SMILES, cache=False)
+    a, b = (predict(net, data)[:, 0] for net in model.ensemble_.networks)
+    mean, std = model.predict(SMILES, return_std=True)
+    assert_allclose(mean, (a + b) / 2, rtol=1e-5)
+    assert_allclose(std, np.abs(a - b) / 2, rtol=1e-3, atol=1e-5)
+    assert std.max() > 0
+
+
+def test_several_targets_with_missing_values() -> None:
+    y = pd.DataFrame({"size": SIZE, "half": SIZE / 2})
+    y.loc[3, "half"] = None
+    model = MoleculeRegressor(**SMALL, validation_fraction=0).fit(SMILES, y)
+    assert model.predict(SMILES[:5]).shape == (5, 2)
+    assert model.ensemble_.about["target_names"] == ["size", "half"]
+    assert model.validation_score_ is None
+
+
+def test_other_networks_and_options() -> None:
+    model = MoleculeRegressor(
+        "stack",
+        features="ogb+rw4",
+        network_options={"num_layers": 2},
+        fit_options={"metric": "mae", "ema_decay": 0.0},
+        **{**SMALL, "hidden_channels": None},
+    ).fit(SMILES, SIZE)
+    (net,) = model.ensemble_.networks
+    assert isinstance(net, KernelStackNetwork)
+    assert (net.config["num_layers"], net.config["num_node_values"]) == (2, 4)
+    assert model.ensemble_.about["metric"] == "mae"
+
+
+def test_the_metric_that_chooses_the_epoch() -> None:
+    for metric, options in (("log_loss", None), ("roc_auc", {"metric": "roc_auc"})):
+        model = MoleculeClassifier(**SMALL, fit_options=options).fit(SMILES, ACID)
+        assert model.ensemble_.about["metric"] == metric
+
+
+def test_classes_of_any_name(classifier: MoleculeClassifier) -> None:
+    probability = classifier.predict_proba(SMILES)
+    assert classifier.classes_.tolist() == ["acid", "other"]
+    assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
+    assert_array_equal(classifier.predict(SMILES), np.where(probability[:, 1] > 0.5, "other", "acid"))
+    # The second class is what the network sees as 1.
+    data = load_molecules(SMILES, y=(ACID == "other").astype(int), cache=False)
+    (net,) = classifier.ensemble_.networks
+    assert_array_equal(predict(net, data)[:, 0], probability[:, 1])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [ACID.tolist(), [label == "other" for label in ACID], [2 * (label == "other") - 1 for label in ACID]],
+    ids=["strings", "booleans", "signs"],
+)
+def test_missing_classes_are_refused_with_their_row(labels: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"1 of 60 rows cannot be used .*\n  X\[1\] 'CN': no target value"):
+        MoleculeClassifier(**SMALL).fit(SMILES, [labels[0], None, *labels[2:]])
+
+
+def test_several_labels() -> None:
+    y = BOTH.astype(float)
+    y[2, 0] = np.nan
+    model = MoleculeClassifier(**SMALL).fit(SMILES, y)
+    assert model.predict_proba(SMILES).shape == (60, 2)
+    assert_array_equal(model.predict(SMILES), model.predict_proba(SMILES) > 0.5)
+    assert [classes.tolist() for classes in model.classes_] == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("y", [ACID, BOTH], ids=["one", "several"])
+def test_scorers(y: np.ndarray) -> None:
+    scores = cross_val_score(MoleculeClassifier(**SMALL), np.array(SMILES), y, scoring="roc_auc", cv=2)
+    assert np.isfinite(scores).all()
+
+
+def test_grid_search() -> None:
+    search = GridSearchCV(
+        MoleculeRegressor(**SMALL), {"hidden_channels": [4, 8], "network_options": [{"decay": 0.5}]}, cv=2
+    ).fit(SMILES, SIZE)
+    assert search.best_estimator_.predict(SMILES[:2]).shape == (2,)
+    assert [net.config["decay"] for net in search.best_estimator_.ensemble_.networks] == [0.5]
+
+
+def test_a_saved_ensemble_is_a_run_folder(regressor: MoleculeRegressor, tmp_path: Path) -> None:
+    regressor.save(tmp_path / "run")
+    mean, _ = load_ensemble(tmp_path / "run").predict(load_molecules(SMILES, cache=False))
+    assert_array_equal(mean[:, 0], regressor.predict(SMILES))
+    pd.DataFrame({"smiles": SMILES}).to_csv(tmp_path / "in.csv", index=False)
+    words = {"test": tmp_path / "in.csv", "model": tmp_path / "run", "preds": tmp_path / "out.csv"}
+    assert main(["predict", *(f"--{name}-path={path}" for name, path in words.items())]) == 0
+    assert_allclose(pd.read_csv(tmp_path / "out.csv")["y"], regressor.predict(SMILES), rtol=1e-5)
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        regressor.save(tmp_path / "run")
+
+
+@pytest.mark.parametrize("model", ["regressor", "classifier"])
+def test_pickles(model: str, request: pytest.FixtureRequest) -> None:
+    fitted = request.getfixturevalue(model)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.predict(SMILES), fitted.predict(SMILES))
+
+
+REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
+    "molecule": ({}, [*SMILES[:2], "C1CC"], SIZE[:3], r"1 of 3 rows .*\n  X\[2\] 'C1CC': .*unclosed ring"),
+    "number": ({}, SMILES, [*SIZE[:-1], "x"], "data row 60, column 'y': expected a finite number"),
+    "length": ({}, SMILES, SIZE[:3], r"y must be \[60\]"),
+    "network": ({"network": "gcn"}, SMILES, SIZE, "network must be one of wl, stack, got 'gcn'"),
+    "features": ({"features": "ecfp"}, SMILES, SIZE, "ecfp"),
+    "lr": ({"lr": -1.0}, SMILES, SIZE, "lr must be above 0"),
+    "members": ({"ensemble_size": 0}, SMILES, SIZE, "ensemble_size"),
+    "fraction": ({"validation_fraction": 1.0}, SMILES, SIZE, r"validation_fraction must be in \[0, 1\)"),
+    "twice": ({"fit_options": {"lr": 1.0}}, SMILES, SIZE, "fit_options: lr is set by the argument lr"),
+    "seed": ({"fit_options": {"seed": 1}}, SMILES, SIZE, "seed is set by the argument random_state"),
+    "option": ({"fit_options": {"lrr": 1.0}}, SMILES, SIZE, "unknown option lrr; known are accelerator, "),
+    "of data": ({"network_options": {"num_tasks": 2}}, SMILES, SIZE, "unknown option num_tasks"),
+    "of another": ({"network_options": {"num_layers": 2}}, SMILES, SIZE, "unknown option num_layers"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    options, smiles, y, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        MoleculeRegressor(**SMALL | options).fit(smiles, y)
+
+
+@pytest.mark.parametrize(
+    ("X", "came"),
+    [
+        ("CCO", "got str"),
+        (pd.DataFrame({"smiles": SMILES}), "got DataFrame"),
+        (np.array(SMILES)[:, None], r"got ndarray of shape \[60, 1\]"),
+        (dict.fromkeys(SMILES), "got dict"),
+    ],
+)
+def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> None:
+    with pytest.raises(TypeError, match=f"X: expected a list, array or Series of SMILES, {came}"):
+        regressor.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["a", "b", "c"] * 20, "expected two classes, got 3"),
+        (["a"] * 60, "expected two classes, got 1"),
+        (SIZE / 7, "continuous"),
+        (BOTH * 2, "expected 0 or 1"),
+        (1, r"y must be \[60\] or \[60, T\], got shape \(\)"),
+    ],
+)
+def test_refused_classes(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MoleculeClassifier(**SMALL).fit(SMILES, y)
+
+
+@pytest.mark.parametrize("model", [MoleculeRegressor(), MoleculeClassifier()])
+def test_not_fitted(model: Any, tmp_path: Path) -> None:
+    for call in (lambda: model.predict(SMILES), lambda: model.save(tmp_path / "run")):
+        with pytest.raises(NotFittedError):
+            call()
+    assert is_regressor(model) != is_classifier(model)
+
+
+# Those that need no matrix of numbers.
+CHECKS = [
+    estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+    estimator_checks.check_estimator_cloneable,
+    estimator_checks.check_estimator_repr,
+    estimator_checks.check_estimator_tags_renamed,
+    estimator_checks.check_get_params_invariance,
+    estimator_checks.check_mixin_order,
+    estimator_checks.check_no_attributes_set_in_init,
+    estimator_checks.check_parameters_default_constructible,
+    estimator_checks.check_set_params,
+    estimator_checks.check_valid_tag_types,
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("model", [MoleculeRegressor, MoleculeClassifier])
+def test_scikit_learns_own_checks(check: Any, model: Any) -> None:
+    check(model.__name__, model())
