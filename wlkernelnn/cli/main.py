@@ -9,12 +9,13 @@ import sys
 VERBS = {
     "train": "Train networks on a table of SMILES, and keep them in a run folder.",
     "predict": "Predict for every row of a table of SMILES, in order.",
+    "fingerprint": "Write what networks have learned of every row of a table of SMILES as vectors, in order.",
     "evaluate": "Score trained networks on a table of SMILES with measured targets.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
 }
 
 USAGE = "usage: wlkernelnn VERB [options]\n\nNeural networks derived from kernels.\n\nverbs:\n" + "".join(
-    f"  {verb:<11}{text}\n" for verb, text in VERBS.items()
+    f"  {verb:<13}{text}\n" for verb, text in VERBS.items()
 )
 
 

@@ -46,9 +46,19 @@ class PredictOptions:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = verb_parser("predict", __doc__)
-    add_options(parser, "Options", PredictOptions)
-    options = PredictOptions(**pick(parser.parse_args(argv), PredictOptions))
+    run("predict", __doc__, PredictOptions, argv)
+
+
+def run(
+    verb: Literal["predict", "fingerprint"],
+    description: str | None,
+    kind: type[PredictOptions],
+    argv: list[str] | None,
+) -> None:
+    """A verb that gives every row of a table further columns."""
+    parser = verb_parser(verb, description)
+    add_options(parser, "Options", kind)
+    options = kind(**pick(parser.parse_args(argv), kind))
     if options.preds_path.suffix not in (".csv", ".parquet", ""):
         raise ValueError(
             f"--preds-path: expected a name in .csv or .parquet, or a folder's, got {options.preds_path}"
@@ -74,10 +84,12 @@ def main(argv: list[str] | None = None) -> None:
         num_workers=options.num_workers,
         resume=options.resume,
         progress=True,
+        columns="prediction" if verb == "predict" else "fingerprint",
     )
     reasons = f" (reasons in {rejects_path})" if counts.rejected else ""
+    done = "predicted" if verb == "predict" else "embedded"
     print(
-        f"{counts.read:,} rows in = {counts.read - counts.rejected:,} predicted + {counts.rejected:,} "
+        f"{counts.read:,} rows in = {counts.read - counts.rejected:,} {done} + {counts.rejected:,} "
         f"rejected{reasons}; {counts.written:,} rows out: {options.preds_path}"
     )
 

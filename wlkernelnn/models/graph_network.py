@@ -103,6 +103,8 @@ class GraphNetwork(torch.nn.Module, ABC):
         if given["num_graph_values"]:
             self.fingerprint = FingerprintEncoder(given["num_graph_values"], hidden, dropout)
             state_channels += hidden
+        #: Width of what :meth:`embed` gives.
+        self.embedding_channels = state_channels
         self.head = MLP([state_channels, hidden, num_tasks], dropout=[dropout, 0.0], norm=None)
         self.register_buffer("target_mean", torch.zeros(num_tasks))
         self.register_buffer("target_std", torch.ones(num_tasks))

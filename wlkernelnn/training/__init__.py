@@ -10,7 +10,7 @@ from .library import predict_tables
 from .loop import FitResult
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions, LoopOptions
-from .predict import predict
+from .predict import embed, predict
 from .run import Ensemble, check_free, load_ensemble, train_run, write_report
 from .trees import TreeFit, TreeOptions, fit_trees, score_strings
 
@@ -29,6 +29,7 @@ __all__ = [
     "accuracy",
     "check_free",
     "class_probabilities",
+    "embed",
     "fit",
     "fit_awd",
     "fit_classifier",

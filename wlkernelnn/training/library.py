@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import joblib
 import numpy as np
@@ -26,9 +26,10 @@ from wlkernelnn.datasets.molecules import OnInvalid
 from wlkernelnn.datasets.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.models import GraphNetwork
 
+from .outputs import OUTPUTS
 from .parts import Counts, Parts
 from .predict import BATCH
-from .run import Ensemble, load_ensemble
+from .run import load_ensemble
 from .workers import Predicted, Task, predict_tasks
 
 # Rows of a part: what a kill loses.
@@ -72,8 +73,9 @@ def predict_tables(
     num_workers: int | None = None,
     resume: bool = False,
     progress: bool = False,
+    columns: Literal["prediction", "fingerprint"] = "prediction",
 ) -> Counts:
-    """Predict for every row of one or several tables, in order, in bounded memory.
+    """Predict, or embed, every row of one or several tables, in order, in bounded memory.
 
     Finished parts are kept in a folder: ``output`` itself or, for a single file, one beside it that goes when
     the file is written. A run that was killed leaves them there. How parts are shared out among processes and
@@ -92,6 +94,9 @@ def predict_tables(
         num_workers: Processes to start; 0 works in this one. Default: one per core if the input is long.
         resume: Keep the parts that an earlier run of the same input, networks and options finished.
         progress: Show on stderr how far it is.
+        columns: What every row gets: a ``"prediction"`` of each target (in place of a column of its name)
+            and, of several networks, its standard deviation; or its ``"fingerprint"``, the vectors that the
+            heads of the networks see.
 
     Returns:
         How many rows were read, rejected and written.
@@ -100,14 +105,16 @@ def predict_tables(
         FileNotFoundError: An input or the networks are not there.
         FileExistsError: There are parts of an earlier run, and ``resume`` is off, or the folder for parts
             holds other files.
-        ValueError: An input cannot be read, inputs differ in their columns or have one of the name of a
-            standard deviation, a row gives no molecule and ``on_invalid`` is ``"raise"``, or the run to
+        ValueError: An input cannot be read, inputs differ in their columns or have one of the name of a new
+            one that is no target, a row gives no molecule and ``on_invalid`` is ``"raise"``, or the run to
             resume was another one.
     """
     suffix = output.suffix or ".parquet"
     check_count("batch_size", batch_size)
     if num_workers is not None:
         check_count("num_workers", num_workers, least=0)
+    if columns not in OUTPUTS:
+        raise ValueError(f"columns must be one of {', '.join(OUTPUTS)}, got {columns!r}")
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
     schema = _schema(sources)
@@ -116,7 +123,12 @@ def predict_tables(
     origin = {
         "input": [[source.name, _sha256(source)] for source in sources],
         "networks": [_fingerprint(net) for net in ensemble.networks],
-        "options": {"smiles_column": smiles_column, "on_invalid": on_invalid, "batch_size": batch_size},
+        "options": {
+            "smiles_column": smiles_column,
+            "on_invalid": on_invalid,
+            "batch_size": batch_size,
+            "columns": columns,
+        },
         "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
     }
     parts = Parts(folder, suffix, origin, resume)
@@ -127,7 +139,8 @@ def predict_tables(
     ahead = list(islice(pieces, PARALLEL_FROM))
     if not ahead and not parts.done:
         raise ValueError(f"{sources[0]}: the file has a header but no rows")
-    _check_columns(ensemble, sources[0], ahead)
+    names = OUTPUTS[columns].names(ensemble)
+    _check_columns(set(names) - {*OUTPUTS[columns].replaced(ensemble)}, sources[0], ahead)
     if num_workers is None:
         num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
 
@@ -136,7 +149,7 @@ def predict_tables(
     def tasks() -> Iterator[Task]:
         for piece in chain(ahead, pieces):
             todo.append(piece)
-            yield Task(piece.first, piece.table[piece.column].to_pylist())
+            yield Task(piece.first, piece.table[piece.column].to_pylist(), columns)
 
     results = predict_tasks(tasks(), model_path, ensemble, batch_size, num_workers)
     with closing(results), _bar(progress) as bar:
@@ -146,7 +159,7 @@ def predict_tables(
             if result.rejects and on_invalid == "raise":
                 write_rejects(rejects_path, result.rejects)
                 raise ValueError(_complaint(piece, result.rejects))
-            table = _with_predictions(piece.table, result, ensemble)
+            table = _with_columns(piece.table, names, result)
             if on_invalid == "skip":
                 table = table.take(pa.array(result.position))
             counts = Counts(piece.table.num_rows, len(result.rejects), table.num_rows)
@@ -189,25 +202,19 @@ def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name!r} ({field.type})" for field in schema)
 
 
-def _check_columns(ensemble: Ensemble, source: Path, pieces: Sequence[_Piece]) -> None:
+def _check_columns(new: Collection[str], source: Path, pieces: Sequence[_Piece]) -> None:
     """Refuse to replace what is no prediction of an earlier run, but may be the error of a measurement."""
-    names = [f"{name}_std" for name in ensemble.about["target_names"]] if len(ensemble.networks) > 1 else []
     for piece in pieces[:1]:
-        if there := [name for name in names if name in piece.table.column_names]:
+        if there := [name for name in piece.table.column_names if name in new]:
             raise ValueError(
-                f"{source}: has a column {there[0]!r}, and so has the output, for the standard deviation "
-                "over the networks: rename or drop it"
+                f"{source}: has a column {there[0]!r}, and so has the output (a standard deviation over the "
+                "networks, or a fingerprint): rename or drop it"
             )
 
 
-def _with_predictions(table: pa.Table, result: Predicted, ensemble: Ensemble) -> pa.Table:
-    """The table with a column per target, in place of one of that name or behind the others."""
-    values: dict[str, np.ndarray] = {}
-    for task, name in enumerate(ensemble.about["target_names"]):
-        values[name] = result.mean[:, task]
-        if len(ensemble.networks) > 1:
-            values[f"{name}_std"] = result.std[:, task]
-    for name, known in values.items():
+def _with_columns(table: pa.Table, names: Sequence[str], result: Predicted) -> pa.Table:
+    """The table with new columns, each in place of one of its name or behind the others."""
+    for name, known in zip(names, result.values.T, strict=True):
         column = np.full(table.num_rows, np.nan, dtype=np.float32)
         column[result.position] = known
         cells = pa.array(column, from_pandas=True)  # NaN is a missing value

@@ -1,9 +1,13 @@
-"""Predictions for a whole data set."""
+"""Predictions and embeddings for a whole data set."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
+from torch import Tensor
+from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import ColourCache, GraphNetwork
@@ -15,7 +19,6 @@ from .allocator import freed_memory_kept
 BATCH = 8192
 
 
-@torch.no_grad()
 def predict(
     net: GraphNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
 ) -> np.ndarray:
@@ -31,10 +34,36 @@ def predict(
     Returns:
         float32 ``[len(data), num_tasks]``.
     """
+    return _of_batches(net, net.predict, net.config["num_tasks"], data, batch_size, cache)
+
+
+def embed(
+    net: GraphNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
+) -> np.ndarray:
+    """The vectors that the head of a network sees, see :meth:`GraphNetwork.embed`.
+
+    Args:
+        net, data, batch_size, cache: See :func:`predict`.
+
+    Returns:
+        float32 ``[len(data), net.embedding_channels]``.
+    """
+    return _of_batches(net, net.embed, net.embedding_channels, data, batch_size, cache)
+
+
+@torch.no_grad()
+def _of_batches(
+    net: GraphNetwork,
+    compute: Callable[[Data, ColourCache | None], Tensor],
+    width: int,
+    data: PackedGraphs,
+    batch_size: int,
+    cache: ColourCache | None,
+) -> np.ndarray:
     device = net.target_mean.device
     if cache is None and len(data) > batch_size:
         cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
     with evaluating(net), freed_memory_kept():
-        parts = [net.predict(batch.to(device), cache).cpu().numpy() for batch in loader]
-    return np.concatenate(parts) if parts else np.zeros((0, net.config["num_tasks"]), np.float32)
+        parts = [compute(batch.to(device), cache).cpu().numpy() for batch in loader]
+    return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)

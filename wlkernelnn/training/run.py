@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from .fit import check_fit, fit
 from .loop import check_accelerator
 from .metrics import get_metric, score
 from .options import FitOptions
-from .predict import BATCH, predict
+from .predict import BATCH, embed, predict
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -66,18 +66,36 @@ class Ensemble:
         Raises:
             ValueError: ``data`` was made by another featurizer.
         """
+        each = np.stack(self._each(predict, data, batch_size, caches))
+        return each.mean(0), each.std(0)
+
+    def embed(
+        self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
+    ) -> np.ndarray:
+        """The vectors before the heads of all networks, side by side, ``[len(data), Σ channels]``.
+
+        Args:
+            data, batch_size, caches: See :meth:`predict`.
+
+        Raises:
+            ValueError: ``data`` was made by another featurizer.
+        """
+        return np.concatenate(self._each(embed, data, batch_size, caches), axis=1)
+
+    def _each(
+        self,
+        compute: Callable[[GraphNetwork, PackedGraphs, int, ColourCache | None], np.ndarray],
+        data: PackedGraphs,
+        batch_size: int,
+        caches: Sequence[ColourCache] | None,
+    ) -> list[np.ndarray]:
         if data.description.features != self.about["features"]:
             raise ValueError(
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"
             )
-        each = np.stack(
-            [
-                predict(net, data, batch_size, cache)
-                for net, cache in zip(self.networks, caches or self.caches(), strict=True)
-            ]
-        )
-        return each.mean(0), each.std(0)
+        pairs = zip(self.networks, caches or self.caches(), strict=True)
+        return [compute(net, data, batch_size, cache) for net, cache in pairs]
 
     @property
     def num_parameters(self) -> int:

@@ -1,4 +1,4 @@
-"""Predictions for lists of SMILES, here or in other processes, in order."""
+"""What networks say of lists of SMILES, here or in other processes, in order."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
 
 from .allocator import freed_memory_kept, keep_freed_memory
+from .outputs import OUTPUTS
 from .run import Ensemble, load_ensemble
 
 
@@ -29,10 +30,12 @@ class Task(NamedTuple):
     Attributes:
         first: The number of the first of them.
         smiles: What stands in each.
+        output: What is wanted of each, a key of :data:`~.outputs.OUTPUTS`.
     """
 
     first: int
     smiles: list[object]
+    output: str = "prediction"
 
 
 class Predicted(NamedTuple):
@@ -40,13 +43,12 @@ class Predicted(NamedTuple):
 
     Attributes:
         position: int64 ``[B]``: positions in the task that are molecules, ascending.
-        mean, std: float32 ``[B, tasks]``: over the networks.
+        values: float32 ``[B, columns]``, see :class:`~.outputs.Output`.
         rejects: The other positions, with their rows in the input and reasons.
     """
 
     position: np.ndarray
-    mean: np.ndarray
-    std: np.ndarray
+    values: np.ndarray
     rejects: list[Reject]
 
 
@@ -68,7 +70,7 @@ def predict_task(
     except Exception as error:
         for row, smiles in enumerate(task.smiles, task.first):
             try:
-                _predict(ensemble, Task(row, [smiles]), batch_size)
+                _predict(ensemble, Task(row, [smiles], task.output), batch_size)
             except Exception as cause:
                 raise RuntimeError(f"data row {row + 1}: {smiles!r}: {_said(cause)}") from cause
         raise RuntimeError(f"{_rows([task])}: {_said(error)}, but not for any of them alone") from error
@@ -169,8 +171,8 @@ def _predict(
 ) -> Predicted:
     rows = range(task.first, task.first + len(task.smiles))
     data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
-    mean, std = ensemble.predict(data, batch_size, caches)
-    return Predicted(data.row.numpy() - task.first, mean, std, rejects)
+    values = OUTPUTS[task.output].values(ensemble, data, batch_size, caches)
+    return Predicted(data.row.numpy() - task.first, values, rejects)
 
 
 def _said(error: Exception) -> str:

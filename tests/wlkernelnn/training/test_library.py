@@ -223,3 +223,28 @@ def test_errors_of_measurements_are_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"measured\.csv: has a column 'Act_std', and so has the output"):
         run(tmp_path / "measured.csv", tmp_path / "run", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_other_columns(run_folder: Path, table: Path, tmp_path: Path) -> None:
+    run(table, run_folder, tmp_path / "out.csv", columns="fingerprint")
+    came = pd.read_csv(tmp_path / "out.csv")
+    assert came.columns.tolist() == ["smiles", "name", *(f"fp_{i}_{j}" for i in range(2) for j in range(8))]
+    good = molecules_from([smiles for smiles, is_molecule in ROWS.values() if is_molecule], cache=False)
+    expected = load_ensemble(run_folder).embed(good)
+    np.testing.assert_allclose(came.iloc[GOOD, 2:].to_numpy(), expected, rtol=1e-3, atol=1e-5)
+    assert came.iloc[:, 2].notna().tolist() == MOLECULES
+    with pytest.raises(ValueError, match=r"out\.csv: has a column 'fp_0_0', and so has the output"):
+        run(tmp_path / "out.csv", run_folder, tmp_path / "again.csv", columns="fingerprint")
+    with pytest.raises(ValueError, match="columns must be one of prediction, fingerprint, got 'states'"):
+        run(table, run_folder, tmp_path / "again.csv", columns="states")
+
+
+def test_parts_of_other_columns_are_not_resumed(
+    run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(library.Parts, "join", lambda parts, path: [][0])
+        with pytest.raises(IndexError):
+            run(table, run_folder, tmp_path / "out.csv")
+    with pytest.raises(ValueError, match=r"the run to resume had options .*'prediction'.* 'fingerprint'"):
+        run(table, run_folder, tmp_path / "out.csv", columns="fingerprint", resume=True)

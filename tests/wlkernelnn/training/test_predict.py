@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from tests.molecules import classification_set, regression_set, small_network
-from wlkernelnn.datasets import PackedLoader
-from wlkernelnn.training import predict
+from wlkernelnn.datasets import PackedLoader, molecules_from
+from wlkernelnn.training import embed, predict
 
 
 @pytest.mark.parametrize("make", [regression_set, classification_set])
@@ -47,3 +47,16 @@ def test_keeps_no_gradients() -> None:
 def test_no_graphs() -> None:
     data = classification_set()
     assert predict(small_network(data), data[:0]).shape == (0, 2)
+    assert embed(small_network(data), data[:0]).shape == (0, 8)
+
+
+@pytest.mark.parametrize("features", ["ogb", "ogb+morgan"])
+def test_embeds_what_the_head_sees(features: str) -> None:
+    some = regression_set(20)
+    data = molecules_from(some.smiles, some.y.numpy(), features=features, cache=False)
+    net = small_network(data, dropout=0.5)
+    vectors = embed(net, data, batch_size=7)
+    assert vectors.shape == (20, net.embedding_channels) == (20, 8 if features == "ogb" else 16)
+    with torch.no_grad():
+        values = net.eval().head(torch.from_numpy(vectors)) * net.target_std + net.target_mean
+    np.testing.assert_allclose(values.numpy(), predict(net, data), rtol=1e-4, atol=1e-5)

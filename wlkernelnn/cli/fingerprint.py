@@ -1,0 +1,24 @@
+"""Write what networks have learned of every row of a table of SMILES as vectors, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .predict import PredictOptions, run
+
+
+@dataclass
+class FingerprintOptions(PredictOptions):
+    """Of what, by what, into which file.
+
+    Args:
+        preds_path: Where fingerprints go, a .csv or .parquet file, or without such an ending a folder of
+            Parquet files: the columns of the input, and what the head of the network sees as fp_0, fp_1, ...,
+            of several networks as fp_0_0, ..., fp_1_0, ....
+        on_invalid: Rows that give no molecule: "nan" keeps them with empty fingerprints, "skip" leaves them
+            out, "raise" stops.
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    run("fingerprint", __doc__, FingerprintOptions, argv)
