@@ -1,4 +1,4 @@
-"""Write what networks have learned of every row of a table of SMILES as vectors, in order."""
+"""Learned fingerprints for every row of a table of SMILES, in order."""
 
 from __future__ import annotations
 

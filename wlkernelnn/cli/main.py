@@ -9,7 +9,7 @@ import sys
 VERBS = {
     "train": "Train networks on a table of SMILES, and keep them in a run folder.",
     "predict": "Predict for every row of a table of SMILES, in order.",
-    "fingerprint": "Write what networks have learned of every row of a table of SMILES as vectors, in order.",
+    "fingerprint": "Learned fingerprints for every row of a table of SMILES, in order.",
     "evaluate": "Score trained networks on a table of SMILES with measured targets.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
 }
