@@ -10,6 +10,7 @@ VERBS = {
     "train": "Train networks on a table of SMILES, and keep them in a run folder.",
     "predict": "Predict for every row of a table of SMILES, in order.",
     "fingerprint": "Learned fingerprints for every row of a table of SMILES, in order.",
+    "explain": "Say of every atom how much it adds to the predictions for its molecule.",
     "evaluate": "Score trained networks on a table of SMILES with measured targets.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
 }

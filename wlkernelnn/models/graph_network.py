@@ -199,12 +199,42 @@ class GraphNetwork(torch.nn.Module, ABC):
                 colour = row.index_select(0, colour)
             members = SortedEdges(colour, quotient.graph, quotient.indptr, h.size(0), None)
             pooled = neighbor_sum(h, members, quotient.multiplicity)
+        return self._read(pooled, batch.ptr.diff(), self._of_graph(batch))
+
+    def _of_graph(self, batch: Data) -> Tensor | None:
+        return None if self.fingerprint is None else self.fingerprint(batch.graph_x)
+
+    def _read(self, pooled: Tensor, num_nodes: Tensor, of_graph: Tensor | None) -> Tensor:
+        """What the head sees of sums of so many states, and of graphs' own features."""
         if self.pooling == "mean":
-            pooled = pooled / batch.ptr.diff().clamp(min=1).unsqueeze(1)
+            pooled = pooled / num_nodes.clamp(min=1).unsqueeze(1)
         pooled = self.norm(pooled)
-        if self.fingerprint is None:
-            return pooled
-        return torch.cat([pooled, self.fingerprint(batch.graph_x)], dim=1)
+        return pooled if of_graph is None else torch.cat([pooled, of_graph], dim=1)
+
+    def contributions(self, batch: Data) -> Tensor:
+        """How much less is predicted when the state of a node is left out of its graph's sum.
+
+        A state is of a node and of what lies around it; the other states stay as they are. A head is not
+        linear: contributions do not add up to the prediction. To be called in evaluation mode.
+
+        Args:
+            batch: See the class.
+
+        Returns:
+            ``[N, num_tasks]``: regression in the unit of the targets, classification in logits.
+
+        Raises:
+            ValueError: Something is missing in the batch.
+        """
+        batch = self._whole(batch)
+        h, owner, num_nodes = self.states(batch.x, batch), batch.batch, batch.ptr.diff()
+        pooled, of_graph = segment_sum(h, batch.ptr, owner), self._of_graph(batch)
+        whole = self.head(self._read(pooled, num_nodes, of_graph))
+        rest = pooled.index_select(0, owner) - h
+        of_node = None if of_graph is None else of_graph.index_select(0, owner)
+        without = self.head(self._read(rest, num_nodes.index_select(0, owner) - 1, of_node))
+        less = whole.index_select(0, owner) - without
+        return less * self.target_std if self.task == "regression" else less
 
     def _whole(self, batch: Data) -> Data:
         """The batch with all that is read of it; what nobody but its maker can know must be there."""

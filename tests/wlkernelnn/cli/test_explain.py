@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.molecules import classification_set, small_network
+from wlkernelnn.cli.explain import ExplainOptions
+from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import load_molecules
+from wlkernelnn.explain import atom_contributions
+from wlkernelnn.training import load_ensemble, save_checkpoint
+
+SMILES = ["CCO", "C1CC", "[Na+].[Cl-]"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pd.DataFrame({"smiles": SMILES}).to_csv(tmp_path / "rows.csv", index=False)
+    return tmp_path / "rows.csv"
+
+
+def explain(table: Path, model: Path, folder: Path, *arguments: Any) -> int:
+    words = ["explain", "--test-path", table, "--model-path", model, "--output-dir", folder, *arguments]
+    return main([str(word) for word in words])
+
+
+def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["explain", "--help"])
+    assert left.value.code == 0
+    out = capsys.readouterr().out
+    for field in fields(ExplainOptions):
+        assert re.search(rf"^  --{field.name.replace('_', '-')}\b", out, re.MULTILINE), field.name
+
+
+def test_every_atom(
+    run_folder: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explain(table, run_folder, tmp_path / "out") == 0
+    assert "2 molecules (1 rows were rejected, see rejects.csv): 5 atoms in" in capsys.readouterr().out
+    came = pd.read_csv(tmp_path / "out" / "atoms.csv")
+    assert came.columns.tolist() == ["row", "smiles", "atom", "element", "Act"]
+    assert came["row"].tolist() == [1, 1, 1, 3, 3]
+    assert came["smiles"].tolist() == [SMILES[0]] * 3 + [SMILES[2]] * 2
+    assert came["atom"].tolist() == [0, 1, 2, 0, 1]
+    assert came["element"].tolist() == ["C", "C", "O", "Na", "Cl"]
+    data = load_molecules([SMILES[0], SMILES[2]], cache=False)
+    expected = atom_contributions(load_ensemble(run_folder).networks, data)
+    np.testing.assert_allclose(came["Act"], expected[:, 0], rtol=1e-4, atol=1e-5)
+    assert pd.read_csv(tmp_path / "out" / "rejects.csv")["row"].tolist() == [2]
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.svg")) == ["row-1.svg", "row-3.svg"]
+
+
+def save(folder: Path, names: list[str]) -> Path:
+    about = {"features": "ogb", "target_names": names, "task": "classification"}
+    save_checkpoint(folder, small_network(classification_set()), about)
+    return folder
+
+
+def test_several_targets(table: Path, tmp_path: Path) -> None:
+    model = save(tmp_path / "net", ["a/b", "aza"])
+    assert explain(table, model, tmp_path / "out", "--drawings", 1) == 0
+    assert pd.read_csv(tmp_path / "out" / "atoms.csv").columns.tolist()[4:] == ["a/b", "aza"]
+    drawn = [path.name for path in sorted((tmp_path / "out").glob("*.svg"))]
+    assert drawn == ["row-1_target-1.svg", "row-1_target-2.svg"]
+    assert explain(table, model, tmp_path / "none", "--drawings", 0) == 0
+    assert not list((tmp_path / "none").glob("*.svg"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--on-invalid", "raise"], "1 of 3 rows give no molecule"),
+        (["--drawings=-1"], "drawings must be an integer of at least 0"),
+        (["--smiles-columns", "name"], "name"),
+    ],
+)
+def test_refused(
+    arguments: list[str],
+    message: str,
+    run_folder: Path,
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert explain(table, run_folder, tmp_path / "out", *arguments) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out" / "atoms.csv").exists()
+
+
+def test_a_target_of_the_name_of_a_column(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explain(table, save(tmp_path / "net", ["atom", "aza"]), tmp_path / "out") == 1
+    assert "target 'atom': a table of atoms has a column of this name" in capsys.readouterr().err

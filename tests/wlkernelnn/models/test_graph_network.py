@@ -1,0 +1,56 @@
+"""What all networks for graphs share, where no other file has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.molecules import classification_set, regression_set
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
+from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+
+
+def left_out_one_by_one(net: GraphNetwork, data: PackedGraphs) -> torch.Tensor:
+    """The definition of contributions, a node at a time."""
+    (batch,) = PackedLoader(data, len(data))
+    states, values = net.states(batch.x, batch), []
+    for graph, (begin, end) in enumerate(zip(batch.ptr[:-1], batch.ptr[1:], strict=True)):
+        h = states[begin:end]
+        of_graph = [] if net.fingerprint is None else [net.fingerprint(batch.graph_x[graph : graph + 1])[0]]
+
+        def predicted(rows: torch.Tensor, of_graph: list[torch.Tensor] = of_graph) -> torch.Tensor:
+            pooled = rows.sum(0) / (max(len(rows), 1) if net.pooling == "mean" else 1)
+            out = net.head(torch.cat([net.norm(pooled), *of_graph]).unsqueeze(0))[0]
+            return out * net.target_std + net.target_mean if net.task == "regression" else out
+
+        for node in range(len(h)):
+            values.append(predicted(h) - predicted(torch.cat([h[:node], h[node + 1 :]])))
+    return torch.stack(values)
+
+
+@pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
+@pytest.mark.parametrize("options", [{}, {"pooling": "mean"}, {"norm": False}], ids=str)
+@pytest.mark.parametrize("task", ["regression", "classification", "fingerprint"])
+def test_contributions(network: type[GraphNetwork], options: dict[str, Any], task: str) -> None:
+    data = (classification_set if task == "classification" else regression_set)(10)
+    if task == "fingerprint":
+        y = data.y.numpy()
+        data = molecules_from(["C", *data.smiles[1:]], y, features="ogb+morgan", cache=False)
+    torch.manual_seed(0)
+    net = network.from_data(data, hidden_channels=16, **options).double().eval()
+    (batch,) = PackedLoader(data, len(data))
+    came = net.contributions(batch)
+    torch.testing.assert_close(came, left_out_one_by_one(net, data), rtol=1e-9, atol=1e-9)
+    assert came.abs().max() > 1e-3
+
+
+def test_atoms_that_look_alike_contribute_alike() -> None:
+    net = GraphKernelNetwork((119, 5, 12, 12, 10, 6, 6, 2, 2), 60, hidden_channels=8).eval()
+    (batch,) = PackedLoader(molecules_from(["Cc1ccccc1"], cache=False), 1)
+    _, _, ortho, meta, para, meta_2, ortho_2 = net.contributions(batch).detach().numpy()
+    np.testing.assert_allclose(ortho, ortho_2, rtol=1e-4)
+    np.testing.assert_allclose(meta, meta_2, rtol=1e-4)
+    assert abs(ortho - para) > 1e-5

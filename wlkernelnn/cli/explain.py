@@ -1,0 +1,106 @@
+"""Say of every atom how much it adds to the predictions for its molecule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from rdkit import Chem
+
+from wlkernelnn.checks import check_count
+from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.explain import atom_contributions, drawing
+from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.training import load_ensemble
+
+from .data import one_column
+from .options import add_options, pick, verb_parser
+
+
+@dataclass
+class ExplainOptions:
+    """What to explain, and where that goes.
+
+    Args:
+        test_path: A CSV, TSV or Parquet file.
+        model_path: A run folder of "wlkernelnn train", or one network's folder in it.
+        output_dir: Folder for atoms.csv (row, smiles, atom counted from 0, its element, and a column per
+            target: how much less is predicted, in log-odds of classes, when what the network knows of this
+            atom and what lies around it is left out; the mean of several networks), rejects.csv and drawings.
+        smiles_columns: The column of SMILES; by default the one called smiles.
+        on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
+        drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
+            take away.
+        batch_size: Molecules at once.
+    """
+
+    test_path: Path
+    model_path: Path
+    output_dir: Path
+    smiles_columns: list[str] | None = None
+    on_invalid: Literal["raise", "skip"] = "skip"
+    drawings: int = 20
+    batch_size: int = 512
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = verb_parser("explain", __doc__)
+    add_options(parser, "Options", ExplainOptions)
+    options = ExplainOptions(**pick(parser.parse_args(argv), ExplainOptions))
+    check_count("drawings", options.drawings, least=0)
+    check_count("batch_size", options.batch_size)
+    ensemble, directory = load_ensemble(options.model_path), options.output_dir
+    data = load_molecules(
+        options.test_path,
+        smiles_column=one_column(options.smiles_columns),
+        features=ensemble.about["features"],
+        on_invalid=options.on_invalid,
+        rejects_path=directory / "rejects.csv",
+        progress=True,
+    )
+    contributions = atom_contributions(ensemble.networks, data, options.batch_size)
+    names = ensemble.about["target_names"]
+    table = _atoms(data, names, contributions)
+    with atomic_path(directory / "atoms.csv") as temporary:
+        table.to_csv(temporary, index=False)
+    drawn = min(options.drawings, len(data))
+    begin = 0
+    for row, smiles, size in zip(data.row.tolist()[:drawn], data.smiles, _sizes(data), strict=False):
+        for task in range(len(names)):
+            name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
+            write_text(directory / name, drawing(smiles, contributions[begin : begin + size, task]))
+        begin += size
+    rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
+    print(
+        f"{len(data):,} molecules{rejected}: {len(table):,} atoms in {directory / 'atoms.csv'}, "
+        f"{drawn:,} molecules drawn"
+    )
+
+
+def _sizes(data: PackedGraphs) -> np.ndarray:
+    """Atoms of every molecule."""
+    return data.arrays.node_ptr.diff().numpy()[data.index]
+
+
+def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> pd.DataFrame:
+    """One row per atom.
+
+    Raises:
+        ValueError: A target has the name of another column.
+    """
+    if taken := {"row", "smiles", "atom", "element"} & {*names}:
+        raise ValueError(f"target {min(taken)!r}: a table of atoms has a column of this name already")
+    size = _sizes(data)
+    molecules = map(Chem.MolFromSmiles, data.smiles)
+    of_molecule = {"row": data.row.numpy() + 1, "smiles": np.array(data.smiles, dtype=object)}
+    return pd.DataFrame(
+        {name: np.repeat(values, size) for name, values in of_molecule.items()}
+        | {
+            "atom": np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size),
+            "element": [atom.GetSymbol() for molecule in molecules for atom in molecule.GetAtoms()],
+        }
+        | {name: contributions[:, task] for task, name in enumerate(names)}
+    )
