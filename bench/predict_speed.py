@@ -48,7 +48,8 @@ weights it starts with, which make no difference to its speed.
 * predict: from reading the table to joining the parts. One process is this one, on one thread. Several: all
   of `wlkernelnn predict`, by how much longer the longest table takes than the one before it, which leaves the
   start of the processes out; taken once.
-* each once: the molecules of the data set as they are, one row each: no other row has the states ready.
+* each once: the molecules of the data set as they are, one row each. States of colours that they share with
+  molecules before them are still there already.
 * memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
   the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
 """

@@ -248,6 +248,10 @@ def _frame(
             raise ValueError(f"y must be [{len(frame)}] or [{len(frame)}, T], got shape {np.shape(y)}")
         names = list(target_columns or (["y"] if values.shape[1] == 1 else []))
         names = names or [f"y{i + 1}" for i in range(values.shape[1])]
+        if "smiles" in names:
+            raise ValueError(
+                "target_columns: smiles is the column of the SMILES, a target needs another name"
+            )
         if len(names) != values.shape[1]:
             raise ValueError(f"{len(names)} target_columns for y with {values.shape[1]} columns")
         frame[names] = values

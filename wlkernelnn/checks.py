@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
@@ -17,6 +20,13 @@ def check_finite(name: str, value: object) -> None:
     """Refuse what is no number."""
     if not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
+
+
+def plain(value: Any) -> Any:
+    """The number itself of one of numpy's, which neither JSON nor a checkpoint of weights alone may hold."""
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def check_widths(in_channels: int | tuple[int, int], out_channels: int) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
@@ -16,17 +18,21 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.datasets import PackedGraphs, featurize
+from wlkernelnn.datasets.table import binary_targets, numeric_targets
 from wlkernelnn.kernels.base import is_list
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training import FitOptions, check_free, save_checkpoint, train_run
+from wlkernelnn.training import FitOptions, check_free, save_checkpoint, score, train_run
+from wlkernelnn.training.run import check_target_names
 
 # Arguments of networks that the molecules and their targets give.
 _OF_DATA = ("node_dims", "num_edge_types", "num_tasks", "task", "num_node_values", "num_graph_values")
+# Initial weights and dropout are drawn from torch's one generator: threads train one after the other.
+_training = threading.Lock()
 
 
 class MoleculeEstimator(BaseEstimator):
@@ -84,24 +90,37 @@ class MoleculeEstimator(BaseEstimator):
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the networks into a run folder, for ``wlkernelnn predict`` and :func:`load_ensemble`.
 
+        Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
+        1, ``y=<the second class>``, whose probability it is.
+
         Raises:
             NotFittedError: ``fit`` has not been called.
+            ValueError: Targets have names by which columns of predictions could not be told.
             FileExistsError: The folder holds a run already.
         """
         check_is_fitted(self)
+        check_target_names(self.ensemble_.about["target_names"])
         check_free(directory)
         for i, net in enumerate(self.ensemble_.networks):
             save_checkpoint(Path(directory) / f"model_{i}", net, self.ensemble_.about)
 
-    def _fit(self, X: Any, y: np.ndarray, names: list[str] | None) -> None:
-        """Train on targets ``[n]`` or ``[n, T]``, NaN where one is missing."""
+    def _fit(self, X: Any, y: np.ndarray, names: Sequence[str]) -> None:
+        """Train on targets ``[n, T]``, NaN where one is missing."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        options, network = self._training(seed), self._network()
-        data = self._molecules(X, y=y, target_columns=names, task=self._task, metric=self._metric)
+        options, network = self._options(seed), self._network()
+        graphs = self._molecules(X, self.features)
+        unknown = np.flatnonzero(np.isnan(y).all(axis=1))
+        if len(unknown):
+            raise ValueError(
+                f"y: {len(unknown):,} rows have no target, the first is data row {unknown[0] + 1}"
+            )
+        # Names are those of files of predictions, and there are no such files here.
+        about = replace(graphs.description, task=self._task, metric=self._metric)
+        data = PackedGraphs(replace(graphs.arrays, y=torch.from_numpy(y.astype(np.float32))), about)
         split_idx = self._split(data, seed)
         # Whoever has set a seed goes on drawing as if nothing had been trained.
-        with torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
-            self.ensemble_, report = train_run(
+        with _training, torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
+            ensemble, report = train_run(
                 data,
                 split_idx,
                 Path(directory) / "run",
@@ -111,16 +130,16 @@ class MoleculeEstimator(BaseEstimator):
                 ensemble_size=self.ensemble_size,
                 progress=self.progress,
             )
+        ensemble.about["target_names"] = [*names]
+        self.ensemble_ = ensemble
         self.validation_score_: float | None = report.get("valid")
-        self._single = y.ndim == 1
 
     def _predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation over the networks, in the shape of the targets."""
+        """Mean and standard deviation over the networks, ``[n, T]``."""
         check_is_fitted(self)
-        mean, std = self.ensemble_.predict(self._molecules(X))
-        return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
+        return self.ensemble_.predict(self._molecules(X, self.ensemble_.about["features"]))
 
-    def _training(self, seed: int) -> FitOptions:
+    def _options(self, seed: int) -> FitOptions:
         own = ("epochs", "batch_size", "lr", "weight_decay", "patience")
         more = self._more("fit_options", {field.name for field in fields(FitOptions)}, (*own, "seed"))
         return FitOptions(seed=seed, **{name: getattr(self, name) for name in own}, **more)
@@ -145,37 +164,35 @@ class MoleculeEstimator(BaseEstimator):
                 raise ValueError(f"{argument}: unknown option {name}; known are {options}")
         return given
 
-    def _molecules(self, X: Any, **targets: Any) -> PackedGraphs:
+    def _molecules(self, X: Any, features: str) -> PackedGraphs:
         """The molecules of all SMILES, in their order."""
         if not is_list(X) or np.ndim(X) != 1:
             shape = f" of shape {list(np.shape(X))}" if isinstance(X, np.ndarray) else ""
             raise TypeError(f"X: expected a list, array or Series of SMILES, got {type(X).__name__}{shape}")
-        data = load_molecules(
-            list(X), name="X", features=self.features, on_invalid="skip", cache=False, **targets
-        )
-        if data.rejects:
-            shown = [f"X[{row}] {smiles!r}: {reason}" for row, smiles, reason in data.rejects[:3]]
-            if len(data.rejects) > len(shown):
-                shown.append(f"and {len(data.rejects) - len(shown):,} more")
-            raise ValueError(
-                f"{len(data.rejects):,} of {len(X):,} rows cannot be used (featurize(X) lists all that "
-                "give no molecule)\n  " + "\n  ".join(shown)
-            )
+        data, rejects = featurize(list(X), features=features)
+        if rejects:
+            shown = [f"data row {row + 1}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
+            if len(rejects) > len(shown):
+                shown.append(f"and {len(rejects) - len(shown):,} more (featurize(X) lists all)")
+            what = f"{len(rejects):,} of {len(X):,} rows give no molecule"
+            raise ValueError(f"X: {what}\n  " + "\n  ".join(shown))
         return data
 
     def _split(self, data: PackedGraphs, seed: int) -> dict[str, np.ndarray]:
-        every = np.arange(len(data))
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be in [0, 1), got {self.validation_fraction}")
-        if not self.validation_fraction:
+        every, fraction = np.arange(len(data)), self.validation_fraction
+        if not isinstance(fraction, Real) or not 0 <= fraction < 1:
+            raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
+        if not fraction:
             return {"train": every}
-        one_of_two = self._task == "classification" and data.num_tasks == 1
-        train, valid = train_test_split(
-            every,
-            test_size=self.validation_fraction,
-            random_state=seed,
-            stratify=data.y[:, 0].numpy() if one_of_two else None,
-        )
+        classes = data.y[:, 0].numpy() if self._task == "classification" and data.num_tasks == 1 else None
+        try:
+            train, valid = train_test_split(every, test_size=fraction, random_state=seed, stratify=classes)
+        except ValueError as error:
+            of_both = "" if classes is None else f" ({int(classes.sum()):,} of the second class)"
+            raise ValueError(
+                f"validation_fraction={fraction:g} of {len(data):,} molecules{of_both} leaves too few in a "
+                "part; 0 trains on all of them"
+            ) from error
         return {"train": np.sort(train), "valid": np.sort(valid)}
 
 
@@ -214,14 +231,16 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Args:
             X: SMILES ``[n]``: a list, array or Series.
-            y: Targets ``[n]`` or ``[n, T]``; NaN = missing.
+            y: Targets ``[n]``, or ``[n, T]`` with NaN where one is missing (every row has at least one).
 
         Raises:
             TypeError: X is no list of SMILES.
             ValueError: A SMILES gives no molecule or has no target, y has another length or holds something
                 else than numbers, or an argument is out of its range.
         """
-        self._fit(X, np.asarray(y), _names(y))
+        frame = _frame(y, X)
+        self._fit(X, numeric_targets(frame, list(frame.columns), "y"), list(frame.columns))
+        self._single = np.ndim(y) == 1
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
@@ -235,8 +254,21 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             NotFittedError: ``fit`` has not been called.
             TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
         """
-        mean, std = self._predict(X)
+        mean, std = (values[:, 0] if self._single else values for values in self._predict(X))
         return (mean, std) if return_std else mean
+
+    def score(self, X: Any, y: ArrayLike) -> float:
+        """R², the mean over the targets, each of the rows that have it.
+
+        Scorers of scikit-learn take no missing targets; this does.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y is not as in ``fit``.
+        """
+        check_is_fitted(self)
+        frame = _frame(y, X)
+        return score("r2", numeric_targets(frame, list(frame.columns), "y"), self._predict(X)[0])
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
@@ -270,37 +302,41 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Args:
             X: SMILES ``[n]``: a list, array or Series.
-            y: Two classes of any names ``[n]``, or 0 and 1 ``[n, T]``; NaN (or ``None``) = missing.
+            y: Two classes of any names ``[n]``, or 0 and 1 ``[n, T]`` with NaN where one is missing (every
+                row has at least one).
 
         Raises:
             TypeError: X is no list of SMILES.
             ValueError: A SMILES gives no molecule or has no target, y has another length or other classes, or
                 an argument is out of its range.
         """
-        target = np.asarray(y)
-        classes: Any = None
-        if target.ndim == 1:
-            known = ~pd.isna(target)
-            labels = np.asarray(target[known].tolist())  # an array of objects says nothing of its types
-            check_classification_targets(labels)
-            classes, number = np.unique(labels, return_inverse=True)
-            if len(classes) != 2:
-                raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]})")
-            target = np.full(len(target), np.nan)
-            target[known] = number
-        self._fit(X, target, _names(y))
-        self.classes_ = [np.array([0, 1])] * target.shape[1] if classes is None else classes
+        frame = _frame(y, X)
+        names = list(frame.columns)
+        if single := frame.shape[1] == 1:
+            if np.ndim(y) == 2:
+                column_or_1d(y, warn=True)
+            known = frame[names[0]].notna().to_numpy()
+            classes, number = _two_classes(frame[names[0]][known].tolist())
+            target = np.full((len(frame), 1), np.nan)
+            target[known, 0] = number
+            if classes.tolist() != [0, 1]:
+                names = [f"{names[0]}={classes[1]}"]
+        else:
+            target = binary_targets(frame, names, "y")
+        self._fit(X, target, names)
+        self.classes_ = classes if single else [np.array([0, 1]) for _ in names]
         return self
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, float32: of both classes ``[n, 2]``, or of class 1 of every target ``[n, T]``.
+    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
+        """Probabilities of both classes, float32 ``[n, 2]``; of several targets a list of such arrays.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
             TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
         """
         positive, _ = self._predict(X)
-        return np.stack([1 - positive, positive], axis=1) if self._single else positive
+        each = [np.stack([1 - column, column], axis=1) for column in positive.T]
+        return each if isinstance(self.classes_, list) else each[0]
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable class, ``[n]``, or 0 or 1 of every target, ``[n, T]``.
@@ -310,12 +346,47 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
         """
         more = (self._predict(X)[0] > 0.5).astype(int)
-        return self.classes_[more] if self._single else more
+        return more if isinstance(self.classes_, list) else self.classes_[more[:, 0]]
+
+    def score(self, X: Any, y: ArrayLike) -> float:
+        """The fraction of rows all whose known classes are predicted right.
+
+        Scorers of scikit-learn take no missing classes; this does.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y has another length.
+        """
+        check_is_fitted(self)
+        true = _frame(y, X)
+        wrong = (self.predict(X).reshape(true.shape) != true.to_numpy()) & true.notna().to_numpy()
+        return float(1 - wrong.any(axis=1).mean())
 
 
-def _names(y: Any) -> list[str] | None:
-    """Names of the targets, where pandas brings them."""
-    if hasattr(y, "columns"):
-        return [str(name) for name in y.columns]
-    name = getattr(y, "name", None)
-    return None if name is None else [str(name)]
+def _two_classes(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The two classes, sorted, and the number of each label's."""
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise ValueError("y: some classes are strings and some are not")
+    array = np.asarray(labels)
+    check_classification_targets(array)
+    classes, number = np.unique(array, return_inverse=True)
+    if len(classes) != 2:
+        raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]})")
+    return classes, number
+
+
+def _frame(y: Any, X: Any) -> pd.DataFrame:
+    """The targets, a column each, called as pandas calls them or y, y1, …."""
+    # numpy would make strings of all items of a list that holds some.
+    values = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
+    if values.ndim not in (1, 2) or (is_list(X) and len(values) != len(X)):
+        size = len(X) if is_list(X) else "n"
+        raise ValueError(f"y must be [{size}] or [{size}, T], got shape {list(values.shape)}")
+    if values.ndim == 1:
+        name = getattr(y, "name", None)
+        names = ["y" if name is None else str(name)]
+    else:
+        names = [str(name) for name in getattr(y, "columns", [f"y{i + 1}" for i in range(values.shape[1])])]
+    if len(set(names)) < len(names):
+        raise ValueError(f"y: expected targets of different names, got {', '.join(names)}")
+    return pd.DataFrame(values.reshape(len(values), len(names)), columns=names).infer_objects()

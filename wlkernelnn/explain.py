@@ -46,23 +46,29 @@ def atom_contributions(
     return np.mean(each, axis=0)
 
 
-def drawing(smiles: str, contributions: np.ndarray, width: int = 400, height: int = 300) -> str:
+def drawing(
+    smiles: str, contributions: np.ndarray, least: float = 0.0, width: int = 400, height: int = 300
+) -> str:
     """A molecule as SVG: red atoms add to what is predicted, blue ones take from it.
 
     Args:
         smiles: The molecule.
-        contributions: ``[V]``, of its atoms. The strongest colour is that of the largest of them, whatever
-            it is: the colours of two molecules do not compare.
+        contributions: ``[V]``, of its atoms. The strongest colour is that of the largest of them: the colours
+            of two molecules do not compare.
+        least: What the strongest colour stands for at least, so that rounding is not painted.
         width, height: In pixels.
 
     Raises:
-        ValueError: The SMILES gives no molecule, or one of another number of atoms.
+        ValueError: The SMILES gives no molecule, or one of another number of atoms, or a contribution is not
+            finite.
     """
     molecule = Chem.MolFromSmiles(smiles)
     if molecule is None or np.shape(contributions) != (molecule.GetNumAtoms(),):
         atoms = "no molecule" if molecule is None else f"{molecule.GetNumAtoms()} atoms"
         raise ValueError(f"{smiles!r}: {atoms}, and contributions of shape {list(np.shape(contributions))}")
-    largest = float(np.abs(contributions).max(initial=0.0)) or 1.0
+    if not np.isfinite(contributions).all():
+        raise ValueError(f"{smiles!r}: expected finite contributions, got {np.asarray(contributions)}")
+    largest = float(np.abs(contributions).max(initial=least)) or 1.0
     colours = colormaps["bwr"](0.5 + 0.5 * np.asarray(contributions) / largest)
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
     rdMolDraw2D.PrepareAndDrawMolecule(

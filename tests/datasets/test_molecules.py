@@ -517,3 +517,8 @@ def test_tables_that_are_misread(tmp_path: Path, text: str, message: str) -> Non
 def test_the_only_column_may_have_any_name(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("structure\nCCO\nCCN\n")
     assert load_molecules(tmp_path / "table.csv", cache=False).smiles == ["CCO", "CCN"]
+
+
+def test_a_target_is_not_called_as_the_smiles() -> None:
+    with pytest.raises(ValueError, match="smiles is the column of the SMILES"):
+        molecules_from(["CCO"], [1.0], target_columns="smiles", cache=False)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
 
-from wlkernelnn.checks import check_count, check_finite, check_widths, is_fraction
+from wlkernelnn.checks import check_count, check_finite, check_widths, is_fraction, plain
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(7)], ids=repr)
@@ -48,3 +49,8 @@ def test_no_widths(width: object) -> None:
 def test_fractions() -> None:
     assert all(map(is_fraction, (0, 1, 0.5, np.float32(0.5))))
     assert not any(map(is_fraction, (True, -0.1, 1.1, math.nan, "0.5", None)))
+
+
+def test_plain_numbers() -> None:
+    came = plain((np.int64(3), [np.float32(0.5), np.bool_(True)], "gated", None, 2.5))
+    assert json.dumps(came) == '[3, [0.5, true], "gated", null, 2.5]'

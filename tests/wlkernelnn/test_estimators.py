@@ -4,14 +4,16 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
 from sklearn.utils import check_random_state, estimator_checks
 
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
@@ -132,22 +134,54 @@ def test_classes_of_any_name(classifier: MoleculeClassifier) -> None:
     assert_array_equal(predict(net, data)[:, 0], probability[:, 1])
 
 
+LABELS: dict[str, Any] = {
+    "strings": ACID.tolist(),
+    "categories": pd.Series(ACID, dtype="category"),
+    "booleans": [label == "other" for label in ACID],
+    "signs": [2 * (label == "other") - 1 for label in ACID],
+    "zeros and ones": pd.Series(ACID == "other").astype("Int64"),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_every_kind(classifier: MoleculeClassifier, kind: str) -> None:
+    model = MoleculeClassifier(**SMALL).fit(SMILES, LABELS[kind])
+    assert_array_equal(model.predict_proba(SMILES), classifier.predict_proba(SMILES))
+    assert set(model.predict(SMILES)) <= set(LABELS[kind])
+    assert model.score(SMILES, LABELS[kind]) == classifier.score(SMILES, ACID)
+
+
+def test_a_column_of_labels(classifier: MoleculeClassifier) -> None:
+    with pytest.warns(DataConversionWarning):
+        model = MoleculeClassifier(**SMALL).fit(SMILES, pd.DataFrame({"kind": ACID}))
+    assert_array_equal(model.predict(SMILES), classifier.predict(SMILES))
+    assert model.ensemble_.about["target_names"] == ["kind=other"]
+
+
 @pytest.mark.parametrize(
-    "labels",
-    [ACID.tolist(), [label == "other" for label in ACID], [2 * (label == "other") - 1 for label in ACID]],
-    ids=["strings", "booleans", "signs"],
+    ("model", "y"),
+    [
+        (MoleculeClassifier(**SMALL), [*ACID[:3], None, *ACID[4:]]),
+        (MoleculeRegressor(**SMALL), pd.Series(SIZE).mask(SIZE.cumsum() == SIZE[:4].sum())),
+    ],
 )
-def test_missing_classes_are_refused_with_their_row(labels: list[Any]) -> None:
-    with pytest.raises(ValueError, match=r"1 of 60 rows cannot be used .*\n  X\[1\] 'CN': no target value"):
-        MoleculeClassifier(**SMALL).fit(SMILES, [labels[0], None, *labels[2:]])
+def test_rows_without_any_target_are_refused(model: Any, y: Any) -> None:
+    with pytest.raises(ValueError, match="y: 1 rows have no target, the first is data row 4"):
+        model.fit(SMILES, y)
 
 
 def test_several_labels() -> None:
     y = BOTH.astype(float)
     y[2, 0] = np.nan
     model = MoleculeClassifier(**SMALL).fit(SMILES, y)
-    assert model.predict_proba(SMILES).shape == (60, 2)
-    assert_array_equal(model.predict(SMILES), model.predict_proba(SMILES) > 0.5)
+    large, acid = model.predict_proba(SMILES)
+    data = load_molecules(SMILES, cache=False)
+    mean, _ = model.ensemble_.predict(data)
+    assert_array_equal(np.stack([large[:, 1], acid[:, 1]], axis=1), mean)
+    assert_array_equal(model.predict(SMILES), mean > 0.5)
+    right = (model.predict(SMILES) == BOTH).all(axis=1)
+    right[2] = model.predict(SMILES)[2, 1] == BOTH[2, 1]
+    assert model.score(SMILES, y) == pytest.approx(right.mean())
     assert [classes.tolist() for classes in model.classes_] == [[0, 1], [0, 1]]
 
 
@@ -157,12 +191,65 @@ def test_scorers(y: np.ndarray) -> None:
     assert np.isfinite(scores).all()
 
 
-def test_grid_search() -> None:
-    search = GridSearchCV(
-        MoleculeRegressor(**SMALL), {"hidden_channels": [4, 8], "network_options": [{"decay": 0.5}]}, cv=2
-    ).fit(SMILES, SIZE)
+def test_scores_where_targets_are_missing() -> None:
+    y = np.stack([SIZE, SIZE / 2], axis=1)
+    y[3, 1] = np.nan
+    model = MoleculeRegressor(**SMALL).fit(SMILES, y)
+    came, known = model.predict(SMILES), np.arange(60) != 3
+    expected = (r2_score(y[:, 0], came[:, 0]) + r2_score(y[known, 1], came[known, 1])) / 2
+    assert model.score(SMILES, y) == pytest.approx(expected)
+    assert np.isfinite(cross_val_score(MoleculeRegressor(**SMALL), SMILES, y, cv=2)).all()
+
+
+@pytest.mark.parametrize("y", [ACID, BOTH], ids=["one", "several"])
+def test_probabilities_by_cross_validation(y: np.ndarray) -> None:
+    came = cross_val_predict(MoleculeClassifier(**SMALL), SMILES, y, method="predict_proba", cv=2)
+    assert np.shape(came) == ((60, 2) if y.ndim == 1 else (2, 60, 2))
+    assert_allclose(np.sum(came, axis=-1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"hidden_channels": np.array([4, 8]), "network_options": [{"num_iterations": np.int64(2)}]},
+        {"lr": np.logspace(-4, -2, 2), "epochs": 2 ** np.arange(1, 2)},
+        {"dropout": np.float32([0.1, 0.2]), "fit_options": [{"lr_min": np.float64(1e-6)}]},
+    ],
+    ids=str,
+)
+def test_grid_search(grid: dict[str, Any]) -> None:
+    search = GridSearchCV(MoleculeRegressor(**SMALL), grid, cv=2, error_score="raise").fit(SMILES, SIZE)
     assert search.best_estimator_.predict(SMILES[:2]).shape == (2,)
-    assert [net.config["decay"] for net in search.best_estimator_.ensemble_.networks] == [0.5]
+
+
+# Filters of warnings are no thread's own: one takes away what another has set.
+@pytest.mark.filterwarnings("ignore:Checkpoint directory:UserWarning")
+def test_threads_train_what_they_would_alone() -> None:
+    alone = cross_val_score(MoleculeRegressor(**SMALL), SMILES, SIZE, cv=4)
+    with joblib.parallel_backend("threading", n_jobs=2):
+        together = cross_val_score(MoleculeRegressor(**SMALL), SMILES, SIZE, cv=4, n_jobs=2)
+    assert_array_equal(together, alone)
+
+
+def test_predictions_are_of_the_fitted_features(regressor: MoleculeRegressor) -> None:
+    changed = pickle.loads(pickle.dumps(regressor)).set_params(features="ogb+rings")
+    assert_array_equal(changed.predict(SMILES), regressor.predict(SMILES))
+
+
+def test_repeated_molecules_are_nothing_special(
+    regressor: MoleculeRegressor, caplog: pytest.LogCaptureFixture
+) -> None:
+    a, b = regressor.predict(["CCO", "CCO"])
+    assert a == b
+    assert not caplog.records
+
+
+def test_any_name_of_a_target_trains(tmp_path: Path) -> None:
+    for name in ("smiles", "row"):
+        model = MoleculeRegressor(**SMALL).fit(SMILES, pd.Series(SIZE, name=name))
+        assert model.ensemble_.about["target_names"] == [name]
+        with pytest.raises(ValueError, match=f"{name} would be there twice"):
+            model.save(tmp_path / name)
 
 
 def test_a_saved_ensemble_is_a_run_folder(regressor: MoleculeRegressor, tmp_path: Path) -> None:
@@ -185,8 +272,22 @@ def test_pickles(model: str, request: pytest.FixtureRequest) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
-    "molecule": ({}, [*SMILES[:2], "C1CC"], SIZE[:3], r"1 of 3 rows .*\n  X\[2\] 'C1CC': .*unclosed ring"),
-    "number": ({}, SMILES, [*SIZE[:-1], "x"], "data row 60, column 'y': expected a finite number"),
+    "molecule": (
+        {},
+        [*SMILES[:2], "C1CC"],
+        SIZE[:3],
+        r"X: 1 of 3 rows give no molecule\n  data row 3: 'C1CC': .*unclosed",
+    ),
+    "number": ({}, SMILES, [*SIZE[:-1], "x"], "y: data row 60, column 'y': expected a finite number"),
+    "names": (
+        {},
+        SMILES,
+        pd.DataFrame({1: SIZE, "1": SIZE}),
+        "expected targets of different names, got 1, 1",
+    ),
+    "few": ({}, SMILES[:1], SIZE[:1], "validation_fraction=0.1 of 1 molecules leaves too few in a part"),
+    "none": ({}, [], [], "validation_fraction=0.1 of 0 molecules leaves too few in a part"),
+    "no fraction": ({"validation_fraction": "a"}, SMILES, SIZE, "validation_fraction must be in"),
     "length": ({}, SMILES, SIZE[:3], r"y must be \[60\]"),
     "network": ({"network": "gcn"}, SMILES, SIZE, "network must be one of wl, stack, got 'gcn'"),
     "features": ({"features": "ecfp"}, SMILES, SIZE, "ecfp"),
@@ -227,9 +328,12 @@ def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> Non
     [
         (["a", "b", "c"] * 20, "expected two classes, got 3"),
         (["a"] * 60, "expected two classes, got 1"),
+        (["a"] + ["b"] * 59, r"0.1 of 60 molecules \(59 of the second class\) leaves too few"),
+        ([1] * 30 + ["x"] * 30, "some classes are strings and some are not"),
+        (pd.DataFrame({"a": ACID, "b": ACID}), "y: data row 1, column 'a': expected"),
         (SIZE / 7, "continuous"),
         (BOTH * 2, "expected 0 or 1"),
-        (1, r"y must be \[60\] or \[60, T\], got shape \(\)"),
+        (1, r"y must be \[60\] or \[60, T\], got shape \[\]"),
     ],
 )
 def test_refused_classes(y: Any, message: str) -> None:

@@ -53,8 +53,9 @@ def test_a_drawing() -> None:
     assert "fill:#0000FF" in svg
 
 
-def test_a_drawing_of_what_says_nothing() -> None:
-    svg = drawing(PHENOL, np.zeros(7))
+@pytest.mark.parametrize(("value", "least"), [(0.0, 0.0), (1e-7, 0.01)])
+def test_a_drawing_of_what_says_nothing(value: float, least: float) -> None:
+    svg = drawing(PHENOL, np.full(7, value), least)
     assert "fill:#FF0000" not in svg
     assert "nan" not in svg
 
@@ -69,3 +70,8 @@ def test_a_drawing_of_what_says_nothing() -> None:
 def test_refused_drawings(smiles: str, size: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         drawing(smiles, np.zeros(size))
+
+
+def test_no_drawing_of_what_is_no_number() -> None:
+    with pytest.raises(ValueError, match="expected finite contributions"):
+        drawing("CO", np.array([np.nan, 1.0]))

@@ -14,10 +14,13 @@ from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.explain import atom_contributions, drawing
 from wlkernelnn.files import atomic_path, write_text
-from wlkernelnn.training import load_ensemble
+from wlkernelnn.training import check_free, load_ensemble
 
 from .data import one_column
 from .options import add_options, pick, verb_parser
+
+# Of the unit of predictions: what is smaller has no strong colour.
+LEAST = 0.01
 
 
 @dataclass
@@ -25,7 +28,7 @@ class ExplainOptions:
     """What to explain, and where that goes.
 
     Args:
-        test_path: A CSV, TSV or Parquet file.
+        test_path: A CSV, TSV or Parquet file, which is held in memory as a whole.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
         output_dir: Folder for atoms.csv (row, smiles, atom counted from 0, its element, and a column per
             target: how much less is predicted, in log-odds of classes, when what the network knows of this
@@ -33,7 +36,8 @@ class ExplainOptions:
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
         drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
-            take away.
+            take away, the strongest colour is that of a molecule's largest contribution (at least that of a
+            hundredth of the standard deviation of the targets, or of log-odds).
         batch_size: Molecules at once.
     """
 
@@ -52,7 +56,11 @@ def main(argv: list[str] | None = None) -> None:
     options = ExplainOptions(**pick(parser.parse_args(argv), ExplainOptions))
     check_count("drawings", options.drawings, least=0)
     check_count("batch_size", options.batch_size)
-    ensemble, directory = load_ensemble(options.model_path), options.output_dir
+    if options.test_path.is_dir():
+        raise ValueError(f"--test-path: {options.test_path} is a folder, expected one table")
+    directory = options.output_dir
+    _check_free(directory)
+    ensemble = load_ensemble(options.model_path)
     data = load_molecules(
         options.test_path,
         smiles_column=one_column(options.smiles_columns),
@@ -60,6 +68,7 @@ def main(argv: list[str] | None = None) -> None:
         on_invalid=options.on_invalid,
         rejects_path=directory / "rejects.csv",
         progress=True,
+        cache=False,
     )
     contributions = atom_contributions(ensemble.networks, data, options.batch_size)
     names = ensemble.about["target_names"]
@@ -67,17 +76,27 @@ def main(argv: list[str] | None = None) -> None:
     with atomic_path(directory / "atoms.csv") as temporary:
         table.to_csv(temporary, index=False)
     drawn = min(options.drawings, len(data))
+    least = LEAST * ensemble.networks[0].target_std.cpu().numpy()
     begin = 0
     for row, smiles, size in zip(data.row.tolist()[:drawn], data.smiles, _sizes(data), strict=False):
         for task in range(len(names)):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
-            write_text(directory / name, drawing(smiles, contributions[begin : begin + size, task]))
+            of_atoms = contributions[begin : begin + size, task]
+            write_text(directory / name, drawing(smiles, of_atoms, float(least[task])))
         begin += size
     rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
     print(
         f"{len(data):,} molecules{rejected}: {len(table):,} atoms in {directory / 'atoms.csv'}, "
         f"{drawn:,} molecules drawn"
     )
+
+
+def _check_free(directory: Path) -> None:
+    """Refuse a folder with results of a run or of another explanation: drawings would be taken for these."""
+    check_free(directory)
+    for path in (directory / "atoms.csv", directory / "rejects.csv", *directory.glob("row-*.svg")):
+        if path.exists():
+            raise FileExistsError(f"--output-dir: {path} is there already, choose another folder")
 
 
 def _sizes(data: PackedGraphs) -> np.ndarray:

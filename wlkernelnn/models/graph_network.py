@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.checks import check_count
+from wlkernelnn.checks import check_count, plain
 from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
@@ -76,7 +76,8 @@ class GraphNetwork(torch.nn.Module, ABC):
     ) -> None:
         super().__init__()
         #: The arguments: what makes the same network again, kept in checkpoints beside the weights.
-        self.config = dict(config) | {"node_dims": list(config["node_dims"])}
+        self.config = {name: plain(value) for name, value in config.items()}
+        self.config["node_dims"] = plain(list(config["node_dims"]))
         given = DEFAULTS | self.config
         if given["task"] not in TASKS:
             raise ValueError(f"task must be one of {', '.join(TASKS)}, got {given['task']!r}")
@@ -214,8 +215,10 @@ class GraphNetwork(torch.nn.Module, ABC):
     def contributions(self, batch: Data) -> Tensor:
         """How much less is predicted when the state of a node is left out of its graph's sum.
 
-        A state is of a node and of what lies around it; the other states stay as they are. A head is not
-        linear: contributions do not add up to the prediction. To be called in evaluation mode.
+        A state is of a node and of what lies around it; the other states stay as they are, and so do
+        features of whole graphs. Contributions do not add up to the prediction: heads are not linear, and
+        with ``norm`` or mean pooling a node that is like all others adds nothing. To be called in evaluation
+        mode.
 
         Args:
             batch: See the class.

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Literal
 
+from wlkernelnn.checks import plain
+
 # Weights in float16 alone would lose most steps of an optimizer.
 PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
 
@@ -40,7 +42,8 @@ class LoopOptions:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
+            value = plain(getattr(self, field.name))
+            setattr(self, field.name, value)
             if field.type == "int" and not isinstance(value, Integral):
                 raise ValueError(f"{field.name} must be a whole number, got {value!r}")
             if field.type == "float" and not (isinstance(value, Real) and math.isfinite(value)):

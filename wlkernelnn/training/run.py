@@ -16,7 +16,7 @@ import pandas as pd
 import rdkit
 import torch
 
-from wlkernelnn.checks import check_count
+from wlkernelnn.checks import check_count, plain
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.descriptors import descriptor_names
 from wlkernelnn.files import alone_in, atomic_path, json_text, write_text
@@ -203,6 +203,7 @@ def train_run(
         NotADirectoryError: ``directory`` is a file.
     """
     directory, options = Path(directory), options or FitOptions()
+    network = {name: plain(value) for name, value in (network or {}).items()}
     seeded = ensemble_options(options, ensemble_size)
     if kind not in NETWORKS:
         raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
@@ -216,7 +217,7 @@ def train_run(
     task = data.task or "regression"
     about: dict[str, Any] = {
         "features": data.description.features,
-        "target_names": _target_names(data),
+        "target_names": _names_of_targets(data),
         "task": task,
         "metric": check_fit(parts["train"], parts.get("valid"), task, options),
         "unit": data.description.unit,
@@ -225,7 +226,7 @@ def train_run(
     if "rdkit" in data.description.features.split("+"):
         about["descriptors"] = descriptor_names()
     told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
-    origin = {"data": data.digest(), "kind": kind, "network": network or {}, "options": told}
+    origin = {"data": data.digest(), "kind": kind, "network": network, "options": told}
     with alone_in(directory):
         if not resume:
             check_free(directory)
@@ -237,7 +238,7 @@ def train_run(
             if (folder / CONFIG).is_file():
                 continue
             torch.manual_seed(own.seed)
-            net = NETWORKS[kind].from_data(parts["train"], **(network or {}))
+            net = NETWORKS[kind].from_data(parts["train"], **network)
             logger.info(f"network {i + 1} of {len(seeded)}, seed {own.seed}")
             result = fit(
                 net,
@@ -314,20 +315,25 @@ def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions
     return [replace(options, seed=options.seed + i) for i in range(size)]
 
 
-def _target_names(data: PackedGraphs) -> list[str]:
-    """Names of the targets, numbers where they have none.
+def _names_of_targets(data: PackedGraphs) -> list[str]:
+    """Names of the targets, numbers where they have none."""
+    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
+    check_target_names(names)
+    return names
+
+
+def check_target_names(names: Sequence[str]) -> None:
+    """Refuse names of targets by which columns of the files of predictions could not be told.
 
     Raises:
-        ValueError: Columns of the files of predictions could not be told by them.
+        ValueError: They could not.
     """
-    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
     columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
     if twice := sorted({column for column in columns if columns.count(column) > 1}):
         raise ValueError(
             f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
             f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"
         )
-    return names
 
 
 def _origin(directory: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,28 @@ def test_every_atom(
     np.testing.assert_allclose(came["Act"], expected[:, 0], rtol=1e-4, atol=1e-5)
     assert pd.read_csv(tmp_path / "out" / "rejects.csv")["row"].tolist() == [2]
     assert sorted(path.name for path in (tmp_path / "out").glob("*.svg")) == ["row-1.svg", "row-3.svg"]
+
+
+def test_nothing_is_overwritten_or_mixed(
+    run_folder: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert explain(table, run_folder, tmp_path / "out") == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert explain(tmp_path / "out" / "rejects.csv", run_folder, tmp_path / "out") == 1
+    assert "atoms.csv is there already" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    shutil.copytree(run_folder, tmp_path / "run")
+    assert explain(table, run_folder, tmp_path / "run") == 1
+    assert "holds a run already" in capsys.readouterr().err
+    assert explain(tmp_path, run_folder, tmp_path / "other") == 1
+    assert "is a folder, expected one table" in capsys.readouterr().err
+
+
+def test_rounding_is_not_painted(run_folder: Path, tmp_path: Path) -> None:
+    pd.DataFrame({"smiles": ["C1CCCCC1"]}).to_csv(tmp_path / "rows.csv", index=False)
+    assert explain(tmp_path / "rows.csv", run_folder, tmp_path / "out") == 0
+    assert pd.read_csv(tmp_path / "out" / "atoms.csv")["Act"].abs().max() < 1e-4
+    assert "#FF0000" not in (tmp_path / "out" / "row-1.svg").read_text()
 
 
 def save(folder: Path, names: list[str]) -> Path:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from wlkernelnn.training import FitOptions
@@ -53,3 +54,8 @@ def test_bounds_that_are_allowed() -> None:
         ema_decay=0.0,
     )
     FitOptions(precision=32)  # type: ignore[arg-type]  # as Lightning has it
+
+
+def test_numbers_of_numpy_become_plain_ones() -> None:
+    options = FitOptions(lr=np.float64(0.01), epochs=np.int64(3))
+    assert (type(options.lr), type(options.epochs)) == (float, int)
