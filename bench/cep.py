@@ -77,6 +77,7 @@ class Model:
         arguments: Its arguments beside the width.
         features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
         seeded: Whether it depends on a seed.
+        paper_row: The row of the paper's table whose runs these are, whatever table they stand in.
     """
 
     title: str
@@ -85,6 +86,7 @@ class Model:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     features: str = "duvenaud"
     seeded: bool = True
+    paper_row: str | None = None
 
 
 # No normalisation before the head, walks of exactly n nodes, the last iteration's: as in the release.
@@ -121,6 +123,12 @@ OWN = {
         network=GraphKernelNetwork,
         arguments={"decay": "gated", "dropout": DROPOUT},
     ),
+    "wl-paper": replace(
+        MODELS["wl-gated"],
+        title="WL kernel network, gated λ, the paper's recipe",
+        published="–",
+        paper_row="wl-gated",
+    ),
     "deep": Model(
         "deep kernel stack, walk encodings",
         network=KernelStackNetwork,
@@ -130,8 +138,8 @@ OWN = {
     "gine": Model("GINE", network=GINENetwork, arguments={"dropout": DROPOUT}),
 }
 TABLES = {"paper": MODELS, "ours": OWN}
-# Kernel networks that differ in more than their seeds: also averaged together.
-MIXED = {"paper": (), "ours": ("wl-gated", "deep")}
+# Networks that differ in more than their seeds: also averaged together.
+MIXED = {"paper": (), "ours": ("wl-gated", "wl-paper")}
 TOGETHER = "together"
 
 TITLES = {"paper": "Harvard Clean Energy Project", "ours": "Harvard Clean Energy Project, our recipe"}
@@ -169,7 +177,10 @@ LEGENDS = {
   with. {DUVENAUD}\
 * Networks have the width at which their parameters come closest to {PARAMETERS:,}, 4 iterations or layers
   and sums over atoms; {DROPOUT:g} of the head's inputs are dropped.
-* "together": both kernel networks, all seeds of both, in one mean; the parameters shown are their sum.
+* "the paper's recipe": network and training are those of the other table ("wlkernelnn benchmark cep"):
+  {SAMPLES:,} molecules in batches of {PUBLISHED.batch_size}, drawn evenly over buckets of the PCE, and
+  no dropout.
+* "together": the mean of both rows' means over their seeds; the parameters shown are the sum of all.
 * Features ("duvenaud") are the paper's; those of the deep kernel stack are OGB's, and the chances of a random
   walk to be back at its atom after 1 to 16 steps.
 * Recipe: AdamW {OURS.lr:g}, cosine, {OURS.epochs} epochs of batches of {OURS.batch_size}, moving averages of
@@ -186,8 +197,8 @@ class CEPOptions(TrainedOptions):
         recipe: How networks are trained: as in the "paper", whose table it is then, or by a recipe of
             "ours", shorter and better on few molecules.
         models: Which rows: mean, wl-3, wl-6, mean-field, loopy-bp, fingerprint, random-walk, deep,
-            wl-constant, wl-learned, wl-gated, gine, chemprop, or, of ours, wl-gated, deep, gine; by default
-            all, chemprop if it is installed.
+            wl-constant, wl-learned, wl-gated, gine, chemprop, or, of ours, wl-gated, wl-paper, deep, gine; by
+            default all, chemprop if it is installed.
         epochs: Squeeze the recipe into so many epochs; by default the whole recipe.
         data: Table (CSV, TSV or Parquet) of other molecules with columns smiles and PCE, or three text files,
             of the training, validation and test part, as the 2.3 million of the paper: a header, then lines
@@ -300,10 +311,10 @@ def load(options: CEPOptions, features: str) -> Split:
     return Split(data, kind, index)
 
 
-def recipe_of(num_molecules: int, seed: int, options: CEPOptions) -> tuple[FitOptions, int]:
-    """How networks are trained, and the epochs of the whole recipe."""
+def recipe_of(num_molecules: int, seed: int, options: CEPOptions, published: bool) -> tuple[FitOptions, int]:
+    """How networks are trained, by the published recipe or by ours, and the epochs of the whole recipe."""
     recipe = OURS
-    if options.recipe == "paper":
+    if published:
         recipe = replace(PUBLISHED, epochs=math.ceil(SAMPLES / num_molecules))
     epochs = options.limit(recipe.epochs)
     squeezed = replace(
@@ -331,14 +342,15 @@ def evaluate(
     name: str, model: Model, split: Split, seed: int, options: CEPOptions, known: Mapping[str, Any]
 ) -> Record:
     """Train or fit a row, or go on with it, and score it."""
-    folder = options.folder(options.recipe, name)
+    folder = options.folder(*(("paper", model.paper_row) if model.paper_row else (options.recipe, name)))
     if not model.seeded:
 
         def fit_row(_: Path) -> Fitted:
             return _mean(split) if name == "mean" else fit_machine(split, [int(name.removeprefix("wl-"))])
 
         return run_method(name, split, fit_row, folder, metrics=METRICS, known=known)
-    recipe, whole = recipe_of(len(split.index["train"]), seed, options)
+    published = options.recipe == "paper" or model.paper_row is not None
+    recipe, whole = recipe_of(len(split.index["train"]), seed, options, published)
     known = {**known, "published_epochs": whole}
     if model.network is not None:
         arguments = network_of(model, split["train"])
@@ -370,9 +382,12 @@ def ensembles(records: Sequence[Record], mixed: Sequence[str] = ()) -> list[Reco
     by_model: dict[str, list[Record]] = {}
     for record in survivors(records):
         by_model.setdefault(record["model"], []).append(record)
+    found = [ensemble(name, of_row) for name, of_row in by_model.items() if len(of_row) > 1]
     if mixed and all(name in by_model for name in mixed):
-        by_model[TOGETHER] = [record for name in mixed for record in by_model[name]]
-    return [ensemble(name, of_row) for name, of_row in by_model.items() if len(of_row) > 1]
+        members = [record for name in mixed for record in by_model[name]]
+        # Every row counts the same, however many seeds it has.
+        found.append(ensemble(TOGETHER, members, [1 / len(by_model[record["model"]]) for record in members]))
+    return found
 
 
 COLUMNS = (

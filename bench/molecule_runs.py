@@ -228,10 +228,15 @@ def run_network(
     )
 
 
-def ensemble(model: str, records: Sequence[Record]) -> Record:
+def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | None = None) -> Record:
     """The mean prediction of several runs on one split: their parameters and seconds are summed.
 
     Where one of them diverged, so did the ensemble.
+
+    Args:
+        model: The row that it is of.
+        records: The runs.
+        weights: How much each counts; by default all the same.
 
     Raises:
         ValueError: The runs are of several splits.
@@ -245,7 +250,7 @@ def ensemble(model: str, records: Sequence[Record]) -> Record:
         tables = [pd.read_csv(Path(record["folder"]) / f"{part}_predictions.csv") for record in records]
         predicted = [name for name in map(str, tables[0].columns) if name.endswith("_pred")]
         target = tables[0][[name.removesuffix("_pred") for name in predicted]].to_numpy()
-        mean = np.mean([table[predicted].to_numpy() for table in tables], axis=0)
+        mean = np.average([table[predicted].to_numpy() for table in tables], axis=0, weights=weights)
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
     same = (
         *("data", "features", "content", "split", "split_sha256", "split_file", "counts", "metric"),

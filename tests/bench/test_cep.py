@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.molecules import regression_set
-from wlkernelnn.bench import cep, speed_chemprop
+from wlkernelnn.bench import cep, molecule_runs, speed_chemprop
 from wlkernelnn.bench.baselines import count_parameters
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import molecules_from
@@ -88,17 +88,51 @@ def test_our_recipe(table: Path) -> None:
     result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours")
     runs = [record for record in result["runs"] if "members" not in record]
     assert [record["model"] for record in runs] == [name for name in cep.OWN for _ in range(2)]
-    assert {record["recipe"]["batch_size"] for record in runs} == {64}
+    batch_size = {record["model"]: record["recipe"]["batch_size"] for record in runs}
+    assert batch_size == {name: 20 if name == "wl-paper" else 64 for name in cep.OWN}
     theirs = json.loads((table.parent / "out" / "cep.json").read_text())["runs"][0]
     assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}
     text = (table.parent / "out" / "cep_ours.md").read_text()
     assert text.startswith("# Harvard Clean Energy Project, our recipe (full)\n")
     assert text.count("| 1 of 40 |") == 3
     *_, together = result["runs"]
-    assert {member["model"] for member in together["members"]} == {"wl-gated", "deep"}
-    assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] != "gine")
-    assert "| WL kernel network, gated λ and deep kernel stack, walk encodings, together | " in text
+    assert {member["model"] for member in together["members"]} == {"wl-gated", "wl-paper"}
+    assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] in cep.MIXED["ours"])
+    assert (
+        "| WL kernel network, gated λ and WL kernel network, gated λ, the paper's recipe, together | " in text
+    )
     assert f"| 4 networks | – | {together['scores']['valid']['rmse']:.3f} | – | – | " in text
+
+
+def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(table, "--models", "wl-gated", "--epochs", "1", "--seeds", "1")
+    monkeypatch.setattr(molecule_runs, "fit", lambda *_, **__: pytest.fail("trained again"))
+    own = run(
+        table, "--recipe", "ours", "--models", "wl-paper", "--epochs", "1", "--seeds", "1", name="cep_ours"
+    )
+    (theirs,), (ours,) = result["runs"], own["runs"]
+    assert ours["model"] == "wl-paper"
+    assert ours["scores"] == theirs["scores"]
+    assert ours["published_epochs"] == theirs["published_epochs"] > 40
+
+
+def test_rows_count_the_same_together(tmp_path: Path) -> None:
+    """However many seeds they have."""
+    records = []
+    for model, values in (("wl-gated", (1.0, 3.0)), ("wl-paper", (6.0,))):
+        for seed, value in enumerate(values):
+            folder = tmp_path / f"{model}-{seed}"
+            folder.mkdir()
+            for part in ("valid", "test"):
+                frame = pd.DataFrame({"row": [0], "PCE": [5.0], "PCE_pred": [value]})
+                frame.to_csv(folder / f"{part}_predictions.csv", index=False)
+            same = {"split_sha256": "a", "parameters": 1, "seconds": 1.0, "folder": str(folder)}
+            scores = {part: {"rmse": abs(value - 5)} for part in ("valid", "test")}
+            records.append({"model": model, "seed": seed, "scores": scores, **same})
+    of_row, together = cep.ensembles(records, cep.MIXED["ours"])
+    assert (of_row["model"], together["model"]) == ("wl-gated", cep.TOGETHER)
+    assert of_row["scores"]["test"]["rmse"] == pytest.approx(3.0)
+    assert together["scores"]["test"]["rmse"] == pytest.approx(1.0)  # of (1 + 3) / 2 and 6, 4
 
 
 def test_parts_of_the_release(table: Path) -> None:
@@ -144,12 +178,12 @@ def test_recipe_is_the_published_one() -> None:
     while rate > 5e-6:
         rate, samples = rate * 0.9, samples + 100_000
     assert samples == cep.SAMPLES
-    recipe, whole = cep.recipe_of(23_982, 1, cep.CEPOptions())
+    recipe, whole = cep.recipe_of(23_982, 1, cep.CEPOptions(), published=True)
     assert (whole, recipe.epochs, recipe.seed) == (213, 213, 1)
     assert recipe.lr_decay_samples == 100_000
     steps = math.ceil(23_982 / recipe.batch_size)
     assert learning_rate_factor(recipe, 100_000 // 20, steps) == pytest.approx(0.9)
-    squeezed, whole = cep.recipe_of(23_982, 1, cep.CEPOptions(epochs=20))
+    squeezed, whole = cep.recipe_of(23_982, 1, cep.CEPOptions(epochs=20), published=True)
     assert (whole, squeezed.epochs) == (213, 20)
     for part in (0.25, 0.5, 0.99):
         rates = [
