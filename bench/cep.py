@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -255,9 +256,11 @@ def main(argv: list[str] | None = None) -> None:
                 continue
             records.append(evaluate(name, model, splits[model.features], seed, options, known))
             # Rows appear as they are there: the rest may take hours.
-            new = [records[-1], *ensembles(records, MIXED[options.recipe])]
+            new = [records[-1], *ensembles(records)]
             with table.adding(*(for_table(run, options.output_dir) for run in new)) as there:
                 runs = complete(there)
+                if together := mixture(runs, MIXED[options.recipe], options.output_dir):
+                    runs = [*(run for run in runs if run["model"] != TOGETHER), *together]
                 write_results(stem, title, rows(runs, options.table), notes, known, runs)
     print_table(title, rows(runs, options.table), known)
 
@@ -377,17 +380,29 @@ def _mean(split: Split) -> Fitted:
     return Fitted({part: result.prediction for part, result in results.items()}, 1, seconds)
 
 
-def ensembles(records: Sequence[Record], mixed: Sequence[str] = ()) -> list[Record]:
-    """The ensemble of all seeds of a row, for every row with several, and that of all rows of a mixture."""
+def ensembles(records: Sequence[Record]) -> list[Record]:
+    """The ensemble of all seeds of a row, for every row with several."""
     by_model: dict[str, list[Record]] = {}
     for record in survivors(records):
         by_model.setdefault(record["model"], []).append(record)
-    found = [ensemble(name, of_row) for name, of_row in by_model.items() if len(of_row) > 1]
-    if mixed and all(name in by_model for name in mixed):
-        members = [record for name in mixed for record in by_model[name]]
-        # Every row counts the same, however many seeds it has.
-        found.append(ensemble(TOGETHER, members, [1 / len(by_model[record["model"]]) for record in members]))
-    return found
+    return [ensemble(name, of_row) for name, of_row in by_model.items() if len(of_row) > 1]
+
+
+def mixture(runs: Sequence[Record], names: Sequence[str], output_dir: Path) -> list[Record]:
+    """The ensemble of all runs that a table has of some rows; none without a row, or without predictions.
+
+    Every row counts the same, however many seeds it has.
+    """
+    members = [
+        run | {"folder": str(output_dir / run["folder"])}
+        for run in survivors([run for run in runs if run["model"] in names and "members" not in run])
+    ]
+    count = Counter(member["model"] for member in members)
+    kept = all(Path(member["folder"], "test_predictions.csv").is_file() for member in members)
+    if not names or set(count) != set(names) or not kept or len({run["revision"] for run in members}) > 1:
+        return []
+    weights = [1 / count[member["model"]] for member in members]
+    return [for_table(ensemble(TOGETHER, members, weights), output_dir)]
 
 
 COLUMNS = (

@@ -126,13 +126,32 @@ def test_rows_count_the_same_together(tmp_path: Path) -> None:
             for part in ("valid", "test"):
                 frame = pd.DataFrame({"row": [0], "PCE": [5.0], "PCE_pred": [value]})
                 frame.to_csv(folder / f"{part}_predictions.csv", index=False)
-            same = {"split_sha256": "a", "parameters": 1, "seconds": 1.0, "folder": str(folder)}
+            same = {"split_sha256": "a", "parameters": 1, "seconds": 1.0, "folder": folder.name}
             scores = {part: {"rmse": abs(value - 5)} for part in ("valid", "test")}
-            records.append({"model": model, "seed": seed, "scores": scores, **same})
-    of_row, together = cep.ensembles(records, cep.MIXED["ours"])
-    assert (of_row["model"], together["model"]) == ("wl-gated", cep.TOGETHER)
-    assert of_row["scores"]["test"]["rmse"] == pytest.approx(3.0)
+            more = {"revision": "A", "split_file": "splits/a.json"}
+            records.append({"model": model, "seed": seed, "scores": scores, **same, **more})
+    (tmp_path / "splits").mkdir()
+    (tmp_path / "splits" / "a.json").write_text("{}")
+    names = cep.MIXED["ours"]
+    (together,) = cep.mixture(records, names, tmp_path)
+    assert together["model"] == cep.TOGETHER
+    assert together["parameters"] == 3
     assert together["scores"]["test"]["rmse"] == pytest.approx(1.0)  # of (1 + 3) / 2 and 6, 4
+    assert cep.complete([*records, together]) == [*records, together]
+    # Of one revision, with all predictions, and of all rows.
+    assert not cep.mixture([*records[:2], records[2] | {"revision": "B"}], names, tmp_path)
+    assert not cep.mixture(records[:2], names, tmp_path)
+    assert not cep.mixture(records, (), tmp_path)
+    (tmp_path / "wl-gated-1" / "test_predictions.csv").unlink()
+    assert not cep.mixture(records, names, tmp_path)
+
+
+def test_two_calls_fill_what_is_together(table: Path) -> None:
+    same = ("--recipe", "ours", "--epochs", "1")
+    run(table, *same, "--models", "wl-gated", "--seeds", "2", name="cep_ours")
+    runs = run(table, *same, "--models", "wl-paper", "--seeds", "1", name="cep_ours")["runs"]
+    names = [(record["model"], len(record.get("members", [1]))) for record in runs]
+    assert names == [("wl-gated", 1), ("wl-gated", 1), ("wl-gated", 2), ("wl-paper", 1), ("together", 3)]
 
 
 def test_parts_of_the_release(table: Path) -> None:
