@@ -16,6 +16,7 @@ from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence import StringClassifier
 
+from .adam import in_one_pass
 from .loop import FitResult, Watched, contents, seed_epoch, train_module
 from .options import LoopOptions
 
@@ -198,6 +199,11 @@ class _ClassifierModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         # The gradient of l2 · w² is 2 · l2 · w.
-        optimizer = torch.optim.Adam(self.parameters(), lr=self.options.lr, weight_decay=2 * self.options.l2)
+        optimizer = torch.optim.Adam(
+            self.parameters(),
+            lr=self.options.lr,
+            weight_decay=2 * self.options.l2,
+            fused=in_one_pass(self.parameters(), self.options),
+        )
         scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.options.lr_decay)
         return [optimizer], [scheduler]

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.models import GraphNetwork
 
+from .adam import in_one_pass
 from .loop import seed_epoch
 from .metrics import score
 from .options import FitOptions
@@ -95,7 +96,10 @@ class NetworkModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.AdamW(
-            self.net.parameters(), lr=self.options.lr, weight_decay=self.options.weight_decay
+            self.net.parameters(),
+            lr=self.options.lr,
+            weight_decay=self.options.weight_decay,
+            fused=in_one_pass(self.net.parameters(), self.options),
         )
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: learning_rate_factor(self.options, step, self.steps_per_epoch)

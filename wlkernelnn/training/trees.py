@@ -30,6 +30,7 @@ from wlkernelnn.sequence.rrnn import (
 from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
+from .adam import in_one_pass
 from .language import perplexity_of
 from .loop import FitResult, Watched, contents, seed_epoch, train_module
 from .options import LoopOptions
@@ -371,4 +372,5 @@ class _TreeModule(pl.LightningModule):
         ]
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.learned, lr=self.options.lr)
+        fused = in_one_pass(self.learned, self.options)
+        return torch.optim.Adam(self.learned, lr=self.options.lr, fused=fused)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.molecules import regression_set, small_network
+from wlkernelnn.training import FitOptions, fit
+from wlkernelnn.training.adam import in_one_pass
+from wlkernelnn.training.options import PRECISIONS
+
+
+def trained(weight: Tensor, fused: bool) -> Tensor:
+    parameter = nn.Parameter(weight)
+    optimizer = torch.optim.AdamW([parameter], lr=0.1, weight_decay=0.1, fused=fused)
+    for _ in range(3):
+        optimizer.zero_grad()
+        ((parameter - 1) ** 2).sum().backward()
+        optimizer.step()
+    return parameter.detach()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_steps_are_those_of_adam(dtype: torch.dtype, gaps: bool) -> None:
+    def weight() -> Tensor:
+        values = torch.arange(22, dtype=dtype).view(11, 2) / 7
+        return values[:, 0] if gaps else values
+
+    assert in_one_pass([weight()], FitOptions()) is not gaps
+    torch.testing.assert_close(
+        trained(weight(), fused=in_one_pass([weight()], FitOptions())), trained(weight(), fused=False)
+    )
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_mixed_precision_is_left_to_the_ordinary_steps(precision: str) -> None:
+    expected = precision in ("64-true", "32-true", "bf16-true", "64", "32")
+    assert in_one_pass([torch.zeros(3)], FitOptions(precision=precision)) is expected
+
+
+@pytest.mark.parametrize("precision", ["64-true", "32-true", "bf16-mixed"])
+def test_gradients_are_clipped_under_all_precisions(precision: str) -> None:
+    data, steps = regression_set(), []
+    for clip in (1e-12, 5.0):
+        net = small_network(data)
+        before = [parameter.detach().clone() for parameter in net.parameters()]
+        options = FitOptions(epochs=1, precision=precision, gradient_clip=clip, accelerator="cpu")
+        fit(net, data, options=options, progress=False)
+        after = list(net.parameters())
+        steps.append(max((new - old).abs().max().item() for new, old in zip(after, before, strict=True)))
+    assert steps[0] < steps[1]  # as eps of Adam outweighs such small gradients
