@@ -21,11 +21,11 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, BatchNorm, GINEConv
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.description import DEFAULT_METRIC
 from wlkernelnn.datasets.morgan import SIZE, morgan_counts
-from wlkernelnn.models import GraphNetwork
+from wlkernelnn.models.graph_network import GraphNetwork, arguments
 from wlkernelnn.ops.wl_colours import Quotient
 from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
-from wlkernelnn.training.metrics import DEFAULT_METRIC
 
 ALPHAS = tuple(10.0 ** np.arange(-1, 5))
 
@@ -166,8 +166,7 @@ class GINENetwork(GraphNetwork):
     def __init__(
         self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
     ) -> None:
-        config = {"node_dims": node_dims, "hidden_channels": hidden_channels, "num_layers": num_layers}
-        super().__init__(config | shared, num_steps=None)
+        super().__init__(arguments(locals()), num_steps=None)
         if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
         self.conv = _GINELayers(hidden_channels, num_layers, self.num_edge_types)

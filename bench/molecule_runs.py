@@ -17,11 +17,11 @@ import pandas as pd
 import torch
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.description import DEFAULT_METRIC
 from wlkernelnn.datasets.splits import PARTS, SplitIndex
 from wlkernelnn.files import atomic_path, write_text
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
-from wlkernelnn.training.metrics import DEFAULT_METRIC
 
 from .baselines import count_parameters
 from .outcomes import cell, survivors

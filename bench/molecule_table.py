@@ -201,9 +201,9 @@ def _seen_by(features: str, data: PackedGraphs) -> PackedGraphs:
     of_set = {
         name: getattr(data.description, name) for name in ("name", "task", "metric", "target_names", "unit")
     }
-    return PackedGraphs(
-        replace(graphs.arrays, y=data.y), replace(graphs.description, **of_set), data.split_idx
-    )
+    seen = graphs.with_targets(data.y, **of_set)
+    seen.split_idx = data.split_idx
+    return seen
 
 
 def _records(

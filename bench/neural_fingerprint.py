@@ -13,7 +13,7 @@ from torch_geometric.nn import BatchNorm, MessagePassing
 from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.graph import EdgeFeatures
 from wlkernelnn.linear import Linear
-from wlkernelnn.models import GraphNetwork
+from wlkernelnn.models.graph_network import GraphNetwork, arguments
 from wlkernelnn.ops.wl_colours import Quotient
 
 
@@ -79,13 +79,7 @@ class NeuralFingerprintNetwork(GraphNetwork):
         num_layers: int = 4,
         **shared: Any,
     ) -> None:
-        config = {
-            "node_dims": node_dims,
-            "num_edge_types": num_edge_types,
-            "hidden_channels": hidden_channels,
-            "num_layers": num_layers,
-        }
-        super().__init__(config | shared, num_steps=None)  # batch normalisation counts nodes, not colours
+        super().__init__(arguments(locals()), num_steps=None)  # batch normalisation counts nodes, not colours
         layers = range(num_layers)
         self.convs = torch.nn.ModuleList(
             NeuralFingerprintConv(hidden_channels, num_edge_types) for _ in layers

@@ -30,7 +30,7 @@ from wlkernelnn.training.parts import MANIFEST
 from .about import about
 from .options import TableOptions, parsed
 from .ratios import Row, compared, report
-from .timing import Comparison, race
+from .timing import Comparison, race, torch_settings
 
 GOAL = 0.75
 # Times the memory for the fewest rows that it may take for the most.
@@ -203,14 +203,10 @@ def speed_rows(
         partial(parse, few),
         partial(parse_in_processes, parts),
     ]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with torch_settings(1):
         new, parse_new, one, parse_one, parse_several = race(
             calls, [*2 * [len(single)], *2 * [len(few)], len(many)], rounds=rounds
         )
-    finally:
-        torch.set_num_threads(threads)
     yield compared("predict, 1 process, each once", "parse alone", Comparison(new, parse_new))
     yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
     shorter, longer = sorted(runs)[-2:]

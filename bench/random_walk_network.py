@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.conv import RandomWalkKernelConv
-from wlkernelnn.models import GraphNetwork
+from wlkernelnn.models.graph_network import GraphNetwork, arguments
 from wlkernelnn.ops.wl_colours import Quotient
 
 
@@ -35,14 +35,7 @@ class RandomWalkNetwork(GraphNetwork):
         all_lengths: bool = True,
         **shared: Any,
     ) -> None:
-        config = {
-            "node_dims": node_dims,
-            "hidden_channels": hidden_channels,
-            "walk_length": walk_length,
-            "decay": decay,
-            "all_lengths": all_lengths,
-        }
-        super().__init__({"quotient": "auto", **config, **shared}, num_steps=walk_length - 1)
+        super().__init__({"quotient": "auto"} | arguments(locals()), num_steps=walk_length - 1)
         self.conv = RandomWalkKernelConv(
             hidden_channels,
             hidden_channels,

@@ -13,7 +13,7 @@ from torch_geometric.nn import MessagePassing
 from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.graph import EdgeFeatures, Graph, QuotientGraph
 from wlkernelnn.linear import Linear
-from wlkernelnn.models import GraphNetwork
+from wlkernelnn.models.graph_network import GraphNetwork, arguments
 from wlkernelnn.ops.wl_colours import Quotient
 
 
@@ -164,13 +164,7 @@ class MeanFieldNetwork(GraphNetwork):
         num_iterations: int = 4,
         **shared: Any,
     ) -> None:
-        config = {
-            "node_dims": node_dims,
-            "num_edge_types": num_edge_types,
-            "hidden_channels": hidden_channels,
-            "num_iterations": num_iterations,
-        }
-        super().__init__({"quotient": "auto", **config, **shared}, num_steps=num_iterations)
+        super().__init__({"quotient": "auto"} | arguments(locals()), num_steps=num_iterations)
         self.conv = MeanFieldConv(hidden_channels, num_edge_types, num_iterations)
         self.lin_out = Linear(hidden_channels, hidden_channels)
 
@@ -194,13 +188,7 @@ class LoopyBPNetwork(GraphNetwork):
         num_iterations: int = 4,
         **shared: Any,
     ) -> None:
-        config = {
-            "node_dims": node_dims,
-            "num_edge_types": num_edge_types,
-            "hidden_channels": hidden_channels,
-            "num_iterations": num_iterations,
-        }
-        super().__init__(config | shared, num_steps=None)  # messages belong to edges, not to nodes
+        super().__init__(arguments(locals()), num_steps=None)  # messages belong to edges, not to nodes
         self.conv = LoopyBPConv(hidden_channels, num_edge_types, num_iterations)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:

@@ -13,10 +13,10 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.description import DEFAULT_METRIC
 from wlkernelnn.datasets.splits import SplitIndex
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 from wlkernelnn.training import get_metric, score
-from wlkernelnn.training.metrics import DEFAULT_METRIC
 
 from .baselines import fit_tasks
 from .molecule_runs import Fitted, Split

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.spans import bounds_of
+
 
 def content_hash(what: str, *tensors: Tensor) -> str:
     """SHA-256 of tensors, with their types and sizes, and of what they are."""
@@ -87,7 +89,6 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
     """Strings end to end as UTF-8 bytes, and where each begins."""
     encoded = [string.encode() for string in strings]
-    ptr = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(string) for string in encoded], out=ptr[1:])
+    ptr = bounds_of(np.array([len(string) for string in encoded], dtype=np.int64))
     flat = np.frombuffer(b"".join(encoded), dtype=np.uint8).copy()
     return torch.from_numpy(flat), torch.from_numpy(ptr)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+# By the task of data that name no metric of their own.
+DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
+
 
 class Reject(NamedTuple):
     """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""

@@ -12,11 +12,12 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from wlkernelnn.checks import check_count
 
 from .download import find_file, require_file
 from .strings import LabelledStrings, PackedStrings
@@ -228,9 +229,9 @@ def load_documents(
     """
     files = document_files(name, root)
     if max_length is not None:
-        _check_count("max_length", max_length)
-    _check_count("min_count", min_count)
-    _check_count("num_valid", num_valid)
+        check_count("max_length", max_length)
+    check_count("min_count", min_count)
+    check_count("num_valid", num_valid)
     rng = np.random.default_rng(seed)
     documents, test, note = _read_all(name, files, max_length, rng)
     if num_valid >= len(documents.y):
@@ -243,12 +244,6 @@ def load_documents(
     )
     classes = DOCUMENT_SETS[name].classes
     return LabelledStrings(packed_train, packed_valid, packed_test, vocabulary, classes, name, note)
-
-
-def _check_count(option: str, value: int) -> None:
-    """Refuse what is no integer from 1 on."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{option} must be an integer of at least 1, got {value!r}")
 
 
 def _read_all(

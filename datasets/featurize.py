@@ -23,7 +23,9 @@ from rdkit import Chem, rdBase
 from rich.console import Console
 from rich.progress import Progress
 
+from wlkernelnn.ops.spans import bounds_of
 from wlkernelnn.ops.wl_colours import packed_columns
+from wlkernelnn.ops.wl_colours.exact import numbered
 
 from .arrays import Arrays, distinct_rows, pack_strings, smallest
 from .description import Description, Reject
@@ -211,7 +213,7 @@ def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
             yield molecule(number), local
 
     kind = read.atoms * (degree.max(initial=0) + 1) + degree
-    node_type, first = _numbered(kind * 2 + atom_in_ring)
+    node_type, first = numbered(kind * 2 + atom_in_ring)
     codes = [features.atom_codes(m.GetAtomWithIdx(i)) for m, i in examples(first, atom_start)]
     node_table = np.array(codes, dtype=np.int64).reshape(-1, len(features.atom))
     if features.rings:
@@ -220,7 +222,7 @@ def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
     if features.num_node_values:
         walks = walk_encodings(source, target, num_atoms, features.num_node_values)
         node_type, node_table = _with_values(node_type, node_table, walks)
-    bond_type, first = _numbered(read.bonds * 2 + bond_in_ring)
+    bond_type, first = numbered(read.bonds * 2 + bond_in_ring)
     bond_table = [features.bond_code(m.GetBondWithIdx(i)) for m, i in examples(first, bond_start)]
     part = {
         "node_type": node_type,
@@ -239,17 +241,8 @@ def _with_values(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of codes with numbers behind them, each once: which has a node, and these rows."""
     sizes = [len(node_table)] + [UNITS + 1] * values.shape[1]
-    row, first = _numbered(packed_columns([node_type, *values.T.astype(np.int64)], sizes))
+    row, first = numbered(packed_columns([node_type, *values.T.astype(np.int64)], sizes))
     return row, np.concatenate([node_table[node_type[first]], values[first]], axis=1)
-
-
-def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values numbered in the order in which they occur, and where each occurs first."""
-    number, distinct = pd.factorize(values)
-    first = np.empty(len(distinct), dtype=np.int64)
-    # Written from the end: what remains is the first.
-    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return number, first
 
 
 def _small(values: np.ndarray) -> np.ndarray:
@@ -278,7 +271,7 @@ _MODULES = [
     part.__module__
     for part in (
         *(_featurize_chunk, Features, morgan_counts, descriptors),
-        *(read_molecules, ring_counts, walk_encodings, packed_columns),
+        *(read_molecules, ring_counts, walk_encodings, packed_columns, bounds_of),
     )
 ]
 
@@ -340,15 +333,11 @@ def _merge(parts: Sequence[Part], rows: Sequence[int], smiles: Sequence[str]) ->
         source=smallest(whole["source"]),
         in_degree=smallest(whole["in_degree"]),
         edge_type=smallest(whole["edge_type"]),
-        node_ptr=_pointers(whole["num_nodes"]),
-        edge_ptr=_pointers(whole["num_edges"]),
+        node_ptr=torch.from_numpy(bounds_of(whole["num_nodes"])),
+        edge_ptr=torch.from_numpy(bounds_of(whole["num_edges"])),
         y=torch.zeros((len(rows), 0)),
         row=torch.tensor(rows, dtype=torch.int64),
         smiles=text,
         smiles_ptr=text_ptr,
         graph_x=torch.from_numpy(whole["graph_x"]),
     )
-
-
-def _pointers(lengths: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))

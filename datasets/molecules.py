@@ -9,20 +9,18 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import rdkit
-import torch
 from numpy.typing import ArrayLike
 from rdkit import Chem, RDConfig, rdBase
 
 from wlkernelnn.files import csv_writer, write_text
 
-from .description import Description, Reject
+from .description import DEFAULT_METRIC, Description, Reject
 from .download import content_sha256, data_folders, download, find_file
 from .features import get_features
 from .featurize import featurize
@@ -37,7 +35,6 @@ from .table_chunks import is_table, read_schema, require_columns
 logger = logging.getLogger("wlkernelnn")
 
 OnInvalid = Literal["raise", "skip", "nan"]
-METRICS = {"regression": "rmse", "classification": "roc_auc"}
 # Part of the name of a cached store: raise it when the same input gives another store than before.
 CACHE_VERSION = 2
 
@@ -164,7 +161,7 @@ def molecules_from(
         name=name or (Path(source).name if isinstance(source, (str, os.PathLike)) else ""),
         features=features,
         task=task,
-        metric=metric or METRICS.get(task or ""),
+        metric=metric or DEFAULT_METRIC.get(task or ""),
         target_names=tuple(map(str, targets_of)),
         unit=unit,
     )
@@ -293,7 +290,7 @@ def _check_header(name: str, where: str) -> None:
 def _targets(
     frame: pd.DataFrame, columns: list[str], task: str | None, where: str
 ) -> tuple[np.ndarray, str | None]:
-    if task is not None and task not in METRICS:
+    if task is not None and task not in DEFAULT_METRIC:
         raise ValueError(f"task must be 'regression' or 'classification', got {task!r}")
     if task == "classification":
         return binary_targets(frame, columns, where), task
@@ -323,7 +320,7 @@ def _pack(
     """Featurize the rows that have a target (all rows, where there are no targets at all)."""
     known = ~np.isnan(targets).all(axis=1) if targets.shape[1] else np.ones(len(smiles), dtype=bool)
     rows = np.flatnonzero(known).tolist()
-    graphs, rejects = featurize(
+    graphs, _ = featurize(
         [smiles[row] for row in rows],
         features=description.features,
         rows=rows,
@@ -331,18 +328,10 @@ def _pack(
         progress=progress,
     )
     unknown = [Reject(row, smiles[row], "no target value") for row in np.flatnonzero(~known).tolist()]
-    return PackedGraphs(
-        replace(graphs.arrays, y=torch.from_numpy(targets[graphs.row.numpy()].astype(np.float32))),
-        replace(
-            description,
-            node_dims=graphs.description.node_dims,
-            num_edge_types=graphs.description.num_edge_types,
-            num_node_values=graphs.description.num_node_values,
-            num_graph_values=graphs.description.num_graph_values,
-            is_undirected=graphs.description.is_undirected,
-        ),
-        rejects=sorted([*rejects, *unknown], key=lambda reject: reject.row),
-    )
+    of_set = {name: getattr(description, name) for name in ("name", "task", "metric", "target_names", "unit")}
+    data = graphs.with_targets(targets[graphs.row.numpy()], **of_set)
+    data.rejects = sorted([*data.rejects, *unknown], key=lambda reject: reject.row)
+    return data
 
 
 def _cached(

@@ -9,12 +9,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import rdkit
-import torch
 
 from . import pcqm4mv2
 from .description import Description
@@ -287,13 +285,9 @@ def _featurized(
     smiles: Sequence[object], y: np.ndarray, about: Description, num_workers: int | None, progress: bool
 ) -> PackedGraphs:
     """What SMILES give, those without any target too."""
-    graphs, rejects = featurize(smiles, features=about.features, num_workers=num_workers, progress=progress)
+    graphs, _ = featurize(smiles, features=about.features, num_workers=num_workers, progress=progress)
     known = {name: getattr(about, name) for name in ("name", "task", "metric", "target_names", "unit")}
-    return PackedGraphs(
-        replace(graphs.arrays, y=torch.from_numpy(y[graphs.row.numpy()].astype(np.float32))),
-        replace(graphs.description, **known),
-        rejects=rejects,
-    )
+    return graphs.with_targets(y[graphs.row.numpy()], **known)
 
 
 def _split(data: PackedGraphs, parts: Mapping[str, np.ndarray], where: Path) -> SplitIndex:

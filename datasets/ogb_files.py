@@ -12,6 +12,7 @@ from .features import get_features
 from .number_rows import check_lines, check_range, check_targets, fail, read_integers, read_numbers
 from .ogb_sets import GRAPHS, SPLIT, OGBSet
 from .packed import PackedGraphs
+from .spans import bounds_of
 from .splits import PARTS
 from .table_chunks import text_pieces
 
@@ -54,8 +55,8 @@ def read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Descr
     return PackedGraphs.pack(
         atoms,
         edges.T,
-        np.concatenate([[0], np.cumsum(num_nodes)]),
-        np.concatenate([[0], np.cumsum(2 * num_bonds)]),
+        bounds_of(num_nodes),
+        bounds_of(2 * num_bonds),
         edge_type=features.encode_edge(bonds).repeat(2),
         y=y,
         smiles=smiles,

@@ -171,6 +171,8 @@ class PackedGraphs(Dataset):
             smiles: One string per graph.
             graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
                 ``[G, num_graph_values]``.
+            description: What the codes and targets mean.
+            split_idx: Graphs of ``"train"``, ``"valid"`` and ``"test"``, if there is a split.
 
         Raises:
             ValueError: A code is no non-negative integer or none of the description's, a target or a feature

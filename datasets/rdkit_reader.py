@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem
 
+from wlkernelnn.ops.spans import bounds_of, places_of
+
 
 class Molecules(NamedTuple):
     """Molecules as they are read, end to end.
@@ -43,7 +45,7 @@ class Molecules(NamedTuple):
         """Some of the molecules, in another order."""
         counts = [count[index] for count in self[:4]]
         flats = [
-            flat[_spans(np.cumsum(count) - count, count, index)]
+            flat[places_of(bounds_of(count)[index], bounds_of(count[index]))]
             for flat, count in zip(
                 (self.atoms, self.bonds, self.ends.reshape(-1, 2), self.ring_sizes, self.members),
                 (self.num_atoms, self.num_bonds, self.num_bonds, self.num_rings, self.num_members),
@@ -52,12 +54,6 @@ class Molecules(NamedTuple):
         ]
         flats[2] = flats[2].reshape(-1)
         return Molecules(*counts, *flats)
-
-
-def _spans(start: np.ndarray, length: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Positions of some spans, end to end."""
-    start, length = start[index], length[index]
-    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
 
 
 def read_molecules(binaries: Sequence[bytes]) -> Molecules:
@@ -210,7 +206,7 @@ def read_binaries(binaries: Sequence[bytes]) -> tuple[Molecules, np.ndarray]:
     np.logical_or(rare, (text[at] != _END) | (at + 1 != end), out=rare)
     ring_sizes = text[ring_at].astype(np.int64)
     num_members = np.bincount(np.repeat(np.arange(len(rare)), num_rings), ring_sizes, len(rare))
-    members = text[_spans(ring_at + 1, ring_sizes, np.arange(len(ring_at))).clip(max=beyond)]
+    members = text[places_of(ring_at + 1, bounds_of(ring_sizes)).clip(max=beyond)]
 
     low, high = (pd.factorize(half)[0] for half in atoms)
     kinds = low * (high.max(initial=0) + 1) + high

@@ -11,12 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from torch import Tensor
 
-
-def bounds_of(lengths: np.ndarray) -> np.ndarray:
-    """Where spans of these lengths, laid end to end, begin and end: int64 ``[len(lengths) + 1]``."""
-    bounds = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    return bounds
+from wlkernelnn.ops.spans import bounds_of, places_of
 
 
 def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.ndarray:
@@ -40,8 +35,7 @@ def take_spans(
     begin, end = ptr[items], ptr[items + 1]
     length = end - begin
     bounds = bounds_of(length)
-    where = np.repeat(begin - bounds[:-1], length)
-    where += np.arange(len(where))
+    where = places_of(begin, bounds)
     if len(where):
         # The items lie far apart in memory. Reading both ends of all spans first waits for many at once, not
         # for one after the other: 1.5 times as fast where the store exceeds the caches.

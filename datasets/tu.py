@@ -18,6 +18,7 @@ from .description import Description
 from .download import data_folders, download
 from .number_rows import Place, check_lines, check_range, check_targets, fail, read_integers, read_numbers
 from .packed import PackedGraphs
+from .spans import bounds_of
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -107,7 +108,7 @@ def _read(name: str, folder: Place) -> PackedGraphs:
     graph -= 1
     # Nodes of a graph need not stand together in the file; here they do.
     order = np.argsort(graph, kind="stable")
-    node_ptr = _pointers(graph, num_graphs)
+    node_ptr = bounds_of(np.bincount(graph, minlength=num_graphs))
     place = np.empty(num_nodes, dtype=np.int64)
     place[order] = np.arange(num_nodes)
     place -= node_ptr[graph]
@@ -152,7 +153,7 @@ def _read(name: str, folder: Place) -> PackedGraphs:
         x[order],
         np.stack([place[source], place[target]])[:, edge_order],
         node_ptr,
-        _pointers(graph[source], num_graphs),
+        bounds_of(np.bincount(graph[source], minlength=num_graphs)),
         edge_type=None if edge_type is None else edge_type.reshape(-1)[edge_order],
         y=y,
         description=Description(name=name, node_dims=node_dims, num_edge_types=num_edge_types, **about),
@@ -181,7 +182,3 @@ def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dic
         "target_names": ("class",),
         "unit": ", ".join(f"{code} = class {label}" for code, label in enumerate(classes)),
     }
-
-
-def _pointers(graph: np.ndarray, num_graphs: int) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(np.bincount(graph, minlength=num_graphs))]).astype(np.int64)

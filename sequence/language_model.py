@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from wlkernelnn.checks import check_count
+from wlkernelnn.checks import check_count, check_dropout
 
 from .dropout import locked_dropout
 from .string_model import State, StringModel, learn_width
@@ -62,8 +62,7 @@ class LanguageModel(torch.nn.Module):
         if len(both) != 2:
             raise ValueError(f"dropout must be a number or a pair of numbers, got {dropout!r}")
         for name, value in (("dropout", both[0]), ("dropout", both[1]), ("word_dropout", word_dropout)):
-            if not 0.0 <= value < 1.0:
-                raise ValueError(f"{name} must be in [0, 1), got {value}")
+            check_dropout(value, name)
         width = encoder.out_channels if encoder.in_channels == -1 else encoder.in_channels
         if tied and not low_rank and width != encoder.out_channels:
             raise ValueError(

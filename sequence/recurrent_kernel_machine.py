@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.inits import reset
 
 from wlkernelnn.checks import check_count, check_finite, check_widths
 from wlkernelnn.linear import Linear
@@ -82,10 +81,6 @@ class RecurrentKernelMachine(StringModel):
         self.lins = torch.nn.ModuleList(Linear(in_channels, out_channels, bias=False) for _ in range(ngram))
         self.feedback = Linear(out_channels, out_channels, bias=False) if feedback else None
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        reset(self.lins)
-        reset(self.feedback)
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         h, before = self._checked(x, steps, state)

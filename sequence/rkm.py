@@ -12,7 +12,7 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import uniform
 
-from wlkernelnn.checks import check_count, check_finite, check_widths, is_fraction
+from wlkernelnn.checks import check_count, check_finite, check_one_of, check_widths, is_fraction
 from wlkernelnn.decay import Decay
 from wlkernelnn.ops.products import linear
 from wlkernelnn.ops.scan import Cell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
@@ -116,8 +116,7 @@ class RKM(StringModel):
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
-        if variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {variant!r}")
+        check_one_of("variant", variant, VARIANTS)
         dilation = check_count("dilation", dilation)
         if layer_norm not in (True, False, "output", "state"):
             raise ValueError(f'layer_norm must be "output", "state" or a bool, got {layer_norm!r}')

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_dropout
 from wlkernelnn.ops.scan import Steps
 
 from .dropout import locked_mask
@@ -39,8 +40,7 @@ class Stack(StringModel):
         super().__init__()
         if not layers:
             raise ValueError("expected at least one layer, got none")
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        check_dropout(dropout)
         if jk not in ("last", "cat"):
             raise ValueError(f'jk must be "last" or "cat", got {jk!r}')
         for i, (below, above) in enumerate(itertools.pairwise(layers)):

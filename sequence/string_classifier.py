@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.activation import activation
-from wlkernelnn.checks import check_count
+from wlkernelnn.checks import check_count, check_dropout
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
 
 from .string_model import StringModel
@@ -43,8 +43,7 @@ class StringClassifier(torch.nn.Module):
         act: str | torch.nn.Module | None = "relu",
     ) -> None:
         super().__init__()
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        check_dropout(dropout)
         check_count("num_classes", num_classes)
         if hidden_channels is not None:
             check_count("hidden_channels", hidden_channels)

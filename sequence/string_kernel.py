@@ -6,10 +6,9 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.inits import reset
 
 from wlkernelnn.activation import activation
-from wlkernelnn.checks import check_count, check_widths
+from wlkernelnn.checks import check_count, check_dropout, check_widths
 from wlkernelnn.compose import check_compose
 from wlkernelnn.decay import Decay
 from wlkernelnn.linear import Linear
@@ -99,8 +98,7 @@ class StringKernelConv(StringModel):
                 f"highway carries x over to h: it needs in_channels = out_channels, "
                 f"got {in_channels} and {out_channels}"
             )
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        check_dropout(dropout)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.ngram = ngram
@@ -118,8 +116,7 @@ class StringKernelConv(StringModel):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        for module in (self.lins, self.decay, self.highway, self.act):
-            reset(module)
+        super().reset_parameters()
         if self.mix is not None:
             torch.nn.init.zeros_(self.mix[:-1])
             torch.nn.init.ones_(self.mix[-1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_dropout
+
 from .string_classifier import StringClassifier
 from .string_model import StringModel, learn_width
 from .tokens import check_tokens
@@ -50,8 +52,7 @@ class TextClassifier(StringClassifier):
             )
         if embedding_dropout is None:
             embedding_dropout = dropout
-        if not 0.0 <= embedding_dropout < 1.0:
-            raise ValueError(f"embedding_dropout must be in [0, 1), got {embedding_dropout}")
+        check_dropout(embedding_dropout, "embedding_dropout")
         learn_width(encoder, embedding.embedding_dim)
         self.embedding = embedding
         self.embedding_dropout = torch.nn.Dropout(embedding_dropout)

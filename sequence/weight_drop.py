@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.parametrize import is_parametrized
 
+from wlkernelnn.checks import check_dropout
 from wlkernelnn.ops.scan import Steps
 
 from .string_model import State, StringModel
@@ -38,8 +39,7 @@ class WeightDrop(StringModel):
 
     def __init__(self, model: StringModel, weight: str, dropout: float) -> None:
         super().__init__()
-        if not 0.0 <= dropout < 1.0:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+        check_dropout(dropout)
         value = getattr(*_place(model, weight))
         if not isinstance(value, Tensor):
             raise AttributeError(f"{weight} of {type(model).__name__} is no parameter")

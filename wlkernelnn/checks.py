@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,6 +21,18 @@ def check_finite(name: str, value: object) -> None:
     """Refuse what is no number."""
     if not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
+
+
+def check_dropout(value: object, name: str = "dropout") -> None:
+    """Refuse what is no probability of dropping a value; not all may go."""
+    if not is_fraction(value) or value == 1:
+        raise ValueError(f"{name} must be in [0, 1), got {value!r}")
+
+
+def check_one_of(name: str, value: object, known: Collection[str]) -> None:
+    """Refuse what is not known."""
+    if value not in [*known]:  # of a dict, what cannot be hashed is none either
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
 def plain(value: Any) -> Any:

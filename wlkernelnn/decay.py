@@ -40,16 +40,12 @@ class Decay(torch.nn.Module):
         gate_scale: float = 1.0,
     ) -> None:
         super().__init__()
-        if isinstance(decay, str):
-            if decay not in ("learned", "gated"):
-                raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
-        elif not is_fraction(decay):
+        if decay not in ("learned", "gated") and not is_fraction(decay):
             raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
         check_finite("gate_scale", gate_scale)
         if gate_scale != 1.0 and decay != "gated":
             raise ValueError(f'gate_scale={gate_scale} needs decay="gated", got decay={decay!r}')
         self.decay = decay
-        self.channels = channels
         self.gate_scale = gate_scale
         self.logit: torch.nn.Parameter | None = None
         self.lins = torch.nn.ModuleList()

@@ -6,7 +6,7 @@ import inspect
 import os
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,7 @@ from sklearn.utils import Tags, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from wlkernelnn.checks import check_one_of
 from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.datasets.table import binary_targets, numeric_targets
 from wlkernelnn.kernels.base import is_list
@@ -115,8 +116,7 @@ class MoleculeEstimator(BaseEstimator):
                 f"y: {len(unknown):,} rows have no target, the first is data row {unknown[0] + 1}"
             )
         # Names are those of files of predictions, and there are no such files here.
-        about = replace(graphs.description, task=self._task, metric=self._metric)
-        data = PackedGraphs(replace(graphs.arrays, y=torch.from_numpy(y.astype(np.float32))), about)
+        data = graphs.with_targets(y, task=self._task, metric=self._metric)
         split_idx = self._split(data, seed)
         # Whoever has set a seed goes on drawing as if nothing had been trained.
         with _training, torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
@@ -145,8 +145,7 @@ class MoleculeEstimator(BaseEstimator):
         return FitOptions(seed=seed, **{name: getattr(self, name) for name in own}, **more)
 
     def _network(self) -> dict[str, Any]:
-        if self.network not in SHORT_NAMES:
-            raise ValueError(f"network must be one of {', '.join(SHORT_NAMES)}, got {self.network!r}")
+        check_one_of("network", self.network, SHORT_NAMES)
         known = set(inspect.signature(SHORT_NAMES[self.network]).parameters) - {*_OF_DATA}
         more = self._more("network_options", known, ("hidden_channels", "dropout"))
         width = {} if self.hidden_channels is None else {"hidden_channels": self.hidden_channels}

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_one_of
+
 from .space import rounding
 
 CHOICES = ("softmax", "straight_through", "hard")
@@ -49,8 +51,7 @@ class Choice:
     gaps: bool = False
 
     def __post_init__(self) -> None:
-        if self.how not in CHOICES:
-            raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {self.how!r}")
+        check_one_of("choice", self.how, CHOICES)
         if not 0 < self.temperature < math.inf:
             raise ValueError(f"temperature must be positive and finite, got {self.temperature}")
 

@@ -8,6 +8,8 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_one_of
+
 from .cells import Cell
 from .record import Record
 
@@ -37,8 +39,7 @@ def tree_distances(
     Raises:
         ValueError: ``isomorphisms`` is none of the three.
     """
-    if isomorphisms not in ISOMORPHISMS:
-        raise ValueError(f"isomorphisms must be one of {', '.join(ISOMORPHISMS)}, got {isomorphisms!r}")
+    check_one_of("isomorphisms", isomorphisms, ISOMORPHISMS)
     end, relaxed = record.ends[state], isomorphisms == "relaxed"
     # Children as places among the nodes, behind one place for all leaves.
     num_leaves = record.leaves.size(1)

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.inits import reset
 
 from wlkernelnn.ops.differentiable import differentiable_gradients
 from wlkernelnn.ops.products import linear, weight_gradient
@@ -31,11 +30,6 @@ class Scorer(torch.nn.Module):
         super().__init__()
         self.lin = torch.nn.Linear(channels, hidden_channels)
         self.out = torch.nn.Linear(hidden_channels, 1, bias=False)
-
-    def reset_parameters(self) -> None:
-        """Draw all parameters again."""
-        reset(self.lin)
-        reset(self.out)
 
     def forward(self, candidates: Tensor) -> Tensor:
         """Score candidates."""

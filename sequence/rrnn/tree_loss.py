@@ -9,6 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import check_one_of
+
 from .cells import CELLS
 from .distance import ISOMORPHISMS, tree_distances
 from .pool import Pool
@@ -64,14 +66,12 @@ class TreeLoss(torch.nn.Module):
         isomorphisms: str = "exact",
     ) -> None:
         super().__init__()
-        if cell not in CELLS:
-            raise ValueError(f"cell must be one of {', '.join(CELLS)}, got {cell!r}")
+        check_one_of("cell", cell, CELLS)
         if len(weights) != 4 or not all(0 <= weight < math.inf for weight in weights):
             raise ValueError(f"weights must be four finite numbers that are not negative, got {weights}")
         if not max_margin > 0:
             raise ValueError(f"max_margin must be positive, got {max_margin}")
-        if isomorphisms not in ISOMORPHISMS:
-            raise ValueError(f"isomorphisms must be one of {', '.join(ISOMORPHISMS)}, got {isomorphisms!r}")
+        check_one_of("isomorphisms", isomorphisms, ISOMORPHISMS)
         self.cell = CELLS[cell]
         self.weights = tuple(weights)
         self.max_margin = max_margin

@@ -6,7 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from wlkernelnn.checks import check_count, check_finite, check_widths, is_fraction, plain
+from wlkernelnn.checks import (
+    check_count,
+    check_dropout,
+    check_finite,
+    check_one_of,
+    check_widths,
+    is_fraction,
+    plain,
+)
 
 
 @pytest.mark.parametrize("value", [1, 7, np.int64(7)], ids=repr)
@@ -54,3 +62,21 @@ def test_fractions() -> None:
 def test_plain_numbers() -> None:
     came = plain((np.int64(3), [np.float32(0.5), np.bool_(True)], "gated", None, 2.5))
     assert json.dumps(came) == '[3, [0.5, true], "gated", null, 2.5]'
+
+
+@pytest.mark.parametrize("value", [0, 0.0, 0.5, np.float32(0.25)], ids=repr)
+def test_dropout(value: float) -> None:
+    check_dropout(value)
+
+
+@pytest.mark.parametrize("value", [1, 1.0, -0.1, math.nan, None, "0.5", True], ids=repr)
+def test_no_dropout(value: object) -> None:
+    with pytest.raises(ValueError, match=rf"^word_dropout must be in \[0, 1\), got {value!r}$"):
+        check_dropout(value, "word_dropout")
+
+
+def test_one_of() -> None:
+    check_one_of("kind", "a", {"a": 1, "b": 2})
+    for value in ("c", None, ["a"]):
+        with pytest.raises(ValueError, match=r"^kind must be one of a, b, got (\'c\'|None|\[\'a\'\])$"):
+            check_one_of("kind", value, {"a": 1, "b": 2})

@@ -78,7 +78,9 @@ def main(argv: list[str] | None = None) -> None:
     drawn = min(options.drawings, len(data))
     least = LEAST * ensemble.networks[0].target_std.cpu().numpy()
     begin = 0
-    for row, smiles, size in zip(data.row.tolist()[:drawn], data.smiles, _sizes(data), strict=False):
+    for row, smiles, size in zip(
+        data.row.tolist()[:drawn], data.smiles, data.num_nodes_per_graph, strict=False
+    ):
         for task in range(len(names)):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
             of_atoms = contributions[begin : begin + size, task]
@@ -99,11 +101,6 @@ def _check_free(directory: Path) -> None:
             raise FileExistsError(f"--output-dir: {path} is there already, choose another folder")
 
 
-def _sizes(data: PackedGraphs) -> np.ndarray:
-    """Atoms of every molecule."""
-    return data.arrays.node_ptr.diff().numpy()[data.index]
-
-
 def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> pd.DataFrame:
     """One row per atom.
 
@@ -112,7 +109,7 @@ def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> p
     """
     if taken := {"row", "smiles", "atom", "element"} & {*names}:
         raise ValueError(f"target {min(taken)!r}: a table of atoms has a column of this name already")
-    size = _sizes(data)
+    size = data.num_nodes_per_graph
     molecules = map(Chem.MolFromSmiles, data.smiles)
     of_molecule = {"row": data.row.numpy() + 1, "smiles": np.array(data.smiles, dtype=object)}
     return pd.DataFrame(

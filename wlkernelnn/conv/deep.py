@@ -74,10 +74,6 @@ class DeepKernelConv(WalkConv):
         )
         self.lin_out = Linear(out_channels, out_channels, bias=False)
 
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        self.lin_out.reset_parameters()
-
     def forward(
         self,
         x: Features,

@@ -33,7 +33,6 @@ class EdgeMap(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.factor = factor
-        self.num_edge_types = num_edge_types
         self.table: torch.nn.Parameter | None = None
         self.lin: Linear | None = None
         if num_edge_types is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.aggr import SumAggregation
+from torch_geometric.nn.inits import reset
 
 from wlkernelnn.checks import check_count, check_widths
 from wlkernelnn.ops.wl_colours import Quotient
@@ -66,6 +67,11 @@ class KernelConv(MessagePassing):
         self.out_channels = out_channels
         self.num_edge_types = num_edge_types
         self.edge_dim = edge_dim
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        for child in self.children():
+            reset(child)
 
     def edge_map(self, out_channels: int, factor: bool = False) -> EdgeMap | None:
         """A linear map of this layer's edge features, if it has any."""

@@ -6,7 +6,6 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch_geometric.nn.inits import reset
 
 from wlkernelnn.activation import activation
 from wlkernelnn.checks import check_count
@@ -65,11 +64,6 @@ class WalkConv(KernelConv):
         self.edge_factors = torch.nn.ModuleList(
             filter(None, (self.edge_map(out_channels, factor=True) for _ in range(walk_length - 1)))
         )
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        for module in (self.lins, self.decay, self.edge_gate, self.edge_factors, self.act):
-            reset(module)
 
     def walk(self, x: Features, graph: AnyGraph) -> list[Tensor]:
         """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes).

@@ -7,12 +7,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
-from torch_geometric.nn.inits import reset
 
 from wlkernelnn.activation import activation
 from wlkernelnn.checks import check_count
 from wlkernelnn.linear import Linear
-from wlkernelnn.ops.edge_sum import relabel_sum
+from wlkernelnn.ops.edge_sum import relabel_message, relabel_sum
 from wlkernelnn.ops.wl_colours import Quotient
 
 from .edge_map import EdgeMap
@@ -133,12 +132,6 @@ class WLKernelConv(KernelConv):
         like = cast(RandomWalkKernelConv, self.walks[0]).lins[0].weight
         self.to(like.device, like.dtype)
 
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        relabelling = (self.lin_self, self.lin_neighbors, self.lin_message, self.edge_message, self.act)
-        for module in (self.walks, *relabelling):
-            reset(module)
-
     def forward(
         self,
         x: Features,
@@ -226,8 +219,7 @@ class WLKernelConv(KernelConv):
     def message(
         self, m_j: Tensor, edge_shift: Tensor | None = None, edge_weight: Tensor | None = None
     ) -> Tensor:
-        m_j = self.act(m_j if edge_shift is None else m_j + edge_shift)
-        return m_j if edge_weight is None else edge_weight * m_j
+        return relabel_message(m_j, edge_shift, edge_weight, act=self.act)
 
     def __repr__(self) -> str:
         walk = cast(RandomWalkKernelConv, self.walks[0])

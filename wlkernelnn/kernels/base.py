@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Set
 from numbers import Real
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -29,9 +29,6 @@ class Side(Protocol):
     def part(self, begin: int, end: int) -> Any:
         """The structures ``begin`` … ``end − 1``."""
         ...
-
-
-S = TypeVar("S", bound=Side)
 
 
 def cut(sizes: np.ndarray, budget: int) -> Iterator[tuple[int, int]]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from wlkernelnn.compose import check_compose
+
 from .base import DecayMixin, StructureKernel, Values, cut, no_warning
 from .composition import Composition, get_composition
 from .graphs import FlatGraphs, paired
@@ -97,8 +99,7 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
     def _encode(self, X: Any, Y: Any) -> tuple[DeepSide, DeepSide | None]:
         self._check_decay()
         self._check_counts("num_layers", "walk_length")
-        if self.compose not in ("mul", "add"):
-            raise ValueError(f'compose must be "mul" or "add", got {self.compose!r}')
+        check_compose(self.compose)
         first, second = paired(X, Y)
         a, b = pair_sides(first, second)
         if b is None or second is None:

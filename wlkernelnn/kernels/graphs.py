@@ -15,6 +15,7 @@ from torch_geometric.utils import from_networkx
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.packed import PackedGraphs
+from wlkernelnn.datasets.spans import bounds_of, take_spans
 
 from .base import is_list
 
@@ -101,33 +102,22 @@ def _from_smiles(smiles: list[str]) -> FlatGraphs:
     return _from_packed(packed)
 
 
-def ranges(begin: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """begin[0], begin[0] + 1, …, for every range, end to end."""
-    first = np.cumsum(length) - length
-    return np.repeat(begin - first, length) + np.arange(length.sum())
-
-
-def pointers(lengths: np.ndarray) -> np.ndarray:
-    """Where each of some ranges that lie end to end begins, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
 def _from_packed(packed: PackedGraphs) -> FlatGraphs:
-    a, index = packed.arrays, packed.index
-    node_begin, edge_begin = a.node_ptr.numpy()[index], a.edge_ptr.numpy()[index]
-    num_nodes = a.node_ptr.numpy()[index + 1] - node_begin
-    num_edges = a.edge_ptr.numpy()[index + 1] - edge_begin
-    nodes, edges = ranges(node_begin, num_nodes), ranges(edge_begin, num_edges)
-    node_ptr = pointers(num_nodes)
-    in_degree = a.in_degree.numpy()[nodes].astype(np.int64)
+    a = {name: tensor.numpy() for name, tensor in vars(packed.arrays).items()}
+    (node_type, in_degree), _, node_ptr = take_spans(
+        a["node_ptr"], packed.index, a["node_type"], a["in_degree"]
+    )
+    (source, edge_type), num_edges, edge_ptr = take_spans(
+        a["edge_ptr"], packed.index, a["source"], a["edge_type"]
+    )
     return FlatGraphs(
-        x=a.node_table.numpy().astype(np.int64)[a.node_type.numpy()[nodes].astype(np.int64)],
-        source=a.source.numpy()[edges].astype(np.int64) + np.repeat(node_ptr[:-1], num_edges),
-        target=np.repeat(np.arange(len(nodes)), in_degree),
+        x=a["node_table"].astype(np.int64)[node_type],
+        source=source + np.repeat(node_ptr[:-1], num_edges),
+        target=np.repeat(np.arange(len(node_type)), in_degree),
         node_ptr=node_ptr,
-        edge_ptr=pointers(num_edges),
-        edge_type=a.edge_type.numpy()[edges].astype(np.int64),
-        untyped=not packed.description.num_edge_types and not a.edge_type.any(),
+        edge_ptr=edge_ptr,
+        edge_type=edge_type.astype(np.int64),
+        untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
     )
 
 
@@ -137,7 +127,7 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         _edge_index(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
     ]
     num_edges = np.array([edges.shape[1] for edges in edge_indices], dtype=np.int64)
-    node_ptr = pointers(num_nodes)
+    node_ptr = bounds_of(num_nodes)
     edges = np.concatenate([np.zeros((2, 0), np.int64), *edge_indices], axis=1)
     first = np.repeat(node_ptr[:-1], num_edges)
     x = _attribute(graphs, "x", num_nodes)
@@ -151,7 +141,7 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         source=edges[0] + first,
         target=edges[1] + first,
         node_ptr=node_ptr,
-        edge_ptr=pointers(num_edges),
+        edge_ptr=bounds_of(num_edges),
         edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
         edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),

@@ -9,6 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import comb
 
+from wlkernelnn.checks import check_one_of
+
 from .base import DecayMixin, StructureKernel, Values, cut
 from .deep_string import DeepStringKernel
 from .strings import StringPart, StringSide, string_sides
@@ -94,8 +96,7 @@ class StringKernel(DecayMixin, StructureKernel):
     def _encode(self, X: Any, Y: Any) -> tuple[Any, Any]:
         self._check_decay()
         self._check_counts("ngram")
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}, got {self.variant!r}")
+        check_one_of("variant", self.variant, VARIANTS)
         # From the end, the decay of a and b is a weight of the last step alone.
         a, b = string_sides(X, Y, from_end=True)
         if self.variant == "c":

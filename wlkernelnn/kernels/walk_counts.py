@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from wlkernelnn.ops.spans import bounds_of, places_of
+
 from .counts import CountSide, count_matrix, count_sides
-from .graphs import FlatGraphs, edge_codes, end_to_end, is_float, node_labels, numbered, pointers, ranges
+from .graphs import FlatGraphs, edge_codes, end_to_end, is_float, node_labels, numbered
 
 # Walks that are followed at once: where there are more, pairs of nodes are fewer.
 _MOST = 20_000_000
@@ -53,7 +55,7 @@ def walk_sides(
     order = np.argsort(both.source, kind="stable")
     target, types, weight = both.target[order], types[order], weight[order]
     leaving = np.bincount(both.source, minlength=len(labels))
-    first_edge = pointers(leaving)[:-1]
+    first_edge = bounds_of(leaving)[:-1]
     graph = np.repeat(np.arange(len(both)), both.sizes)
 
     node: np.ndarray = np.arange(len(labels))
@@ -65,7 +67,7 @@ def walk_sides(
             branches = leaving[node]
             if branches.sum() > _MOST:
                 return None
-            edge = ranges(first_edge[node], branches)
+            edge = places_of(first_edge[node], bounds_of(branches))
             before = np.repeat(np.arange(len(node)), branches)
             node, times = target[edge], times[before] * weight[edge]
             sequence = numbered([sequence[before], types[edge], labels[node]], len(node))

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from wlkernelnn.conv import WLKernelConv
 from wlkernelnn.ops.wl_colours import Quotient
 
-from .graph_network import GraphNetwork
+from .graph_network import GraphNetwork, arguments
 
 
 class GraphKernelNetwork(GraphNetwork):
@@ -76,8 +76,7 @@ class GraphKernelNetwork(GraphNetwork):
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
     ) -> None:
-        config = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        super().__init__(config, num_steps=num_iterations + walk_length - 2)
+        super().__init__(arguments(locals()), num_steps=num_iterations + walk_length - 2)
         self.conv = WLKernelConv(
             hidden_channels,
             hidden_channels,

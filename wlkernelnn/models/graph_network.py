@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.checks import check_count, plain
+from wlkernelnn.checks import check_count, check_dropout, check_one_of, plain
 from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
@@ -41,6 +41,12 @@ DEFAULTS: dict[str, Any] = {
     "num_graph_values": 0,
     "quotient": False,
 }
+
+
+def arguments(local: Mapping[str, Any]) -> dict[str, Any]:
+    """What the constructor of a network was given, by its ``locals()``: the network's ``config``."""
+    own = {name: value for name, value in local.items() if name not in ("self", "__class__", "shared")}
+    return own | local.get("shared", {})
 
 
 class GraphNetwork(torch.nn.Module, ABC):
@@ -79,8 +85,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         self.config = {name: plain(value) for name, value in config.items()}
         self.config["node_dims"] = plain(list(config["node_dims"]))
         given = DEFAULTS | self.config
-        if given["task"] not in TASKS:
-            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {given['task']!r}")
+        check_one_of("task", given["task"], TASKS)
         if given["pooling"] not in ("sum", "mean"):
             raise ValueError(f'pooling must be "sum" or "mean", got {given["pooling"]!r}')
         least = {"num_tasks": 1, "hidden_channels": 1, "num_node_values": 0, "num_graph_values": 0}
@@ -88,8 +93,7 @@ class GraphNetwork(torch.nn.Module, ABC):
             check_count(name, given[name], smallest)
         if given["quotient"] not in ("auto", True, False):
             raise ValueError(f'quotient must be "auto", True or False, got {given["quotient"]!r}')
-        if not 0 <= given["dropout"] < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {given['dropout']}")
+        check_dropout(given["dropout"])
         self.task: str = given["task"]
         self.pooling: str = given["pooling"]
         self.quotient: bool | str = given["quotient"]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.checks import check_count
+from wlkernelnn.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.conv import DeepKernelConv
 from wlkernelnn.ops.wl_colours import Quotient
 
@@ -59,10 +59,8 @@ class KernelStack(torch.nn.Module):
     ) -> None:
         super().__init__()
         num_layers = check_count("num_layers", num_layers)
-        if jumping not in JUMPING:
-            raise ValueError(f"jumping must be one of {', '.join(JUMPING)}, got {jumping!r}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout of layers must be in [0, 1), got {dropout}")
+        check_one_of("jumping", jumping, JUMPING)
+        check_dropout(dropout, "dropout of layers")
         self.jumping = jumping
         self.convs = torch.nn.ModuleList(
             DeepKernelConv(channels, channels, walk_length, decay, compose, num_edge_types=num_edge_types)

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.ops.wl_colours import Quotient
 
-from .graph_network import GraphNetwork
+from .graph_network import GraphNetwork, arguments
 from .kernel_stack import KernelStack
 
 
@@ -64,7 +64,7 @@ class KernelStackNetwork(GraphNetwork):
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
     ) -> None:
-        config = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        config = arguments(locals())
         stack = KernelStack(
             hidden_channels,
             num_layers,

@@ -57,7 +57,7 @@ class AWDOptions(LoopOptions):
         at_least_0 = ("weight_decay", "activation", "slowness", "nonmonotone")
         return (
             super().ranges()
-            | {"lr": (self.lr > 0, "above 0")}
+            | {"bptt": (self.bptt >= 1, "at least 1")}
             | {name: (getattr(self, name) >= 0, "at least 0") for name in at_least_0}
         )
 

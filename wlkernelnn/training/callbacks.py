@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint
@@ -84,7 +84,7 @@ class Watchdog(Callback):
     @staticmethod
     def _check(module: pl.LightningModule, loss: float) -> None:
         if not math.isfinite(loss):
-            options: Any = module.options
+            options = cast(LoopOptions, module.options)
             raise DivergedError(
                 f"training diverged: the loss of epoch {module.current_epoch} is {loss}; lower the learning "
                 f"rate (lr={options.lr:g}) or bound the gradient (gradient_clip={options.gradient_clip:g})",

@@ -44,7 +44,6 @@ class ClassifierOptions(LoopOptions):
     """
 
     batch_size: int = 32
-    lr: float = 1e-3
     lr_decay: float = 1.0
     l2: float = 0.0
     clip: Literal["norm", "value"] = "norm"
@@ -53,7 +52,6 @@ class ClassifierOptions(LoopOptions):
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
-            "lr": (self.lr > 0, "above 0"),
             "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
             "l2": (self.l2 >= 0, "at least 0"),
             "clip": (self.clip in ("norm", "value"), "one of norm, value"),

@@ -14,10 +14,11 @@ from pytorch_lightning.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
+from wlkernelnn.datasets.description import DEFAULT_METRIC
 from wlkernelnn.models import GraphNetwork
 
 from .loop import FitResult, Watched, check_patience, contents, train_module
-from .metrics import DEFAULT_METRIC, get_metric, score
+from .metrics import get_metric, score
 from .module import NetworkModule
 from .options import FitOptions
 

@@ -48,7 +48,7 @@ class LanguageOptions(LoopOptions):
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
-            "lr": (self.lr > 0, "above 0"),
+            "bptt": (self.bptt >= 1, "at least 1"),
             "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
             "decay_from": (self.decay_from >= 0, "at least 0"),
         }

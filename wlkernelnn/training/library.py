@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-from wlkernelnn.checks import check_count
+from wlkernelnn.checks import check_count, check_one_of
 from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
 from wlkernelnn.datasets.molecules import OnInvalid
 from wlkernelnn.datasets.table_chunks import find_tables, read_chunks, read_schema
@@ -113,8 +113,7 @@ def predict_tables(
     check_count("batch_size", batch_size)
     if num_workers is not None:
         check_count("num_workers", num_workers, least=0)
-    if columns not in OUTPUTS:
-        raise ValueError(f"columns must be one of {', '.join(OUTPUTS)}, got {columns!r}")
+    check_one_of("columns", columns, OUTPUTS)
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
     schema = _schema(sources)

@@ -38,8 +38,6 @@ METRICS = {
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
 }
 
-DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
-
 
 def get_metric(name: str, task: str | None = None) -> Metric:
     """Look a metric up.

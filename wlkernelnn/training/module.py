@@ -61,9 +61,6 @@ class NetworkModule(pl.LightningModule):
         options: How.
         metric: What validation logs as ``valid_<metric>``.
         steps_per_epoch: For the schedule.
-
-    Raises:
-        ValueError: At the end of an epoch whose loss is not a finite number.
     """
 
     def __init__(self, net: GraphNetwork, options: FitOptions, metric: str, steps_per_epoch: int) -> None:

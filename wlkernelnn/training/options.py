@@ -27,6 +27,8 @@ class LoopOptions:
         accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
         matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
             inside and is faster on many processors.
+        batch_size: Graphs, strings or streams of text in a batch.
+        lr: Learning rate.
 
     Raises:
         ValueError: An option is out of its range.
@@ -39,6 +41,8 @@ class LoopOptions:
     precision: str = "32-true"
     accelerator: str = "auto"
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
+    batch_size: int = 64
+    lr: float = 1e-3
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -62,6 +66,8 @@ class LoopOptions:
             "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
             "precision": (str(self.precision) in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
             "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
+            "batch_size": (self.batch_size >= 1, "at least 1"),
+            "lr": (self.lr > 0, "above 0"),
         }
 
 
@@ -92,8 +98,6 @@ class FitOptions(LoopOptions):
         ValueError: An option is out of its range.
     """
 
-    batch_size: int = 64
-    lr: float = 1e-3
     weight_decay: float = 1e-4
     schedule: Literal["cosine", "exponential", "constant"] = "cosine"
     warmup_epochs: int = 2
@@ -107,8 +111,6 @@ class FitOptions(LoopOptions):
     def ranges(self) -> dict[str, tuple[bool, str]]:
         schedules = ("cosine", "exponential", "constant")
         return super().ranges() | {
-            "batch_size": (self.batch_size >= 1, "at least 1"),
-            "lr": (self.lr > 0, "above 0"),
             "weight_decay": (self.weight_decay >= 0, "at least 0"),
             "schedule": (self.schedule in schedules, f"one of {', '.join(schedules)}"),
             "warmup_epochs": (self.warmup_epochs >= 0, "at least 0"),

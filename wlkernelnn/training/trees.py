@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from wlkernelnn.checks import check_one_of
 from wlkernelnn.datasets import PackedStrings, StringLoader
 from wlkernelnn.modes import evaluating
 from wlkernelnn.sequence.rrnn import (
-    CELLS,
     RRNN,
     Construction,
     TreeLoss,
@@ -27,7 +27,6 @@ from wlkernelnn.sequence.rrnn import (
     tree_counts,
     tuple_choices,
 )
-from wlkernelnn.sequence.rrnn.distance import ISOMORPHISMS
 from wlkernelnn.sequence.rrnn.tree_model import TreeModel
 
 from .adam import in_one_pass
@@ -71,7 +70,6 @@ class TreeOptions(LoopOptions):
     """
 
     batch_size: int = 32
-    lr: float = 1e-3
     weights: tuple[float, float, float, float] = (1.0, 1e-3, 1e-3, 1e-5)
     max_margin: float = 1.0
     cell: str = "gru"
@@ -80,17 +78,12 @@ class TreeOptions(LoopOptions):
     imitation: float = 0.0
     warm_start: int = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        TreeLoss(self.cell, self.weights, self.max_margin, self.isomorphisms)  # checks them
+
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
-            "batch_size": (self.batch_size >= 1, "at least 1"),
-            "lr": (self.lr > 0, "above 0"),
-            "weights": (
-                len(self.weights) == 4 and all(0 <= weight < math.inf for weight in self.weights),
-                "four finite numbers, at least 0",
-            ),
-            "max_margin": (self.max_margin > 0, "above 0"),
-            "cell": (self.cell in CELLS, f"one of {', '.join(CELLS)}"),
-            "isomorphisms": (self.isomorphisms in ISOMORPHISMS, f"one of {', '.join(ISOMORPHISMS)}"),
             "alternate": (self.alternate >= 0, "at least 0"),
             "imitation": (self.imitation >= 0, "at least 0"),
             "warm_start": (
@@ -150,7 +143,7 @@ def fit_trees(
         DivergedError: Training diverged.
     """
     options = options or TreeOptions()
-    _check_metric(metric)
+    check_one_of("metric", metric, _SCORES)
     module = _TreeModule(network, metric, options)
     module.check_imitation()
     with module.at_work():
@@ -179,7 +172,7 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
     Raises:
         ValueError: An unknown metric, no strings, or classes for which the network has no logit.
     """
-    _check_metric(metric)
+    check_one_of("metric", metric, _SCORES)
     if not len(strings):
         raise ValueError(f"the {metric} of no strings is not defined")
     device = next(network.parameters()).device
@@ -203,11 +196,6 @@ def tree_model_of(network: torch.nn.Module) -> TreeModel | None:
 
 
 _SCORES = ("accuracy", "bpc", "perplexity")
-
-
-def _check_metric(metric: str) -> None:
-    if metric not in _SCORES:
-        raise ValueError(f"metric must be one of {', '.join(_SCORES)}, got {metric!r}")
 
 
 def _nll(logits: Tensor, y: Tensor) -> Tensor:

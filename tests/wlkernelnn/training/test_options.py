@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wlkernelnn.training import FitOptions
+from wlkernelnn.training import AWDOptions, ClassifierOptions, FitOptions, LanguageOptions, TreeOptions
+from wlkernelnn.training.options import LoopOptions
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,14 @@ from wlkernelnn.training import FitOptions
 def test_out_of_range(name: str, value: Any, expected: str) -> None:
     with pytest.raises(ValueError, match=rf"^{name} must be {expected}.*, got {value!r}$"):
         FitOptions(**{name: value})
+
+
+@pytest.mark.parametrize("kind", [ClassifierOptions, LanguageOptions, AWDOptions, TreeOptions])
+@pytest.mark.parametrize("name", ["batch_size", "bptt", "lr"])
+def test_of_other_trainings(kind: type[LoopOptions], name: str) -> None:
+    if hasattr(kind, name):
+        with pytest.raises(ValueError, match=f"^{name} must be .*, got 0$"):
+            kind(**{name: 0})
 
 
 def test_bounds_that_are_allowed() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.checks import check_count
+from wlkernelnn.ops.spans import bounds_of
 
 # Numbers below this fit into an int64.
 _CAPACITY = 2**63
@@ -110,7 +111,7 @@ class _Neighbours:
         # The edges of the crowded nodes end to end: which, and where each node's begin.
         edges = np.flatnonzero(degree[target] > _MAX_COLUMNS)
         self.crowded_edges, self.crowded_target = edges, target[edges]
-        self.crowded_ptr = np.concatenate([[0], np.cumsum(degree[self.crowded])])
+        self.crowded_ptr = bounds_of(degree[self.crowded])
 
     def refine(self, colour: np.ndarray, num_colours: int) -> tuple[np.ndarray, int]:
         """The next colours, and how many there are."""
@@ -166,3 +167,12 @@ def packed_columns(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.nd
             size = len(values)
         number, size = number * radix + column, size * radix
     return number
+
+
+def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values numbered in the order in which they occur, and where each occurs first."""
+    number, distinct = pd.factorize(values)
+    first = np.empty(len(distinct), dtype=np.int64)
+    # Written from the end: what remains is the first.
+    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return number, first

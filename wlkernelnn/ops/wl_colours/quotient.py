@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
+
+from wlkernelnn.ops.spans import bounds_of, places_of
+
+from .exact import numbered
 
 
 class Level(NamedTuple):
@@ -79,15 +82,15 @@ def wl_quotient(
         graph: ``[N]``, ascending.
         num_graphs: B.
     """
-    number, first = _numbered(colours[0])
+    number, first = numbered(colours[0])
     start, levels = first, []
     for colour in colours[1:]:
         before = number
-        number, first = _numbered(colour)
+        number, first = numbered(colour)
         edge, target, bounds = _edges_into(first, indptr)
         levels.append(_level(before[first], before[source[edge]], target, bounds, edge_type[edge]))
     # Nodes come graph by graph, so pairs of graph and colour are numbered graph by graph.
-    pair, first = _numbered(graph * len(first) + number)
+    pair, first = numbered(graph * len(first) + number)
     owner = graph[first]
     return Quotient(
         first=torch.from_numpy(start),
@@ -188,19 +191,9 @@ def quotient_of(quotient: Quotient, wanted: np.ndarray) -> Quotient:
 def _edges_into(rows: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The edges into some rows, end to end: which, to which of these rows, and where each row's begin."""
     degree = indptr[rows + 1] - indptr[rows]
-    bounds = np.concatenate([[0], np.cumsum(degree)])
-    edge = np.repeat(indptr[rows] - bounds[:-1], degree) + np.arange(bounds[-1])
-    return edge, np.repeat(np.arange(len(rows)), degree), bounds
+    bounds = bounds_of(degree)
+    return places_of(indptr[rows], bounds), np.repeat(np.arange(len(rows)), degree), bounds
 
 
 def _level(*parts: np.ndarray) -> Level:
     return Level(*map(torch.from_numpy, parts))
-
-
-def _numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values numbered in the order in which they occur, and where each occurs first."""
-    number, distinct = pd.factorize(values)
-    first = np.empty(len(distinct), dtype=np.int64)
-    # Written from the end: what remains is the first.
-    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return number, first
