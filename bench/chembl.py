@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jsonargparse.typing import PositiveInt
 from matplotlib.figure import Figure
 from rich.console import Console
 
@@ -19,6 +20,7 @@ from wlkernelnn.training import FitOptions, score, train_run
 from .about import environment
 from .baselines import Result, gine, mean_predictor, random_forest, ridge
 from .tables import printed
+from .trained import spread
 
 METRICS = ("rmse", "mae", "r2")
 # Eight hundred molecules are few: a narrow network.
@@ -33,6 +35,8 @@ class ChemblOptions:
         output_dir: The run folder, for "wlkernelnn predict"; comparison.json and the plot lie in it as well.
         epochs: Epochs of the two networks.
         seed: Seed of everything.
+        seeds: Train the networks, and grow the forest, with so many seeds, from that one on: the table has
+            means and standard deviations. The run folder is of the first.
         resume: Go on with a run that was interrupted.
         quick: A tenth of the epochs, only to see that everything works.
     """
@@ -40,6 +44,7 @@ class ChemblOptions:
     output_dir: Path = Path("runs/chembl")
     epochs: int = 100
     seed: int = 0
+    seeds: PositiveInt = 1
     resume: bool = False
     quick: bool = False
 
@@ -49,48 +54,57 @@ def main(argv: list[str] | None = None) -> None:
     add_options(parser, "Options", ChemblOptions)
     options = ChemblOptions(**pick(parser.parse_args(argv), ChemblOptions))
     epochs = max(options.epochs // 10, 1) if options.quick else options.epochs
-    recipe = FitOptions(epochs=epochs, lr=2e-3, ema_decay=0.99, seed=options.seed)
+    recipes = [
+        FitOptions(epochs=epochs, lr=2e-3, ema_decay=0.99, seed=options.seed + number)
+        for number in range(options.seeds)
+    ]
 
     data = load_molecules("chembl2321810")
     assert data.split_idx is not None  # the recommended one: by scaffold
     train, valid, test = (data[data.split_idx[part]] for part in ("train", "valid", "test"))
-    ensemble, report = train_run(
-        data,
-        data.split_idx,
-        options.output_dir,
-        recipe,
-        network=NETWORK,
-        resume=options.resume,
-    )
-    prediction, _ = ensemble.predict(test)
-    ours = Result("gated WL kernel network", prediction, report["parameters"], report["seconds"])
-    results = [
-        ours,
-        gine(train, valid, test, ours.parameters, recipe, norm=NETWORK["norm"], dropout=NETWORK["dropout"]),
-        random_forest(train, test, options.seed),
-        ridge(train, valid, test),
-        mean_predictor(train, test),
-    ]
+    others = {name: NETWORK[name] for name in ("norm", "dropout")}
+    results = []
+    for recipe in recipes:
+        folder = options.output_dir
+        if recipe is not recipes[0]:
+            folder = folder.with_name(f"{folder.name}_seed_{recipe.seed}")
+        ensemble, report = train_run(
+            data, data.split_idx, folder, recipe, network=NETWORK, resume=options.resume
+        )
+        prediction, _ = ensemble.predict(test)
+        ours = Result("gated WL kernel network", prediction, report["parameters"], report["seconds"])
+        results += [
+            ours,
+            gine(train, valid, test, ours.parameters, recipe, **others),
+            random_forest(train, test, recipe.seed),
+        ]
+    results += [ridge(train, valid, test), mean_predictor(train, test)]
 
     target = test.y.numpy()
-    scores = [{name: score(name, target, result.prediction) for name in METRICS} for result in results]
-    quick = " (quick: too few epochs)" if options.quick else ""
+    rows: list[dict[str, Any]] = [
+        {"model": r.name, **{name: score(name, target, r.prediction) for name in METRICS}}
+        | {"parameters": r.parameters, "seconds": r.seconds}
+        for r in results
+    ]
+    of_model: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        of_model.setdefault(row["model"], []).append(row)
     table: list[tuple[str, ...]] = [("model", *METRICS, "parameters", "seconds")]
-    for result, row in zip(results, scores, strict=True):
-        numbers = (f"{row[name]:.3f}" for name in METRICS)
-        table.append((result.name, *numbers, f"{result.parameters:,}", f"{result.seconds:.1f}"))
+    for name, of_row in of_model.items():
+        numbers = (spread([row[metric] for row in of_row], 3) for metric in METRICS)
+        seconds = sum(row["seconds"] for row in of_row)
+        table.append((name, *numbers, f"{of_row[0]['parameters']:,}", f"{seconds:.1f}"))
     console = Console()
-    console.print(printed(table, f"chembl2321810, scaffold split, {len(test)} test molecules{quick}"))
+    quick = " (quick: too few epochs)" if options.quick else ""
+    seeds = f", {len(recipes)} seeds" if len(recipes) > 1 else ""
+    console.print(printed(table, f"chembl2321810, scaffold split, {len(test)} test molecules{seeds}{quick}"))
 
     plot = options.output_dir / "predicted_against_measured.png"
     draw(plot, data.description.unit, target[:, 0], results[:2])
-    rows = [
-        {"model": r.name, **s, "parameters": r.parameters, "seconds": r.seconds}
-        for r, s in zip(results, scores, strict=True)
-    ]
     record = {
         "quick": options.quick,
-        "options": asdict(recipe),
+        "options": asdict(recipes[0]),
+        "seeds": len(recipes),
         "environment": environment(),
         "results": rows,
     }

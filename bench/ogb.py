@@ -114,8 +114,13 @@ def main(argv: list[str] | None = None) -> None:
         features: load_ogb(name, options.root, features=features, progress=True)
         for features in dict.fromkeys(recipe.features for _, recipe, _ in runs)
     }
-    contents = {features: data.digest() for features, data in sets.items()}
-    all_runs = Runs(stem, known, partial(place, RECIPES[name]), on_same_data("features", contents))
+    same_data = on_same_data("features", {features: data.digest() for features, data in sets.items()})
+    splits = {features: _split(data, options).sha256 for features, data in sets.items()}
+
+    def stays(run: Record) -> bool:
+        return same_data(run) and run["split_sha256"] == splits.get(run["features"], run["split_sha256"])
+
+    all_runs = Runs(stem, known, partial(place, RECIPES[name]), stays)
     for model, recipe, more in runs:
         data = sets[recipe.features]
         more = more | {
@@ -158,6 +163,22 @@ def missing(data: PackedGraphs, parts: Mapping[str, np.ndarray]) -> dict[str, in
     return {part: int(np.isin(numbers, rejected).sum()) for part, numbers in parts.items()}
 
 
+def _without_targets(data: PackedGraphs, options: OGBOptions) -> list[str]:
+    """The parts without targets, whose predictions are to be sent in."""
+    return [part for part in SUBMITTED if part in (data.split_idx or {}) and not options.tune]
+
+
+def _split(data: PackedGraphs, options: OGBOptions) -> Split:
+    """OGB's split; to tune, without the test part."""
+    index = dict(data.split_idx or {})
+    parts = {"train": index["train"], "valid": index["valid"]}
+    if options.quick:
+        parts["train"] = parts["train"][:QUICK_GRAPHS]
+    if not options.tune:
+        parts["test"] = np.concatenate([index[part] for part in _without_targets(data, options) or ["test"]])
+    return Split(data, "ogb", parts)
+
+
 def evaluate(
     data: PackedGraphs, model: str, recipe: Recipe, seed: int, options: OGBOptions, known: Record
 ) -> Record:
@@ -175,21 +196,16 @@ def evaluate(
         ValueError: Predictions are to be submitted, and there are not all molecules of these parts.
     """
     name, index = data.description.name, dict(data.split_idx or {})
-    submitted = [part for part in SUBMITTED if part in index and not options.tune]
+    submitted = _without_targets(data, options)
     for part in submitted:
         check_size(part, len(index[part]))
-    parts = {"train": index["train"], "valid": index["valid"]}
-    if options.quick:
-        parts["train"] = parts["train"][:QUICK_GRAPHS]
-    if not options.tune:
-        parts["test"] = np.concatenate([index[part] for part in submitted or ["test"]])
-    split = Split(data, "ogb", parts)
+    split = _split(data, options)
     folder = options.folder(name, recipe.features)
     networks, members = run_members(model, recipe, split, recipe.options, seed, options, folder, known)
     first = members[0]
     record = first if len(members) == 1 else ensemble(model, members)
     scores = {}
-    for part in [] if "diverged" in record else list(parts)[1:]:
+    for part in [] if "diverged" in record else split.parts[1:]:
         target, prediction = _predicted(data.description.target_names, part, members)
         if part == "test" and submitted:
             ends = np.cumsum([len(index[of_part]) for of_part in submitted])
@@ -289,15 +305,15 @@ def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
 
 def _of_data(records: Sequence[Record]) -> str:
     """Where the graphs come from, how many there are in each part, and what is missing: by features."""
-    lines = {}
+    lines: dict[str, None] = {}
     for record in records:
         line = f"* features {record['features']!r}: {record['graphs']}; {_counts(record['counts'])}; "
         if any(record["missing"].values()):
             line += f"**missing**, since RDKit refuses their SMILES: {_counts(record['missing'])}; "
         if any(count for part, count in record["missing"].items() if part != "train"):
             line += "**what is scored is not OGB's whole part**; "
-        lines[record["features"]] = f"{line}SHA-256 of the split: {record['split_sha256']}\n"
-    return "".join(lines.values())
+        lines[f"{line}SHA-256 of the split: {record['split_sha256']}\n"] = None
+    return "".join(lines)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -158,8 +158,9 @@ class Runs:
     """The runs of a table: those of this call of its command, and those that its file has of other rows.
 
     A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
-    Rows may be of several revisions, a row is of one: where a new run has another revision, precision or
-    length, the other runs of its row go.
+    Rows may be of several revisions, a row is of one: where a new run has another revision, version of a
+    package, precision, length or split (but for random ones, of which every seed has its own), the other runs
+    of its row go.
 
     Args:
         stem: Of the files of the table.
@@ -218,7 +219,10 @@ class Runs:
 def _made_by(run: Record) -> tuple[Any, ...]:
     """What is one and the same in a row."""
     recipe: Record = run.get("training") or run.get("recipe") or {}
-    return run.get("revision"), recipe.get("matmul_precision"), recipe.get("epochs")
+    # Only random splits are drawn anew by every seed.
+    split = None if run.get("split") == "random" else run.get("split_sha256")
+    environment = (run.get(name) for name in ("revision", "device", *PACKAGES))
+    return recipe.get("matmul_precision"), recipe.get("epochs"), split, *environment
 
 
 def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:

@@ -12,11 +12,11 @@ import pytest
 import torch
 from ogb.graphproppred import Evaluator
 
-from tests.ogb_files import SMILES, write_set
+from tests.ogb_files import PARTS, SMILES, write_set, write_split
 from wlkernelnn.bench import molecule_runs, ogb, ogb_recipes, ogb_scores, trained, wl_machines
 from wlkernelnn.bench.report import plot
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import load_molecules, load_ogb
+from wlkernelnn.datasets import OGB_SETS, load_molecules, load_ogb
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions, predict
 
@@ -110,6 +110,14 @@ def test_runs_are_not_repeated(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     other = run(root, "ogbg-molbbbp", "--seeds", "1")
     assert other[0]["recipe"]["lr"] == 0.05
     assert other[0]["folder"] != first[0]["folder"]
+
+
+def test_runs_on_another_split_go(root: Path) -> None:
+    assert len(run(root, "ogbg-molbbbp", "--seeds", "2")) == 2
+    folder = root / "ogb" / OGB_SETS["ogbg-molbbbp"].folder
+    write_split(folder, PARTS | {"valid": PARTS["test"], "test": PARTS["valid"]})
+    (only,) = run(root, "ogbg-molbbbp", "--seeds", "1")
+    assert only["split_sha256"] in (root / "out" / "ogb_molbbbp.md").read_text()
 
 
 def test_other_revisions_are_refused(

@@ -204,6 +204,22 @@ def test_rows_of_a_table_stay(tmp_path: Path) -> None:
     assert _table(tmp_path, "full", _run("y", 0, "bbb")) == [other, _run("y", 0, "bbb")]
 
 
+@pytest.mark.parametrize("what", ["torch", "rdkit", "device", "split_sha256"])
+def test_a_row_is_of_one_environment_and_split(what: str, tmp_path: Path) -> None:
+    other, first, second = (
+        _run("x", 0, **{what: "1"}),
+        _run("y", 0, **{what: "1"}),
+        _run("y", 1, **{what: "2"}),
+    )
+    assert _table(tmp_path, "full", other, first) == [other, first]
+    assert _table(tmp_path, "full", second) == [other, second]
+
+
+def test_random_splits_are_those_of_their_seeds(tmp_path: Path) -> None:
+    runs = [_run("y", seed, split="random", split_sha256=str(seed)) for seed in range(3)]
+    assert _table(tmp_path, "full", *runs) == runs
+
+
 def test_quick_tables_and_other_data_begin_anew(tmp_path: Path) -> None:
     _table(tmp_path, "full", _run("y", 0), _run("y", 1, data="other"))
     # What is on other data than this call reads stays; what was on the same, with other content, does not.
