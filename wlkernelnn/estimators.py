@@ -165,9 +165,12 @@ class MoleculeEstimator(BaseEstimator):
 
     def _molecules(self, X: Any, features: str) -> PackedGraphs:
         """The molecules of all SMILES, in their order."""
+        if isinstance(X, (np.ndarray, pd.DataFrame)) and X.ndim == 2 and X.shape[1] == 1:
+            X = np.asarray(X)[:, 0]  # what scikit-learn's ensembles and column selectors give
         if not is_list(X) or np.ndim(X) != 1:
-            shape = f" of shape {list(np.shape(X))}" if isinstance(X, np.ndarray) else ""
-            raise TypeError(f"X: expected a list, array or Series of SMILES, got {type(X).__name__}{shape}")
+            shape = f" of shape {list(X.shape)}" if hasattr(X, "shape") else ""
+            what = "a list, array, Series or column of SMILES"
+            raise TypeError(f"X: expected {what}, got {type(X).__name__}{shape}")
         data, rejects = featurize(list(X), features=features)
         if rejects:
             shown = [f"data row {row + 1}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]

@@ -11,6 +11,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
@@ -65,6 +66,8 @@ FORMS = {
     "array": np.array,
     "object array": objects,
     "Series": lambda smiles: pd.Series(smiles, index=range(100, 100 + len(smiles))),
+    "DataFrame": lambda smiles: pd.DataFrame({"smiles": smiles}),
+    "column": lambda smiles: np.array(smiles)[:, None],
 }
 
 
@@ -222,6 +225,13 @@ def test_grid_search(grid: dict[str, Any]) -> None:
     assert search.best_estimator_.predict(SMILES[:2]).shape == (2,)
 
 
+@pytest.mark.parametrize("kind", [BaggingRegressor, AdaBoostRegressor])
+def test_ensembles_of_scikit_learn(kind: Any) -> None:
+    column = pd.DataFrame({"smiles": SMILES})
+    model = kind(MoleculeRegressor(**SMALL), n_estimators=2, random_state=0).fit(column, SIZE)
+    assert model.predict(column).shape == (60,)
+
+
 # Filters of warnings are no thread's own: one takes away what another has set.
 @pytest.mark.filterwarnings("ignore:Checkpoint directory:UserWarning")
 def test_threads_train_what_they_would_alone() -> None:
@@ -313,13 +323,13 @@ def test_refused(case: str) -> None:
     ("X", "came"),
     [
         ("CCO", "got str"),
-        (pd.DataFrame({"smiles": SMILES}), "got DataFrame"),
-        (np.array(SMILES)[:, None], r"got ndarray of shape \[60, 1\]"),
+        (pd.DataFrame({"smiles": SMILES, "id": range(60)}), r"got DataFrame of shape \[60, 2\]"),
+        (np.array([SMILES, SMILES]), r"got ndarray of shape \[2, 60\]"),
         (dict.fromkeys(SMILES), "got dict"),
     ],
 )
 def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> None:
-    with pytest.raises(TypeError, match=f"X: expected a list, array or Series of SMILES, {came}"):
+    with pytest.raises(TypeError, match=f"X: expected a list, array, Series or column of SMILES, {came}"):
         regressor.predict(X)
 
 

@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.test_path.is_dir():
         raise ValueError(f"--test-path: {options.test_path} is a folder, expected one table")
     directory = options.output_dir
-    _check_free(directory)
+    _check_free(directory, options.test_path)
     ensemble = load_ensemble(options.model_path)
     data = load_molecules(
         options.test_path,
@@ -93,10 +93,15 @@ def main(argv: list[str] | None = None) -> None:
     )
 
 
-def _check_free(directory: Path) -> None:
-    """Refuse a folder with results of a run or of another explanation: drawings would be taken for these."""
+def _check_free(directory: Path, test_path: Path) -> None:
+    """Refuse a folder with results of a run or of another explanation: drawings would be taken for these.
+
+    Rejected rows, which a call that failed leaves there, are written anew.
+    """
     check_free(directory)
-    for path in (directory / "atoms.csv", directory / "rejects.csv", *directory.glob("row-*.svg")):
+    if test_path.resolve() == (directory / "rejects.csv").resolve():
+        raise ValueError(f"--output-dir: {test_path}, which is to be explained, would be overwritten")
+    for path in (directory / "atoms.csv", *directory.glob("row-*.svg")):
         if path.exists():
             raise FileExistsError(f"--output-dir: {path} is there already, choose another folder")
 

@@ -61,7 +61,8 @@ def run(
     options = kind(**pick(parser.parse_args(argv), kind))
     if options.preds_path.suffix not in (".csv", ".parquet", ""):
         raise ValueError(
-            f"--preds-path: expected a name in .csv or .parquet, or a folder's, got {options.preds_path}"
+            f"--preds-path: expected a name in .csv or .parquet, or a folder's without a dot, got "
+            f"{options.preds_path}"
         )
     rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
     for name, path in (("--preds-path", options.preds_path), ("--rejects-path", rejects_path)):

@@ -157,6 +157,7 @@ def predict_tables(
             piece = todo.popleft()
             if result.rejects and on_invalid == "raise":
                 write_rejects(rejects_path, result.rejects)
+                parts.clear()  # of an input that is to be mended, so of no use
                 raise ValueError(_complaint(piece, result.rejects))
             table = _with_columns(piece.table, names, result)
             if on_invalid == "skip":
@@ -189,6 +190,10 @@ def _short(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
 def _pieces(sources: Sequence[Path], schema: pa.Schema, smiles_column: str | None) -> Iterator[_Piece]:
     """The rows of all files, with the types of the first; none of an empty file."""
     column, first = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, str(sources[0])), 0
+    kind = schema.field(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if kind not in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
+        raise ValueError(f"{sources[0]}: column {column!r} holds {kind}, expected text")
     for source in sources:
         in_source = 0
         for table, lines in read_chunks(source, ROWS):

@@ -85,6 +85,10 @@ def score_tasks(name: str, target: np.ndarray, prediction: np.ndarray) -> np.nda
 
 
 def score(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
-    """The mean of :func:`score_tasks` over the tasks that have one; NaN if none has."""
+    """The mean of :func:`score_tasks` over the tasks that have one.
+
+    NaN if none has, or a prediction is not finite: a task that went wrong does not improve the mean.
+    """
     scores = score_tasks(name, target, prediction)
-    return float(np.nanmean(scores)) if not np.isnan(scores).all() else float("nan")
+    wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
+    return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))

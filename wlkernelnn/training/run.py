@@ -23,10 +23,11 @@ from wlkernelnn.files import alone_in, atomic_path, json_text, write_text
 from wlkernelnn.models import NETWORKS, ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 
+from .callbacks import DivergedError
 from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from .fit import check_fit, fit
 from .loop import check_accelerator
-from .metrics import get_metric, score
+from .metrics import get_metric, score, score_tasks
 from .options import FitOptions
 from .predict import BATCH, embed, predict
 
@@ -191,7 +192,8 @@ def train_run(
         progress: Show a progress bar.
 
     Returns:
-        The ensemble and the content of ``metrics.json``.
+        The ensemble and the content of ``metrics.json``: the scores of the parts, of several targets the
+        means of those that can be scored and, in ``targets``, each.
 
     Raises:
         ValueError: Options that :func:`ensemble_options` refuses, an unknown ``kind``, a split without a
@@ -240,15 +242,19 @@ def train_run(
             torch.manual_seed(own.seed)
             net = NETWORKS[kind].from_data(parts["train"], **network)
             logger.info(f"network {i + 1} of {len(seeded)}, seed {own.seed}")
-            result = fit(
-                net,
-                parts["train"],
-                parts.get("valid"),
-                own,
-                directory=folder / "training",
-                resume=resume,
-                progress=progress,
-            )
+            try:
+                result = fit(
+                    net,
+                    parts["train"],
+                    parts.get("valid"),
+                    own,
+                    directory=folder / "training",
+                    resume=resume,
+                    progress=progress,
+                )
+            except DivergedError:
+                shutil.rmtree(folder)  # nothing to go on with, and other options want the place
+                raise
             if "valid" in parts:
                 logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
             with atomic_path(folder / "history.csv") as temporary:
@@ -291,9 +297,20 @@ def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs])
         "seconds": round(sum(about.get("seconds", 0.0) for about in trained), 1),
         "counts": {name: len(part) for name, part in parts.items()},
     }
+    if len(names) > 1:
+        report["targets"] = {}
     for name in (name for name in parts if name != "train"):
         mean, std = ensemble.predict(parts[name])
-        report[name] = score(metric, parts[name].y.numpy(), mean)
+        target = parts[name].y.numpy()
+        report[name] = score(metric, target, mean)
+        if len(names) > 1:
+            each = score_tasks(metric, target, mean)
+            report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
+            if without := [names[task] for task in np.flatnonzero(np.isnan(each))]:
+                logger.warning(
+                    f"{name}: {metric} is the mean of {len(names) - len(without)} of {len(names)} targets; "
+                    f"too few values, or a single class, have {', '.join(without)}"
+                )
         table = _predictions(parts[name], names, mean, std if len(ensemble.networks) > 1 else None)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             table.to_csv(temporary, index=False)

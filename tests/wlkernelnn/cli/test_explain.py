@@ -63,9 +63,15 @@ def test_nothing_is_overwritten_or_mixed(
 ) -> None:
     assert explain(table, run_folder, tmp_path / "out") == 0
     before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    assert explain(tmp_path / "out" / "rejects.csv", run_folder, tmp_path / "out") == 1
+    assert explain(table, run_folder, tmp_path / "out") == 1
     assert "atoms.csv is there already" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+    for name in ("atoms.csv", "row-1.svg", "row-3.svg"):
+        (tmp_path / "out" / name).unlink()
+    assert explain(tmp_path / "out" / "rejects.csv", run_folder, tmp_path / "out") == 1
+    assert "which is to be explained, would be overwritten" in capsys.readouterr().err
+    # What is left of a call that failed is in nobody's way.
+    assert explain(table, run_folder, tmp_path / "out") == 0
     shutil.copytree(run_folder, tmp_path / "run")
     assert explain(table, run_folder, tmp_path / "run") == 1
     assert "holds a run already" in capsys.readouterr().err

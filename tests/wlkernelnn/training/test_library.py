@@ -132,6 +132,25 @@ def test_text_is_text_whatever_counts_its_length(run_folder: Path, tmp_path: Pat
     assert preds["smiles"].to_pylist() == ["CC", "CO"] * 2
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.int64(), pa.dictionary(pa.int32(), pa.binary())], ids=str)
+def test_smiles_that_are_no_text(kind: pa.DataType, run_folder: Path, tmp_path: Path) -> None:
+    smiles = pa.array([1, 2]) if kind == pa.int64() else pa.array([b"CC", b"CO"]).cast(kind)
+    pq.write_table(pa.table({"smiles": smiles}), tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet: column 'smiles' holds (binary|int64), expected text"):
+        run(tmp_path / "a.parquet", run_folder, tmp_path / "preds.csv")
+
+
+def test_after_a_refused_row_the_mended_table_is_predicted(run_folder: Path, tmp_path: Path) -> None:
+    table, text = tmp_path / "t.csv", "smiles\n" + "CCO\n" * 20
+    for output in (tmp_path / "preds.csv", tmp_path / "preds"):
+        table.write_text(text + "no molecule\n")
+        with pytest.raises(ValueError, match="1 of 21 rows give no molecule"):
+            run(table, run_folder, output, on_invalid="raise")
+        assert not output.exists()
+        table.write_text(text)
+        assert run(table, run_folder, output, on_invalid="raise") == Counts(20, 0, 20)
+
+
 def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: Path) -> None:
     run(table, run_folder, tmp_path / "out")
     table.write_text(table.read_text().replace("CCO", "CCN"))

@@ -81,6 +81,9 @@ def test_prediction_that_is_no_number(value: float) -> None:
     assert score_tasks("rmse", np.zeros((2, 2)), prediction).tolist() == pytest.approx(
         [NAN, 1.0], nan_ok=True
     )
+    # The mean is not that of the others, unless the target was missing anyway.
+    assert np.isnan(score("rmse", np.zeros((2, 2)), prediction))
+    assert score("rmse", np.array([[0.0, 0.0], [NAN, 0.0]]), prediction) == 0.5
 
 
 def test_directions_and_tasks() -> None:

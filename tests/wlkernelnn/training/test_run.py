@@ -23,6 +23,7 @@ from tests.molecules import (
 )
 from wlkernelnn.datasets import PackedGraphs, molecules_from, random_split
 from wlkernelnn.training import (
+    DivergedError,
     Ensemble,
     load_checkpoint,
     load_ensemble,
@@ -148,6 +149,27 @@ def test_a_score_that_cannot_be_computed_is_null(tmp_path: Path) -> None:
     assert math.isnan(report["test"])
     assert json.loads((tmp_path / "metrics.json").read_text())["test"] is None
     assert "NaN" not in (tmp_path / "metrics.json").read_text()
+
+
+def test_targets_that_cannot_be_scored_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = classification_set()
+    ones = np.flatnonzero(data.y.numpy()[:, 1] != 0)  # of the second target, one class
+    ones = ones[~np.isnan(data.y.numpy()[ones, 0])]
+    split = {"train": np.setdiff1d(np.arange(len(data)), ones), "test": ones}
+    _, report = run(tmp_path, data=data, split_idx=split)
+    each = json.loads((tmp_path / "metrics.json").read_text())["targets"]["test"]
+    assert each == {"active": report["test"], "aza": None}
+    assert (
+        "test: roc_auc is the mean of 1 of 2 targets; too few values, or a single class, have aza"
+        in caplog.text
+    )
+
+
+def test_a_run_that_diverged_can_be_repeated_with_other_options(tmp_path: Path) -> None:
+    with pytest.raises(DivergedError):
+        run(tmp_path, options=quick(epochs=2, lr=1e12, ema_decay=0.0, gradient_clip=0.0))
+    run(tmp_path)
+    assert (tmp_path / "metrics.json").is_file()
 
 
 # Resumed
