@@ -36,7 +36,7 @@ logger = logging.getLogger("wlkernelnn")
 
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
-CACHE_VERSION = 2
+CACHE_VERSION = 3
 
 
 def load_molecules(
@@ -119,7 +119,8 @@ def molecules_from(
         target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
             none. Blank cells are missing values.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
-        split: ``"random"`` or ``"scaffold"``: ``split_idx`` becomes that split (80/10/10, seed 0).
+        split: ``"random"``, ``"scaffold"`` or ``"flat_scaffold"``, see :func:`~wlkernelnn.datasets.split`:
+            ``split_idx`` becomes that split (80/10/10, seed 0).
         task: ``"regression"`` or ``"classification"`` (all targets are 0 or 1). Default: classification if
             0 and 1 are the only known targets.
         metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.

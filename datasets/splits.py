@@ -14,7 +14,7 @@ from .packed import PackedGraphs
 
 PARTS = ("train", "valid", "test")
 SplitIndex = dict[str, np.ndarray]
-SplitKind = Literal["random", "scaffold"]
+SplitKind = Literal["random", "scaffold", "flat_scaffold"]
 Sizes = tuple[float, float, float]
 
 _LABELS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
@@ -40,26 +40,35 @@ def random_split(n: int, sizes: Sizes = (0.8, 0.1, 0.1), seed: int = 0) -> Split
     return _named(np.split(order, cuts), sizes)
 
 
-def scaffolds(smiles: Sequence[str]) -> list[str]:
-    """Bemis-Murcko scaffold of every molecule as SMILES with chirality; ``""`` for acyclic molecules.
+def scaffolds(smiles: Sequence[str], chirality: bool = True) -> list[str]:
+    """Bemis-Murcko scaffold of every molecule as SMILES; ``""`` for acyclic molecules.
 
     Molecules that RDKit cannot read, or cannot cut, count as acyclic (so does the published ogbg-molhiv set).
+
+    Args:
+        smiles: One per molecule.
+        chirality: Whether scaffolds that differ in their stereochemistry alone are two.
     """
     with rdBase.BlockLogs():
-        return [_scaffold(text) for text in smiles]
+        return [_scaffold(text, chirality) for text in smiles]
 
 
-def scaffold_split(smiles: Sequence[str], sizes: Sizes = (0.8, 0.1, 0.1)) -> SplitIndex:
-    """Split molecules so that no scaffold lies in two parts: the recipe of OGB and DeepChem.
+def scaffold_split(
+    smiles: Sequence[str], sizes: Sizes = (0.8, 0.1, 0.1), chirality: bool = True
+) -> SplitIndex:
+    """Split molecules so that no scaffold lies in two parts: OGB's recipe or, without chirality, DeepChem's.
 
     Molecules with the same Bemis-Murcko scaffold (:func:`scaffolds`) form a group; all acyclic molecules are
     one group. The groups, largest first and of equal ones the one that begins later first, fill train, then
     valid; a group that would overfill valid too goes to test. Equals the published index sets of
     ogbg-molesol, -molfreesolv and -molbbbp. Nothing about it is random, and no molecule is left out.
 
+    OGB's scaffolds have chirality: stereoisomers may then lie in two parts. Without it they stay together.
+
     Args:
         smiles: One per molecule.
         sizes: Fractions of train, valid and test; they sum to 1.
+        chirality: Whether scaffolds that differ in their stereochemistry alone are two.
 
     Returns:
         ``{"train": …, "valid": …, "test": …}``, sorted int64 positions.
@@ -70,7 +79,7 @@ def scaffold_split(smiles: Sequence[str], sizes: Sizes = (0.8, 0.1, 0.1)) -> Spl
     """
     check_sizes(sizes)
     groups: dict[str, list[int]] = defaultdict(list)
-    for position, scaffold in enumerate(scaffolds(smiles)):
+    for position, scaffold in enumerate(scaffolds(smiles, chirality)):
         groups[scaffold].append(position)
     ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
 
@@ -119,8 +128,8 @@ def split(
 
     Args:
         data: The molecules.
-        kind: ``"random"`` (:func:`random_split`) or ``"scaffold"`` (:func:`scaffold_split`, where ``seed``
-            has no effect).
+        kind: ``"random"`` (:func:`random_split`), ``"scaffold"`` (:func:`scaffold_split`, where ``seed`` has
+            no effect) or ``"flat_scaffold"``, that without chirality.
         sizes: Fractions of train, valid and test.
         seed: Seed of a random split.
 
@@ -129,17 +138,17 @@ def split(
     """
     if kind == "random":
         return random_split(len(data), sizes, seed)
-    if kind == "scaffold":
+    if kind in ("scaffold", "flat_scaffold"):
         smiles = data.smiles
         if len(smiles) != len(data):
             raise ValueError("a scaffold split needs SMILES; these graphs have none")
-        return scaffold_split(smiles, sizes)
-    raise ValueError(f"unknown split {kind!r}: expected 'random' or 'scaffold'")
+        return scaffold_split(smiles, sizes, chirality=kind == "scaffold")
+    raise ValueError(f"unknown split {kind!r}: expected 'random', 'scaffold' or 'flat_scaffold'")
 
 
-def _scaffold(smiles: str) -> str:
+def _scaffold(smiles: str, chirality: bool) -> str:
     try:
-        return MurckoScaffoldSmiles(mol=Chem.MolFromSmiles(smiles), includeChirality=True) or ""
+        return MurckoScaffoldSmiles(mol=Chem.MolFromSmiles(smiles), includeChirality=chirality) or ""
     except (RuntimeError, ValueError):  # no molecule, or one that RDKit cannot cut
         return ""
 

@@ -23,3 +23,18 @@ def test_every_molecule_has_finite_values() -> None:
     with rdBase.BlockLogs():
         for smiles in [*DIVERSE, *RARE, "C" * 400, "[Na+].[Cl-]", "*", "[H][H]"]:
             assert np.isfinite(descriptors(Chem.MolFromSmiles(smiles))).all(), smiles
+
+
+def test_large_molecules_have_all_but_the_information_content() -> None:
+    names = [name for name, _ in Descriptors.descList]
+    skipped = [names.index("Ipc"), names.index("AvgIpc")]
+    for length, large in ((20, False), (32, True)):
+        peptide = Chem.MolFromSmiles("CC(=O)N" + "[C@@H](C)C(=O)N" * length + "C")
+        assert (peptide.GetNumAtoms() > 150) == large
+        values = descriptors(peptide)
+        found = Descriptors.CalcMolDescriptors(peptide, missingVal=0.0, silent=True)
+        expected = np.array([found[name] for name in names]).clip(max=np.finfo(np.float32).max)
+        assert (values[skipped] == 0).all() == large
+        if large:
+            expected[skipped] = 0
+        np.testing.assert_array_equal(values, expected.astype(np.float32))

@@ -72,6 +72,18 @@ def test_scaffolds() -> None:
     assert scaffolds(smiles) == ["", "c1ccccc1", "c1ccccc1", "", "C1CCOC1", "C1CCCC1"]
     bridged = scaffolds(["C1C[C@H]2C[C@@H]1C=C2"])
     assert "@" in bridged[0]
+    decalins = ["C1CC[C@H]2CCCC[C@@H]2C1", "C1CC[C@H]2CCCC[C@H]2C1"]
+    assert len(set(scaffolds(decalins))) == 2
+    assert set(scaffolds(decalins, chirality=False)) == {"C1CCC2CCCCC2C1"}
+
+
+def test_stereoisomers_stay_together_without_chirality() -> None:
+    decalins = ["C1CC[C@H]2CCCC[C@@H]2C1", "C1CC[C@H]2CCCC[C@H]2C1"]
+    data = molecules_from([*["C" * n for n in range(1, 17)], "CC1CC1", *decalins, "CC1CCC1"], cache=False)
+    flat, parted = split(data, "flat_scaffold"), split(data, "scaffold")
+    assert_partition(flat, len(data))
+    assert sum(bool({17, 18} & set(part)) for part in flat.values()) == 1
+    assert sum(bool({17, 18} & set(part)) for part in parted.values()) == 2
 
 
 def test_scaffold_groups_stay_together_and_fill_the_parts_by_size() -> None:

@@ -70,14 +70,15 @@ class SplitOptions:
     """How the molecules are split.
 
     Args:
-        split: "random", or "scaffold" (by Bemis-Murcko scaffold, OGB's recipe); by default the one
-            recommended for a published data set, random for a file.
+        split: "random", "scaffold" (by Bemis-Murcko scaffold with chirality, OGB's recipe) or "flat_scaffold"
+            (without, so that stereoisomers stay together, DeepChem's); by default the one recommended for a
+            published data set, random for a file.
         splits_column: Column with the labels train, valid (or val) and test, instead.
         split_sizes: Fractions of train, valid and test.
         data_seed: Seed of a random split.
     """
 
-    split: Literal["random", "scaffold"] | None = None
+    split: Literal["random", "scaffold", "flat_scaffold"] | None = None
     splits_column: str | None = None
     split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
     data_seed: int = 0
@@ -93,7 +94,7 @@ class SplitOptions:
             }
             for name in (name for name, there in given.items() if there):
                 raise ValueError(f"give either {name} or --splits-column, not both")
-        if self.split == "scaffold" and self.data_seed:
+        if self.split in ("scaffold", "flat_scaffold") and self.data_seed:
             raise ValueError("--data-seed is an option of --split random: there is one scaffold split")
 
     def apply(self, data: PackedGraphs) -> tuple[dict[str, np.ndarray], str]:
