@@ -43,6 +43,7 @@ class DeepKernelConv(WalkConv):
 
     Raises:
         ValueError: An argument is out of its range, or a bipartite graph meets walk_length ≠ 2.
+        IndexError: An edge joins nodes that are not there, or is of an unknown type.
 
     The weights are ``lins[j - 1].weight`` :math:`= W^{(j)}` and ``lin_out.weight`` :math:`= U`.
     """

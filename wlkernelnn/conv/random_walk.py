@@ -46,6 +46,7 @@ class RandomWalkKernelConv(WalkConv):
 
     Raises:
         ValueError: An argument is out of its range, or a bipartite graph meets walk_length ≠ 2.
+        IndexError: An edge joins nodes that are not there, or is of an unknown type.
 
     The weights :math:`W^{(j)}` are ``lins[j - 1].weight [out_channels, in_channels]``.
     """

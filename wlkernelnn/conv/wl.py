@@ -62,6 +62,7 @@ class WLKernelConv(KernelConv):
     Raises:
         ValueError: An argument is out of its range, or a bipartite graph meets anything but walks of 2 nodes
             in 1 iteration.
+        IndexError: An edge joins nodes that are not there, or is of an unknown type.
 
     The walks are ``walks[l - 1]``, layers of :class:`RandomWalkKernelConv` (a single one if shared).
     """

@@ -53,6 +53,7 @@ class GraphKernelNetwork(GraphNetwork):
 
     Raises:
         ValueError: An argument is out of its range, or something is missing in a batch.
+        IndexError: A code of an atom or the type of an edge is unknown.
     """
 
     def __init__(

@@ -93,6 +93,8 @@ class GraphNetwork(torch.nn.Module, ABC):
             check_count(name, given[name], smallest)
         if given["quotient"] not in ("auto", True, False):
             raise ValueError(f'quotient must be "auto", True or False, got {given["quotient"]!r}')
+        if given["quotient"] is True and num_steps is None:
+            raise ValueError("quotient=True: not colours decide the states of this network, but single nodes")
         check_dropout(given["dropout"])
         self.task: str = given["task"]
         self.pooling: str = given["pooling"]

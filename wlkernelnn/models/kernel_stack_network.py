@@ -28,7 +28,7 @@ class KernelStackNetwork(GraphNetwork):
         jumping: What is read of the layers: the ``"last"`` states, the ``"sum"`` of all, or all side by side,
             ``"cat"``.
         virtual_node: Between layers, all atoms of a molecule hear from each other. Every node is then
-            computed, not every colour once.
+            computed, not every colour once, so ``quotient`` cannot be ``True``.
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
         residual, layer_norm: As of :class:`KernelStack`; ``norm`` is the one before the head.

@@ -57,6 +57,8 @@ def test_a_virtual_node_goes_by_nodes_and_sees_the_whole_graph() -> None:
     data = regression_set()
     net = network(data, virtual_node=True, num_layers=2, jumping="last").double()
     assert net.quotient_depth is None
+    with pytest.raises(ValueError, match="quotient=True: not colours decide the states of this network"):
+        KernelStackNetwork([2], virtual_node=True, quotient=True)
     (batch,) = PackedLoader(data[:1], 1)
     states = net.states(batch.x, batch)
     changed = batch.x.clone()
