@@ -234,7 +234,7 @@ def main(argv: list[str] | None = None) -> None:
     stem = options.output_dir / ("cep" if options.recipe == "paper" else "cep_ours")
     if "chemprop" in names and not speed_chemprop.installed():
         if options.models:
-            raise ValueError("--models: chemprop is not installed (pip install wlkernelnn[chem])")
+            raise ValueError("--models: chemprop is not installed (pip install -e '.[chem]')")
         names.remove("chemprop")
         notes += "* chemprop is not installed (wlkernelnn[chem]): it takes no part.\n"
     known = about("cep", argv, options.quick, ("pytorch-lightning", "scikit-learn", "chemprop"))

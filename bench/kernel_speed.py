@@ -33,7 +33,7 @@ try:
     from grakel.kernels import RandomWalk, VertexHistogram, WeisfeilerLehman
 except ImportError as error:
     raise ImportError(
-        f"this benchmark compares with GraKeL: pip install wlkernelnn[kernels] ({error})"
+        f"this benchmark compares with GraKeL: pip install -e '.[kernels]' ({error})"
     ) from error
 
 ITERATIONS = 4

@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     options = Options(**pick(parser.parse_args(argv), Options))
     parts = chosen("parts", options.parts, PARTS)
     if fused.numba_loops() is None:
-        raise ImportError("this benchmark compares with the compiled sums: pip install wlkernelnn[fast]")
+        raise ImportError("this benchmark compares with the compiled sums: pip install -e '.[fast]'")
     console = Console()
     if options.quick:
         options = replace(options, molecules=min(QUICK_MOLECULES, options.molecules))

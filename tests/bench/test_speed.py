@@ -178,7 +178,7 @@ def test_without_the_compiled_sums_the_command_says_what_to_install(
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         "wlkernelnn benchmark: error: this benchmark compares with the compiled sums: "
-        "pip install wlkernelnn[fast]"
+        "pip install -e '.[fast]'"
     )
 
 

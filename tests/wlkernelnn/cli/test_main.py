@@ -92,7 +92,7 @@ def test_a_benchmark_says_which_package_is_not_there(
     assert main(["benchmark", "kernel-speed", "--quick"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("wlkernelnn benchmark: error: this benchmark compares with GraKeL: ")
-    assert "pip install wlkernelnn[kernels] (" in line
+    assert "pip install -e '.[kernels]' (" in line
 
 
 def test_errors_of_the_package_itself_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
