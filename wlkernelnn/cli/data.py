@@ -22,12 +22,12 @@ class DataOptions:
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are all 0 or 1.
-        features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark; the one
-            of chirality depends on the order in which a SMILES names atoms) or "duvenaud" (the neural
-            fingerprint's, used in the paper, without chirality). More can be added: "+rings" tells each
-            atom in how many rings of each size it lies, "+rw16" how likely a walk along random bonds is back
-            at it after 1, 2, ... 16 steps (any number from 1 to 64), "+morgan" each molecule its Morgan
-            fingerprint (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in
+        features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
+            the one of chirality depends on the order in which a SMILES names atoms) or "duvenaud" (the
+            neural fingerprint's, used in the paper, without chirality). More can be added: "+rings" tells
+            each atom in how many rings of each size it lies, "+rw16" how likely a walk along random bonds
+            is back at it after 1, 2, ... 16 steps (any number from 1 to 64), "+morgan" each molecule its
+            Morgan fingerprint (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in
             "ogb+rings+rw16+rdkit".
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the
