@@ -4,6 +4,7 @@ from .awd import AWDOptions, fit_awd
 from .callbacks import DivergedError
 from .checkpoint import load_checkpoint, save_checkpoint
 from .classification import ClassifierOptions, accuracy, class_probabilities, fit_classifier
+from .ensemble import Ensemble, load_ensemble
 from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
@@ -11,7 +12,7 @@ from .loop import FitResult
 from .metrics import METRICS, get_metric, score, score_tasks
 from .options import FitOptions, LoopOptions
 from .predict import embed, predict
-from .run import Ensemble, check_free, load_ensemble, train_run, write_report
+from .run import check_free, train_run, write_report
 from .trees import TreeFit, TreeOptions, fit_trees, score_strings
 
 __all__ = [

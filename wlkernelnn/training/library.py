@@ -26,10 +26,10 @@ from wlkernelnn.datasets.molecules import OnInvalid
 from wlkernelnn.datasets.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.models import GraphNetwork
 
+from .ensemble import load_ensemble
 from .outputs import OUTPUTS
 from .parts import Counts, Parts
 from .predict import BATCH
-from .run import load_ensemble
 from .workers import Predicted, Task, predict_tasks
 
 # Rows of a part: what a kill loses.

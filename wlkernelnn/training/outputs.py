@@ -10,7 +10,7 @@ import numpy as np
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.models import ColourCache
 
-from .run import Ensemble
+from .ensemble import Ensemble
 
 
 class Output(NamedTuple):

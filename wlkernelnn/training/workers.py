@@ -20,8 +20,8 @@ from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
 
 from .allocator import freed_memory_kept, keep_freed_memory
+from .ensemble import Ensemble, load_ensemble
 from .outputs import OUTPUTS
-from .run import Ensemble, load_ensemble
 
 
 class Task(NamedTuple):

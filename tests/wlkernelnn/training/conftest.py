@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.molecules import regression_set
+from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import PackedGraphs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two networks; not to be changed."""
+    folder = tmp_path_factory.mktemp("run") / "of" / "two"
+    run(folder, ensemble_size=2)
+    return folder
 
 
 @pytest.fixture

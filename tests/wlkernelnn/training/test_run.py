@@ -19,34 +19,15 @@ from tests.molecules import (
     classification_set,
     quick,
     regression_set,
-    small_network,
 )
-from wlkernelnn.datasets import PackedGraphs, molecules_from, random_split
+from tests.wlkernelnn.training.runs import SPLIT, run
+from wlkernelnn.datasets import PackedGraphs, random_split
 from wlkernelnn.training import (
     DivergedError,
-    Ensemble,
     load_checkpoint,
     load_ensemble,
-    predict,
-    save_checkpoint,
     score,
-    train_run,
 )
-
-SPLIT = random_split(60, (0.6, 0.2, 0.2))
-
-
-def run(directory: Path, **kwargs: Any) -> tuple[Ensemble, dict[str, Any]]:
-    options = {"options": quick(epochs=2), "network": SMALL, "progress": False, "split_idx": SPLIT, **kwargs}
-    return train_run(options.pop("data", None) or regression_set(), directory=directory, **options)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two networks; not to be changed."""
-    folder = tmp_path_factory.mktemp("run") / "of" / "two"
-    run(folder, ensemble_size=2)
-    return folder
 
 
 def test_files_of_a_run(folder: Path) -> None:
@@ -73,20 +54,6 @@ def test_what_a_network_says_about_itself(folder: Path) -> None:
         "unit": "",
         "name": "some",
     }
-
-
-def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
-    data = regression_set()
-    ensemble = load_ensemble(folder)
-    each = [predict(load_checkpoint(folder / f"model_{i}")[0], data) for i in (0, 1)]
-    assert not np.allclose(*each)
-    mean, std = ensemble.predict(data, batch_size=7)
-    np.testing.assert_allclose(mean, (each[0] + each[1]) / 2, rtol=1e-5)
-    np.testing.assert_allclose(std, abs(each[0] - each[1]) / 2, atol=1e-5)
-    assert ensemble.num_parameters == 2 * sum(p.numel() for p in ensemble.networks[0].parameters())
-    one = load_ensemble(folder / "model_1")
-    np.testing.assert_array_equal(one.predict(data)[0], each[1])
-    assert not one.predict(data)[1].any()
 
 
 def test_predictions_and_metrics_agree(folder: Path) -> None:
@@ -216,16 +183,6 @@ def test_resuming_with_other_data_or_another_network(folder: Path) -> None:
         run(folder, network=SMALL | {"hidden_channels": 5}, resume=True)
 
 
-def test_an_ensemble_that_is_not_whole_does_not_predict(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "run")
-    shutil.rmtree(tmp_path / "run" / "model_1")
-    with pytest.raises(FileNotFoundError, match="1 of 2 networks, so its training has not ended"):
-        load_ensemble(tmp_path / "run")
-    (tmp_path / "run" / "origin.json").write_text('{"data": 3}')
-    with pytest.raises(ValueError, match=r"origin\.json: not as a run writes it \(KeyError: 'ens"):
-        load_ensemble(tmp_path / "run")
-
-
 @pytest.mark.parametrize(
     "names", [("y", "y_std"), ("y", "y"), ("row", "y"), ("a_pred", "a"), ("smiles", "y")]
 )
@@ -299,70 +256,6 @@ def test_a_run_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
     with pytest.raises(NotADirectoryError, match="run is a file, expected a folder"):
         run(tmp_path / "run")
-
-
-def test_data_of_another_featurizer(folder: Path) -> None:
-    other = molecules_from(regression_set().smiles[:3], features="duvenaud", cache=False)
-    with pytest.raises(ValueError, match="trained on features 'ogb', the data have 'duvenaud'"):
-        load_ensemble(folder).predict(other)
-
-
-@pytest.mark.parametrize(
-    ("about", "message"),
-    [
-        (
-            {"features": "duvenaud", "target_names": ["Act"], "task": "regression"},
-            "features is 'duvenaud', but",
-        ),
-        (
-            {"features": "ogb", "target_names": ["logP"], "task": "regression"},
-            r"target_names is \['logP'\], but",
-        ),
-        ({"features": "ogb", "target_names": ["Act"]}, r"config\.json: missing key about\.task"),
-    ],
-    ids=["features", "targets", "missing"],
-)
-def test_networks_that_do_not_belong_together(
-    folder: Path, tmp_path: Path, about: dict[str, Any], message: str
-) -> None:
-    shutil.copytree(folder / "model_0", tmp_path / "model_0")
-    save_checkpoint(tmp_path / "model_10", small_network(regression_set()), about)
-    with pytest.raises(ValueError, match=f"model_10.*{message}"):
-        load_ensemble(tmp_path)
-
-
-def test_networks_are_in_the_order_of_their_numbers(folder: Path, tmp_path: Path) -> None:
-    for i, source in ((2, 0), (10, 1)):
-        shutil.copytree(folder / f"model_{source}", tmp_path / f"model_{i}")
-    (tmp_path / "model_best").mkdir()
-    ensemble = load_ensemble(tmp_path)
-    assert_same_weights(ensemble.networks[1], load_checkpoint(folder / "model_1")[0])
-
-
-def test_folders_without_a_network(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere: expected a run folder with model_0"):
-        load_ensemble(tmp_path / "nowhere")
-    shutil.copytree(folder, tmp_path / "run")
-    (tmp_path / "run" / "model_1" / "config.json").unlink()
-    with pytest.raises(FileNotFoundError, match=r"model_1: no config\.json, so its training has not ended"):
-        load_ensemble(tmp_path / "run")
-
-
-def test_other_descriptors_are_refused(tmp_path: Path) -> None:
-    few = regression_set()[:30]
-    data = molecules_from(few.smiles, few.y.numpy(), features="ogb+rdkit", cache=False)
-    run(tmp_path, data=data, split_idx=random_split(30, (0.6, 0.2, 0.2)), options=quick(epochs=1))
-    load_ensemble(tmp_path)
-    path = tmp_path / "model_0" / "config.json"
-    config = json.loads(path.read_text())
-    assert len(config["about"]["descriptors"]) == data.description.num_graph_values
-    replaced, config["about"]["descriptors"][3] = config["about"]["descriptors"][3], "Bygone"
-    path.write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=f"without Bygone, with {replaced}, .* the RDKit of the training"):
-        load_ensemble(tmp_path)
-    del config["about"]["descriptors"]  # of before they were kept
-    path.write_text(json.dumps(config))
-    load_ensemble(tmp_path)
 
 
 def test_resuming_with_other_options(folder: Path, tmp_path: Path) -> None:

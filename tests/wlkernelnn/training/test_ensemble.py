@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.molecules import assert_same_weights, quick, regression_set, small_network
+from tests.wlkernelnn.training.runs import run
+from wlkernelnn.datasets import molecules_from, random_split
+from wlkernelnn.training import load_checkpoint, load_ensemble, predict, save_checkpoint
+
+
+def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
+    data = regression_set()
+    ensemble = load_ensemble(folder)
+    each = [predict(load_checkpoint(folder / f"model_{i}")[0], data) for i in (0, 1)]
+    assert not np.allclose(*each)
+    mean, std = ensemble.predict(data, batch_size=7)
+    np.testing.assert_allclose(mean, (each[0] + each[1]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(std, abs(each[0] - each[1]) / 2, atol=1e-5)
+    assert ensemble.num_parameters == 2 * sum(p.numel() for p in ensemble.networks[0].parameters())
+    one = load_ensemble(folder / "model_1")
+    np.testing.assert_array_equal(one.predict(data)[0], each[1])
+    assert not one.predict(data)[1].any()
+
+
+def test_an_ensemble_that_is_not_whole_does_not_predict(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "model_1")
+    with pytest.raises(FileNotFoundError, match="1 of 2 networks, so its training has not ended"):
+        load_ensemble(tmp_path / "run")
+    (tmp_path / "run" / "origin.json").write_text('{"data": 3}')
+    with pytest.raises(ValueError, match=r"origin\.json: not as a run writes it \(KeyError: 'ens"):
+        load_ensemble(tmp_path / "run")
+
+
+def test_data_of_another_featurizer(folder: Path) -> None:
+    other = molecules_from(regression_set().smiles[:3], features="duvenaud", cache=False)
+    with pytest.raises(ValueError, match="trained on features 'ogb', the data have 'duvenaud'"):
+        load_ensemble(folder).predict(other)
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        (
+            {"features": "duvenaud", "target_names": ["Act"], "task": "regression"},
+            "features is 'duvenaud', but",
+        ),
+        (
+            {"features": "ogb", "target_names": ["logP"], "task": "regression"},
+            r"target_names is \['logP'\], but",
+        ),
+        ({"features": "ogb", "target_names": ["Act"]}, r"config\.json: missing key about\.task"),
+    ],
+    ids=["features", "targets", "missing"],
+)
+def test_networks_that_do_not_belong_together(
+    folder: Path, tmp_path: Path, about: dict[str, Any], message: str
+) -> None:
+    shutil.copytree(folder / "model_0", tmp_path / "model_0")
+    save_checkpoint(tmp_path / "model_10", small_network(regression_set()), about)
+    with pytest.raises(ValueError, match=f"model_10.*{message}"):
+        load_ensemble(tmp_path)
+
+
+def test_networks_are_in_the_order_of_their_numbers(folder: Path, tmp_path: Path) -> None:
+    for i, source in ((2, 0), (10, 1)):
+        shutil.copytree(folder / f"model_{source}", tmp_path / f"model_{i}")
+    (tmp_path / "model_best").mkdir()
+    ensemble = load_ensemble(tmp_path)
+    assert_same_weights(ensemble.networks[1], load_checkpoint(folder / "model_1")[0])
+
+
+def test_folders_without_a_network(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere: expected a run folder with model_0"):
+        load_ensemble(tmp_path / "nowhere")
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "model_1" / "config.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"model_1: no config\.json, so its training has not ended"):
+        load_ensemble(tmp_path / "run")
+
+
+def test_other_descriptors_are_refused(tmp_path: Path) -> None:
+    few = regression_set()[:30]
+    data = molecules_from(few.smiles, few.y.numpy(), features="ogb+rdkit", cache=False)
+    run(tmp_path, data=data, split_idx=random_split(30, (0.6, 0.2, 0.2)), options=quick(epochs=1))
+    load_ensemble(tmp_path)
+    path = tmp_path / "model_0" / "config.json"
+    config = json.loads(path.read_text())
+    assert len(config["about"]["descriptors"]) == data.description.num_graph_values
+    replaced, config["about"]["descriptors"][3] = config["about"]["descriptors"][3], "Bygone"
+    path.write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=f"without Bygone, with {replaced}, .* the RDKit of the training"):
+        load_ensemble(tmp_path)
+    del config["about"]["descriptors"]  # of before they were kept
+    path.write_text(json.dumps(config))
+    load_ensemble(tmp_path)
