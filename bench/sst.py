@@ -147,7 +147,7 @@ def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextC
         LAYERS,
         dropout=DROPOUT,
         rnn_dropout=RNN_DROPOUT[task],
-        jk="cat",
+        jumping="cat",
         **_RELEASE | MODELS[name].layer,
     )
     model = TextClassifier(embedding, encoder, num_classes, DROPOUT, bias=False)

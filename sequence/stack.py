@@ -21,8 +21,8 @@ class Stack(StringModel):
     Args:
         layers: At least one.
         dropout: Probability of dropping a value between two layers.
-        jk: What comes out: ``"last"``, the last layer's output, or ``"cat"``, those of all layers side by
-            side (jumping knowledge, as PyG calls it).
+        jumping: What comes out: ``"last"``, the last layer's output, or ``"cat"``, those of all layers side
+            by side (jumping knowledge, PyG's ``jk``).
         locked: Dropout drops the same values at all tokens of a string.
 
     Shapes:
@@ -35,14 +35,14 @@ class Stack(StringModel):
     """
 
     def __init__(
-        self, layers: Sequence[StringModel], dropout: float = 0.0, jk: str = "last", locked: bool = False
+        self, layers: Sequence[StringModel], dropout: float = 0.0, jumping: str = "last", locked: bool = False
     ) -> None:
         super().__init__()
         if not layers:
             raise ValueError("expected at least one layer, got none")
         check_dropout(dropout)
-        if jk not in ("last", "cat"):
-            raise ValueError(f'jk must be "last" or "cat", got {jk!r}')
+        if jumping not in ("last", "cat"):
+            raise ValueError(f'jumping must be "last" or "cat", got {jumping!r}')
         for i, (below, above) in enumerate(itertools.pairwise(layers)):
             if above.in_channels not in (-1, below.out_channels):
                 raise ValueError(
@@ -50,10 +50,10 @@ class Stack(StringModel):
                 )
         self.layers = torch.nn.ModuleList(layers)
         self.dropout = dropout
-        self.jk = jk
+        self.jumping = jumping
         self.locked = locked
         self.in_channels = layers[0].in_channels
-        self.out_channels = sum(layer.out_channels for layer in (layers if jk == "cat" else layers[-1:]))
+        self.out_channels = sum(layer.out_channels for layer in (layers if jumping == "cat" else layers[-1:]))
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
@@ -67,7 +67,7 @@ class Stack(StringModel):
             x, last = layer(x, steps, before)
             outputs.append(x)
             after.append(last)
-        return torch.cat(outputs, -1) if self.jk == "cat" else x, tuple(after)
+        return torch.cat(outputs, -1) if self.jumping == "cat" else x, tuple(after)
 
     def _dropped(self, x: Tensor, steps: Steps) -> Tensor:
         if not (self.locked and self.training):

@@ -21,7 +21,7 @@ class StringKernelNetwork(Stack):
         hidden_channels: Width of every layer.
         num_layers: Number of layers.
         dropout: Probability of dropping a value between two layers.
-        jk: ``"last"`` or ``"cat"``, see :class:`Stack`.
+        jumping: ``"last"`` or ``"cat"``, see :class:`Stack`.
         layer_options: Everything else that a :class:`StringKernelConv` takes, the same for all layers; its
             ``dropout`` is called ``rnn_dropout`` here.
 
@@ -35,7 +35,7 @@ class StringKernelNetwork(Stack):
         hidden_channels: int,
         num_layers: int = 3,
         dropout: float = 0.0,
-        jk: str = "last",
+        jumping: str = "last",
         rnn_dropout: float = 0.0,
         **layer_options: Any,
     ) -> None:
@@ -44,4 +44,4 @@ class StringKernelNetwork(Stack):
         layers = [
             StringKernelConv(width, hidden_channels, dropout=rnn_dropout, **layer_options) for width in widths
         ]
-        super().__init__(layers, dropout, jk)
+        super().__init__(layers, dropout, jumping)

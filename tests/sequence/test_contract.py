@@ -60,7 +60,7 @@ MODELS: dict[str, Callable[[int], StringModel]] = {
     # Without auxiliary vectors every tree has its token.
     "rrnn": lambda width: RRNN(width, K, 2, 2, activations=("tanh", "sigmoid"), auxiliary=()),
     "rrnn-gru": lambda width: RRNNGRU(width, K, 2),
-    "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jk="cat"),
+    "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jumping="cat"),
     "weight_drop": lambda width: WeightDrop(
         StringKernelConv(width, K, 1, feedback=True), "decay.lins.0.weight", 0.5
     ),

@@ -21,10 +21,13 @@ def layers() -> list[StringKernelConv]:
     return found
 
 
-@pytest.mark.parametrize("jk", ["last", "cat"])
-def test_layers_read_what_the_layer_before_wrote(jk: str) -> None:
+@pytest.mark.parametrize("jumping", ["last", "cat"])
+def test_layers_read_what_the_layer_before_wrote(jumping: str) -> None:
     parts = layers()
-    stack, (x, ptr) = Stack(parts, jk=jk), end_to_end([normal(length, D) for length in (3, 0, 1, 4)])
+    stack, (x, ptr) = (
+        Stack(parts, jumping=jumping),
+        end_to_end([normal(length, D) for length in (3, 0, 1, 4)]),
+    )
     state = tuple(normal(layer.ngram + layer.feedback, 4, layer.out_channels) for layer in parts)
     came, after = stack(x, ptr, state)
     outputs, expected_after, h = [], [], x
@@ -32,7 +35,7 @@ def test_layers_read_what_the_layer_before_wrote(jk: str) -> None:
         h, last = layer(h, ptr, before)
         outputs.append(h)
         expected_after.append(last)
-    expected = torch.cat(outputs, dim=1) if jk == "cat" else h
+    expected = torch.cat(outputs, dim=1) if jumping == "cat" else h
     torch.testing.assert_close(came, expected)
     assert isinstance(after, tuple)
     for one, other in zip(after, expected_after, strict=True):
@@ -45,7 +48,7 @@ def test_dropout_is_between_layers_only() -> None:
     parts = [StringKernelConv(30, 30, 1, 0.0), StringKernelConv(30, 30, 1, 0.0)]
     for layer in parts:
         torch.nn.init.eye_(layer.lins[0].weight)
-    stack = Stack(parts, dropout=0.25, jk="cat")
+    stack = Stack(parts, dropout=0.25, jumping="cat")
     first, second = stack(torch.ones(40, 30), ptr_of([30, 10]))[0].split(30, dim=1)
     assert bool((first == 1).all())
     values, counts = second.unique(return_counts=True)
@@ -88,8 +91,8 @@ def test_bad_arguments() -> None:
     for dropout in (1.0, -0.5):
         with pytest.raises(ValueError, match=rf"dropout must be in \[0, 1\), got {dropout}"):
             Stack(layers(), dropout=dropout)
-    with pytest.raises(ValueError, match='jk must be "last" or "cat", got \'max\''):
-        Stack(layers(), jk="max")
+    with pytest.raises(ValueError, match='jumping must be "last" or "cat", got \'max\''):
+        Stack(layers(), jumping="max")
 
 
 def test_layers_that_do_not_fit() -> None:

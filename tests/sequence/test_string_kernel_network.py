@@ -7,9 +7,9 @@ from wlkernelnn.sequence import StringKernelConv, StringKernelNetwork
 
 def test_layers() -> None:
     net = StringKernelNetwork(
-        3, 5, num_layers=3, dropout=0.4, jk="cat", rnn_dropout=0.2, ngram=2, decay=0.5, act="relu"
+        3, 5, num_layers=3, dropout=0.4, jumping="cat", rnn_dropout=0.2, ngram=2, decay=0.5, act="relu"
     )
-    assert (net.in_channels, net.out_channels, net.dropout, net.jk) == (3, 15, 0.4, "cat")
+    assert (net.in_channels, net.out_channels, net.dropout, net.jumping) == (3, 15, 0.4, "cat")
     layers = [layer for layer in net.layers if isinstance(layer, StringKernelConv)]
     assert [(layer.in_channels, layer.out_channels) for layer in layers] == [(3, 5), (5, 5), (5, 5)]
     for layer in layers:
@@ -30,9 +30,9 @@ def test_layers_share_nothing() -> None:
         ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
         ({"rnn_dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"highway": True}, "it needs in_channels = out_channels, got 3 and 5"),
-        ({"jk": "max"}, "jk must be"),
+        ({"jumping": "max"}, "jumping must be"),
     ],
-    ids=["layers", "dropout", "highway", "jk"],
+    ids=["layers", "dropout", "highway", "jumping"],
 )
 def test_bad_arguments(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):

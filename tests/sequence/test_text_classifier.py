@@ -13,7 +13,7 @@ V, D, C = 7, 4, 3
 
 def made(frozen: bool = False, **options: object) -> TextClassifier:
     embedding = torch.nn.Embedding.from_pretrained(torch.randn(V, D), freeze=frozen)
-    model = TextClassifier(embedding, StringKernelNetwork(D, 5, 2, jk="cat", act="relu"), C, **options)  # type: ignore[arg-type]
+    model = TextClassifier(embedding, StringKernelNetwork(D, 5, 2, jumping="cat", act="relu"), C, **options)  # type: ignore[arg-type]
     randomize(model)
     return model
 

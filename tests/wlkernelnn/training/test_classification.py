@@ -30,7 +30,7 @@ def reviews(count: int, seed: int = 0) -> PackedStrings:
 def classifier(dropout: float = 0.0, freeze: bool = False) -> TextClassifier:
     torch.manual_seed(0)
     embedding = torch.nn.Embedding.from_pretrained(torch.randn(len(VOCABULARY), 6), freeze=freeze)
-    return TextClassifier(embedding, StringKernelNetwork(6, 8, 2, act="relu", jk="cat"), 2, dropout)
+    return TextClassifier(embedding, StringKernelNetwork(6, 8, 2, act="relu", jumping="cat"), 2, dropout)
 
 
 OPTIONS = ClassifierOptions(epochs=4, batch_size=8, lr=1e-2, lr_decay=0.9)
