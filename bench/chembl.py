@@ -15,7 +15,7 @@ from rich.console import Console
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.files import atomic_path, json_text, write_text
-from wlkernelnn.training import FitOptions, score, train_run
+from wlkernelnn.training import FitOptions, check_free, score, train_run
 
 from .about import environment
 from .baselines import Result, gine, mean_predictor, random_forest, ridge
@@ -36,7 +36,7 @@ class ChemblOptions:
         epochs: Epochs of the two networks.
         seed: Seed of everything.
         seeds: Train the networks, and grow the forest, with so many seeds, from that one on: the table has
-            means and standard deviations. The run folder is of the first.
+            means and standard deviations, and the seconds of all. The run folder is of the first.
         resume: Go on with a run that was interrupted.
         quick: A tenth of the epochs, only to see that everything works.
     """
@@ -59,15 +59,16 @@ def main(argv: list[str] | None = None) -> None:
         for number in range(options.seeds)
     ]
 
+    first = options.output_dir.resolve()
+    folders = [first, *(first.with_name(f"{first.name}_seed_{recipe.seed}") for recipe in recipes[1:])]
+    for folder in () if options.resume else folders:
+        check_free(folder)
     data = load_molecules("chembl2321810")
     assert data.split_idx is not None  # the recommended one: by scaffold
     train, valid, test = (data[data.split_idx[part]] for part in ("train", "valid", "test"))
     others = {name: NETWORK[name] for name in ("norm", "dropout")}
     results = []
-    for recipe in recipes:
-        folder = options.output_dir
-        if recipe is not recipes[0]:
-            folder = folder.with_name(f"{folder.name}_seed_{recipe.seed}")
+    for recipe, folder in zip(recipes, folders, strict=True):
         ensemble, report = train_run(
             data, data.split_idx, folder, recipe, network=NETWORK, resume=options.resume
         )

@@ -40,7 +40,7 @@ class Decay(torch.nn.Module):
         gate_scale: float = 1.0,
     ) -> None:
         super().__init__()
-        if decay not in ("learned", "gated") and not is_fraction(decay):
+        if not is_fraction(decay) and not (isinstance(decay, str) and decay in ("learned", "gated")):
             raise ValueError(f'decay must be a float in [0, 1], "learned" or "gated", got {decay!r}')
         check_finite("gate_scale", gate_scale)
         if gate_scale != 1.0 and decay != "gated":

@@ -72,7 +72,7 @@ def run(
     check_file("--rejects-path", rejects_path)
     if options.preds_path.suffix:
         check_file("--preds-path", options.preds_path)
-    elif rejects_path.resolve().parent == options.preds_path.resolve():
+    elif options.preds_path.resolve() in rejects_path.resolve().parents:
         raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
     counts = predict_tables(
         options.test_path,

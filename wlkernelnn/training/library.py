@@ -156,8 +156,8 @@ def predict_tables(
         for result in results:
             piece = todo.popleft()
             if result.rejects and on_invalid == "raise":
-                write_rejects(rejects_path, result.rejects)
                 parts.clear()  # of an input that is to be mended, so of no use
+                write_rejects(rejects_path, result.rejects)
                 raise ValueError(_complaint(piece, result.rejects))
             table = _with_columns(piece.table, names, result)
             if on_invalid == "skip":
@@ -192,7 +192,7 @@ def _pieces(sources: Sequence[Path], schema: pa.Schema, smiles_column: str | Non
     column, first = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, str(sources[0])), 0
     kind = schema.field(column).type
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if kind not in (pa.string(), pa.large_string(), pa.string_view(), pa.null()):
+    if str(kind) not in ("string", "large_string", "string_view", "null"):
         raise ValueError(f"{sources[0]}: column {column!r} holds {kind}, expected text")
     for source in sources:
         in_source = 0

@@ -125,7 +125,8 @@ def train_run(
                     progress=progress,
                 )
             except DivergedError:
-                shutil.rmtree(folder)  # nothing to go on with, and other options want the place
+                if i == 0 and not resume:
+                    shutil.rmtree(folder)  # nothing to go on with, and other options want the place
                 raise
             if "valid" in parts:
                 logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
@@ -178,7 +179,8 @@ def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs])
         if len(names) > 1:
             each = score_tasks(metric, target, mean)
             report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
-            if without := [names[task] for task in np.flatnonzero(np.isnan(each))]:
+            without = [names[task] for task in np.flatnonzero(np.isnan(each))]
+            if without and np.isfinite(mean).all():
                 logger.warning(
                     f"{name}: {metric} is the mean of {len(names) - len(without)} of {len(names)} targets; "
                     f"too few values, or a single class, have {', '.join(without)}"

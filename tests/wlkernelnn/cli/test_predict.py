@@ -164,11 +164,10 @@ def test_outputs_that_overwrite_each_other_or_a_network(
         assert predict(table, run_folder, folder) == 1
         assert re.search(r"holds config\..*, which this run has not written", capsys.readouterr().err)
         assert sorted(folder.rglob("*")) == before
-    assert (
-        predict(table, run_folder, table.parent / "out", "--rejects-path", table.parent / "out" / "r.csv")
-        == 1
-    )
-    assert "r.csv lies in --preds-path, as if it were part of it" in capsys.readouterr().err
+    out = table.parent / "out"
+    for rejects in (out / "r.csv", out / "deeper" / "r.csv"):
+        assert predict(table, run_folder, out, "--rejects-path", rejects) == 1
+        assert "r.csv lies in --preds-path, as if it were part of it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--preds-path", "--rejects-path"])

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.molecules import regression_set, small_network
+from wlkernelnn.linear import Linear
 from wlkernelnn.training import FitOptions, fit
 from wlkernelnn.training.adam import in_one_pass
 from wlkernelnn.training.options import PRECISIONS
@@ -31,6 +32,13 @@ def test_steps_are_those_of_adam(dtype: torch.dtype, gaps: bool) -> None:
     torch.testing.assert_close(
         trained(weight(), fused=in_one_pass([weight()], FitOptions())), trained(weight(), fused=False)
     )
+
+
+def test_lazy_parameters_have_no_memory_yet() -> None:
+    layer = Linear(-1, 3)
+    assert not in_one_pass(layer.parameters(), FitOptions())
+    layer(torch.zeros(1, 2))
+    assert in_one_pass(layer.parameters(), FitOptions())
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

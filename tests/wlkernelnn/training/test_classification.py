@@ -148,13 +148,14 @@ def test_classes_can_count_alike() -> None:
         torch.testing.assert_close(net.get_parameter(name), weight, rtol=1e-4, atol=1e-5)
 
 
-def test_strings_of_vectors() -> None:
+@pytest.mark.parametrize("width", [3, -1], ids=["", "lazy"])
+def test_strings_of_vectors(width: int) -> None:
     rng = torch.Generator().manual_seed(0)
     y = torch.randint(2, (80,), generator=rng)
     x = torch.randn(80, 5, 3, generator=rng) + y.view(-1, 1, 1)
     strings = PackedStrings(x.reshape(-1, 3), torch.arange(81) * 5, y)
     torch.manual_seed(0)
-    net = StringClassifier(StringKernelNetwork(3, 8, 1, act="relu"), 2, hidden_channels=8)
+    net = StringClassifier(StringKernelNetwork(width, 8, 1, act="relu"), 2, hidden_channels=8)
     fit_classifier(net, strings, None, replace(OPTIONS, epochs=6), progress=False)
     assert accuracy(net, strings) > 0.9
 
