@@ -197,7 +197,7 @@ class CEPOptions(TrainedOptions):
 
     Args:
         recipe: How networks are trained: as in the "paper", whose table it is then, or by a recipe of
-            "ours", a tenth as long.
+            "ours", with a fifth of the molecules drawn.
         models: Which rows: mean, wl-3, wl-6, mean-field, loopy-bp, fingerprint, random-walk, deep,
             wl-constant, wl-learned, wl-gated, gine, chemprop, or, of ours, wl-gated, wl-paper, deep, gine; by
             default all, chemprop if it is installed.

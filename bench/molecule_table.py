@@ -198,10 +198,7 @@ def _stores(key: str, task: MoleculeTask, options: MoleculeOptions) -> dict[str,
 def _seen_by(features: str, data: PackedGraphs) -> PackedGraphs:
     """The same molecules with other features."""
     graphs, _ = featurize(data.smiles, features=features, rows=data.row.tolist())
-    of_set = {
-        name: getattr(data.description, name) for name in ("name", "task", "metric", "target_names", "unit")
-    }
-    seen = graphs.with_targets(data.y, **of_set)
+    seen = graphs.with_targets(data.y, **data.description.of_set())
     seen.split_idx = data.split_idx
     return seen
 

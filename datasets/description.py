@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # By the task of data that name no metric of their own.
 DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
@@ -46,3 +46,7 @@ class Description:
     is_undirected: bool = False
     num_node_values: int = 0
     num_graph_values: int = 0
+
+    def of_set(self) -> dict[str, Any]:
+        """What is said of the set and its targets: the same for other features of it."""
+        return {name: getattr(self, name) for name in ("name", "task", "metric", "target_names", "unit")}

@@ -329,8 +329,7 @@ def _pack(
         progress=progress,
     )
     unknown = [Reject(row, smiles[row], "no target value") for row in np.flatnonzero(~known).tolist()]
-    of_set = {name: getattr(description, name) for name in ("name", "task", "metric", "target_names", "unit")}
-    data = graphs.with_targets(targets[graphs.row.numpy()], **of_set)
+    data = graphs.with_targets(targets[graphs.row.numpy()], **description.of_set())
     data.rejects = sorted([*data.rejects, *unknown], key=lambda reject: reject.row)
     return data
 

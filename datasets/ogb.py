@@ -286,8 +286,7 @@ def _featurized(
 ) -> PackedGraphs:
     """What SMILES give, those without any target too."""
     graphs, _ = featurize(smiles, features=about.features, num_workers=num_workers, progress=progress)
-    known = {name: getattr(about, name) for name in ("name", "task", "metric", "target_names", "unit")}
-    return graphs.with_targets(y[graphs.row.numpy()], **known)
+    return graphs.with_targets(y[graphs.row.numpy()], **about.of_set())
 
 
 def _split(data: PackedGraphs, parts: Mapping[str, np.ndarray], where: Path) -> SplitIndex:

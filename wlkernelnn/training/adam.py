@@ -1,4 +1,4 @@
-"""Whether Adam can update all weights in one pass, which takes a quarter of the time on a CPU."""
+"""Whether Adam can update all weights in one pass, the faster way."""
 
 from __future__ import annotations
 
