@@ -17,7 +17,6 @@ from wlkernelnn.datasets import Corpus, load_ptb, load_wikitext
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
 from wlkernelnn.training import AWDOptions, FitResult, fit_awd, perplexity
 
-from .about import about
 from .baselines import count_parameters
 from .digest import digest
 from .options import parsed
@@ -27,6 +26,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     check_shorten,
     chosen,
     kept,
@@ -151,7 +151,7 @@ def main(argv: list[str] | None = None) -> None:
     """
     options = parsed("awd-lm", __doc__, AWDLMOptions, argv)
     names = chosen("models", options.models, MODELS)
-    known = about("awd-lm", argv, options.quick, ("pytorch-lightning",))
+    known = about_training("awd-lm", argv, options)
     texts, stem = corpora(options), options.output_dir / "awd_lm"
     contents = {text: digest(corpus.train, corpus.valid, corpus.test) for text, corpus in texts.items()}
     runs = Runs(stem, known, place, on_same_data("text", contents))

@@ -18,7 +18,6 @@ from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwo
 from wlkernelnn.training import FitOptions
 
 from . import speed_chemprop
-from .about import about
 from .baselines import GINENetwork, mean_predictor, width_for
 from .cep_chemprop import fit_chemprop
 from .cep_parts import read_parts
@@ -34,7 +33,9 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     chosen,
+    made_with,
     of_seeds,
     on_same_data,
     print_table,
@@ -238,7 +239,7 @@ def main(argv: list[str] | None = None) -> None:
             raise ValueError("--models: chemprop is not installed (pip install -e '.[chem]')")
         names.remove("chemprop")
         notes += "* chemprop is not installed (wlkernelnn[chem]): it takes no part.\n"
-    known = about("cep", argv, options.quick, ("pytorch-lightning", "scikit-learn", "chemprop"))
+    known = about_training("cep", argv, options, "scikit-learn", "chemprop")
     models = {name: options.table[name] for name in names}
     splits = {features: load(options, features) for features in {m.features: 0 for m in models.values()}}
     counts = next(iter(splits.values())).index
@@ -249,19 +250,17 @@ def main(argv: list[str] | None = None) -> None:
     def stays(run: Record) -> bool:
         return run["split_sha256"] == split.sha256 and same_data(run)
 
-    table = Runs(stem, known, partial(place, options.table), stays)
-    records: list[Record] = []
+    in_table = partial(place, options.table)
+    table = Runs(stem, known, in_table, stays)
     for seed in range(1 if options.quick else options.seeds):
         for name, model in models.items():
             if seed and not model.seeded:
                 continue
-            records.append(evaluate(name, model, splits[model.features], seed, options, known))
+            record = evaluate(name, model, splits[model.features], seed, options, known)
             # Rows appear as they are there: the rest may take hours.
-            new = [records[-1], *ensembles(records)]
-            with table.adding(*(for_table(run, options.output_dir) for run in new)) as there:
-                runs = complete(there)
-                if together := mixture(runs, MIXED[options.recipe], options.output_dir):
-                    runs = [*(run for run in runs if run["model"] != TOGETHER), *together]
+            with table.adding(for_table(record, options.output_dir)) as there:
+                runs = with_ensembles(there, MIXED[options.recipe], options.output_dir)
+                runs.sort(key=in_table)
                 write_results(stem, title, rows(runs, options.table), notes, known, runs)
     print_table(title, rows(runs, options.table), known)
 
@@ -271,22 +270,6 @@ def place(table: Mapping[str, Model], run: Record) -> Place:
     names, name = list(table), run["model"]
     number = names.index(name) if name in names else len(names)
     return (number, "members" in run), (run.get("seed", 0),)
-
-
-def complete(runs: Sequence[Record]) -> list[Record]:
-    """Without ensembles that are not of all the runs of their rows that there are now, and of these alone."""
-
-    def identity(run: Record) -> tuple[Any, ...]:
-        return run["model"], run["seed"], run.get("revision", ""), run.get("content", "")
-
-    alone = [identity(run) for run in runs if "members" not in run and "diverged" not in run]
-
-    def whole(run: Record) -> bool:
-        members = [identity(member) for member in run["members"]]
-        rows_of = {model for model, *_ in members}
-        return sorted(members) == sorted(one for one in alone if one[0] in rows_of)
-
-    return [run for run in runs if "members" not in run or whole(run)]
 
 
 def load(options: CEPOptions, features: str) -> Split:
@@ -381,29 +364,46 @@ def _mean(split: Split) -> Fitted:
     return Fitted({part: result.prediction for part, result in results.items()}, 1, seconds)
 
 
-def ensembles(records: Sequence[Record]) -> list[Record]:
-    """The ensemble of all seeds of a row, for every row with several."""
-    by_model: dict[str, list[Record]] = {}
-    for record in survivors(records):
-        by_model.setdefault(record["model"], []).append(record)
-    return [ensemble(name, of_row) for name, of_row in by_model.items() if len(of_row) > 1]
+def with_ensembles(runs: Sequence[Record], mixed: Sequence[str], output_dir: Path) -> list[Record]:
+    """The runs of a table, the ensemble of every row with several, and that of all runs of some rows.
 
+    An ensemble that the table has of just these runs stays. Others are made, if all predictions are there and
+    all members were made with the same.
 
-def mixture(runs: Sequence[Record], names: Sequence[str], output_dir: Path) -> list[Record]:
-    """The ensemble of all runs that a table has of some rows; none without a row, or without predictions.
-
-    Every row counts the same, however many seeds it has.
+    Args:
+        runs: Those of the table, with ensembles that it had.
+        mixed: The rows of the last ensemble, of which each counts the same, however many seeds it has.
+        output_dir: Folder of the table.
     """
-    members = [
-        run | {"folder": str(output_dir / run["folder"])}
-        for run in survivors([run for run in runs if run["model"] in names and "members" not in run])
-    ]
-    count = Counter(member["model"] for member in members)
-    kept = all(Path(member["folder"], "test_predictions.csv").is_file() for member in members)
-    if not names or set(count) != set(names) or not kept or len({run["revision"] for run in members}) > 1:
-        return []
-    weights = [1 / count[member["model"]] for member in members]
-    return [for_table(ensemble(TOGETHER, members, weights), output_dir)]
+    alone = [run for run in runs if "members" not in run]
+    out = list(alone)
+    groups = {name: (name,) for name in dict.fromkeys(run["model"] for run in alone)} | {TOGETHER: (*mixed,)}
+    for name, names in groups.items():
+        members = survivors([run for run in alone if run["model"] in names])
+        count = Counter(member["model"] for member in members)
+        if len(members) < 2 or set(count) != set(names):
+            continue
+        there = [run for run in runs if run["model"] == name and _is_of(run, members)]
+        if not there and _can_predict_together(members, output_dir):
+            found = [member | {"folder": str(output_dir / member["folder"])} for member in members]
+            weights = [1 / count[member["model"]] for member in members]
+            there = [for_table(ensemble(name, found, weights), output_dir)]
+        out += there
+    return out
+
+
+def _is_of(run: Record, members: Sequence[Record]) -> bool:
+    """Whether it is the ensemble of just these runs."""
+
+    def identity(run: Record) -> tuple[Any, ...]:
+        return run["model"], run["seed"], run.get("revision", ""), run.get("content", "")
+
+    return sorted(map(identity, run.get("members", ()))) == sorted(map(identity, members))
+
+
+def _can_predict_together(members: Sequence[Record], output_dir: Path) -> bool:
+    tables = [output_dir / member["folder"] / "test_predictions.csv" for member in members]
+    return len({made_with(member) for member in members}) == 1 and all(path.is_file() for path in tables)
 
 
 COLUMNS = (

@@ -21,7 +21,6 @@ from wlkernelnn.datasets import (
 from wlkernelnn.sequence import RKM, TextClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 
-from .about import about
 from .digest import digest_of_strings
 from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
@@ -30,6 +29,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     chosen,
     glove_file,
     kept,
@@ -203,7 +203,7 @@ def main(argv: list[str] | None = None) -> None:
     wanted = None if options.ngrams is None else [str(n) for n in options.ngrams]
     ngrams = [int(n) for n in chosen("ngrams", wanted, [str(n) for n in NGRAMS])]
     glove = options.glove or glove_file(options.root)
-    known = about("documents", argv, options.quick, ("pytorch-lightning",))
+    known = about_training("documents", argv, options)
     suffix = "" if options.recipe == "release" else f"_{options.recipe}"
     for set_name in sets:
         document_files(set_name, options.root)  # what is missing is told now, not after days

@@ -21,12 +21,22 @@ from wlkernelnn.files import atomic_path
 from wlkernelnn.sequence import RKM, StringClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilities, fit_classifier
 
-from .about import about
 from .baselines import count_parameters
 from .digest import digest
 from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from .trained import Place, Record, Runs, TrainedOptions, chosen, kept, print_table, spread, write_results
+from .trained import (
+    Place,
+    Record,
+    Runs,
+    TrainedOptions,
+    about_training,
+    chosen,
+    kept,
+    print_table,
+    spread,
+    write_results,
+)
 
 NGRAM, FILTERS = 40, 30
 RECIPE: dict[str, Any] = {"epochs": 20, "steps_per_epoch": 100, "batch_size": 10, "lr": 2e-3, "balance": True}
@@ -114,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
     names = chosen("models", options.models, MODELS)
     signals = load_signals(options.data, options.root)
     splits = list(signals.leave_one_subject_out())[: QUICK_SUBJECTS if options.quick else None]
-    known = about("lfp", argv, options.quick, ("pytorch-lightning",))
+    known = about_training("lfp", argv, options)
     # Other signals have a table of their own.
     stem = options.output_dir / ("lfp" if options.data == LFPOptions.data else f"lfp_{signals.name}")
     notes = f"![Accuracy of every subject]({stem.name}.png)\n\n{LEGEND}{_of_signals(signals)}"

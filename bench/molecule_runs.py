@@ -25,7 +25,7 @@ from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
 
 from .baselines import count_parameters
 from .outcomes import cell, survivors
-from .trained import Record, kept
+from .trained import MADE_WITH, Record, kept, made_with
 
 
 @dataclass(frozen=True)
@@ -239,11 +239,16 @@ def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | N
         weights: How much each counts; by default all the same.
 
     Raises:
-        ValueError: The runs are of several splits.
+        ValueError: The runs are of several splits, or were made with several revisions, devices or packages.
     """
     first = records[0]
     if len({record["split_sha256"] for record in records}) > 1:
         raise ValueError(f"{model}: the members of an ensemble must have one split, got several")
+    if len({made_with(record) for record in records}) > 1:
+        raise ValueError(
+            f"{model}: the members of an ensemble must be made with one revision, device and version of "
+            "every package, got several"
+        )
     lost = [record["diverged"] for record in records if "diverged" in record]
     scores = {}
     for part in () if lost else (part for part in first["scores"] if part != "train"):
@@ -254,7 +259,7 @@ def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | N
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
     same = (
         *("data", "features", "content", "split", "split_sha256", "split_file", "counts", "metric"),
-        *("revision", "recipe", "command", "processor"),
+        *("recipe", "command", "processor", "threads", "python", *MADE_WITH),
     )
     of_member = ("model", "seed", "folder", "revision", "content")
     return {name: first[name] for name in same if name in first} | {

@@ -17,7 +17,6 @@ from wlkernelnn.datasets.splits import PARTS, SplitIndex
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
-from .about import about
 from .members import run_members
 from .molecule_runs import Split, ensemble, for_table, spread_of
 from .outcomes import epochs_of, seconds_per_epoch, survivors
@@ -26,6 +25,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     chosen,
     of_seeds,
     on_same_data,
@@ -41,6 +41,7 @@ LEGEND = """* valid, test: mean and, over several seeds, unbiased standard devia
 * "random" splits are drawn anew by every seed, 80/10/10; a "scaffold" split is one and the same, 80/10/10
   by Bemis-Murcko scaffolds; "published" is the split that comes with the data. Their rows, counted from 0,
   lie in files of the folder "splits", beside this table, whose names and SHA-256 are in the JSON file.
+  Some sets have molecules in several spellings, which may lie in several parts of a random split.
 * An ensemble of k predicts by the mean of k networks that differ in their seeds; parameters are summed.
 * The linear machine on the WL subtree kernel is ridge regression on counts of colours, or of classes logistic
   regression on log(1 + count); iterations (1 to 3), penalty, and whether bonds and (of ridge regression)
@@ -140,7 +141,7 @@ def run_table(
         ("models", options.models, [row for key in keys for row in tasks[key].models]),
     ):
         chosen(option, wanted, list(dict.fromkeys(there)))
-    known = about(name, argv, options.quick, ("pytorch-lightning",))
+    known = about_training(name, argv, options)
     absent, without = [], []
     for key in keys:
         stem, heading = name.replace("-", "_"), title

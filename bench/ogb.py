@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from wlkernelnn.datasets import PackedGraphs, load_ogb
 from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
 
-from .about import about
 from .members import run_members
 from .molecule_runs import Split, ensemble, for_table, spread_of
 from .ogb_recipes import RECIPES, Recipe
@@ -27,6 +25,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     chosen,
     of_seeds,
     on_same_data,
@@ -91,10 +90,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parsed("ogb", __doc__, OGBOptions, argv)
     (name,) = chosen("name", [options.name], RECIPES)
     recipes = {model: RECIPES[name][model] for model in chosen("models", options.models, RECIPES[name])}
-    known = about("ogb", argv, options.quick, ("pytorch-lightning", "scikit-learn")) | {
-        "device": _device(options.accelerator),
-        "threads": torch.get_num_threads(),
-    }
+    known = about_training("ogb", argv, options, "scikit-learn")
     stem = options.output_dir / f"ogb_{name.removeprefix('ogbg-')}"
     of_tuning = stem.with_name(f"{stem.name}_tuned")
     runs: list[tuple[str, Recipe, Record]]
@@ -318,10 +314,3 @@ def _of_data(records: Sequence[Record]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{part} {count:,}" for part, count in counts.items())
-
-
-def _device(accelerator: str) -> str:
-    """What Lightning trains on."""
-    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
-        return torch.cuda.get_device_name()
-    return "processor" if accelerator in ("auto", "cpu") else accelerator

@@ -14,7 +14,6 @@ from wlkernelnn.datasets import Corpus, load_ptb
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
 from wlkernelnn.training import FitResult, LanguageOptions, fit_language_model, perplexity
 
-from .about import about
 from .baselines import count_parameters, width_for
 from .digest import digest
 from .lei_networks import LSTM, release_init
@@ -25,6 +24,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     check_shorten,
     chosen,
     kept,
@@ -151,7 +151,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.quick:
         parts = {part: getattr(corpus, part)[:QUICK_TOKENS] for part in ("train", "valid", "test")}
         corpus = replace(corpus, **parts)
-    known = about("ptb", argv, options.quick, ("pytorch-lightning",))
+    known = about_training("ptb", argv, options)
     content, stem = digest(corpus.train, corpus.valid, corpus.test), options.output_dir / "ptb"
     runs = Runs(stem, known, place, lambda run: run.get("content", content) == content)
     for name in names:

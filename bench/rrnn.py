@@ -16,7 +16,6 @@ from wlkernelnn.sequence.rrnn import gradient_constants, state_gradients
 from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
 from wlkernelnn.training.trees import tree_model_of
 
-from .about import about
 from .digest import digest_of_strings
 from .options import parsed
 from .outcomes import cell, outcome, seconds_per_epoch, survivors
@@ -40,6 +39,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     chosen,
     glove_file,
     kept,
@@ -120,7 +120,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parsed("rrnn", __doc__, RRNNOptions, argv)
     tasks = chosen("tasks", options.tasks, TASKS)
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
-    known = about("rrnn", argv, options.quick, ("pytorch-lightning",))
+    known = about_training("rrnn", argv, options)
     glove = options.glove or glove_file(options.root)
     for task in tasks:
         strings = TASKS[task].load(options.root, glove)

@@ -15,7 +15,6 @@ from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_s
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 
-from .about import about
 from .digest import digest_of_strings
 from .lei_networks import release_init
 from .options import parsed
@@ -25,6 +24,7 @@ from .trained import (
     Record,
     Runs,
     TrainedOptions,
+    about_training,
     chosen,
     glove_file,
     kept,
@@ -111,7 +111,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parsed("sst", __doc__, SSTOptions, argv)
     names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
     glove = options.glove or glove_file(options.root)
-    known, stem = about("sst", argv, options.quick, ("pytorch-lightning",)), options.output_dir / "sst"
+    known, stem = about_training("sst", argv, options), options.output_dir / "sst"
     loaded = {task: _load(task, glove, options) for task in tasks}
     contents = {task: digest_of_strings(data, vectors.weight) for task, (data, vectors) in loaded.items()}
     runs = Runs(stem, known, place, on_same_data("labels", contents))

@@ -10,17 +10,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from filelock import FileLock
 from rich.console import Console
 
 from wlkernelnn.datasets.download import require_file
 from wlkernelnn.files import json_text, write_text
 
-from .about import PACKAGES, revision, versions
+from .about import PACKAGES, about, revision, versions
 from .options import TableOptions
 from .tables import Rows, items, markdown, printed
 
 Record = dict[str, Any]
+
+# What is one and the same for all runs of a row.
+MADE_WITH = ("revision", "device", *PACKAGES)
 
 
 @dataclass
@@ -71,6 +75,18 @@ class TrainedOptions(TableOptions):
     def folder(self, *names: str) -> Path:
         """Where a run lies."""
         return self.run_dir.joinpath("quick" if self.quick else "full", *names)
+
+
+def about_training(name: str, argv: list[str] | None, options: TrainedOptions, *packages: str) -> Record:
+    """What a table says of a call that trains: :func:`~.about.about`, Lightning's device, torch's threads."""
+    more = {"device": _device(options.accelerator), "threads": torch.get_num_threads()}
+    return about(name, argv, options.quick, packages) | more
+
+
+def _device(accelerator: str) -> str:
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return "processor" if accelerator in ("auto", "cpu") else accelerator
 
 
 def glove_file(root: str | None) -> Path:
@@ -221,8 +237,12 @@ def _made_by(run: Record) -> tuple[Any, ...]:
     recipe: Record = run.get("training") or run.get("recipe") or {}
     # Only random splits are drawn anew by every seed.
     split = None if run.get("split") == "random" else run.get("split_sha256")
-    environment = (run.get(name) for name in ("revision", "device", *PACKAGES))
-    return recipe.get("matmul_precision"), recipe.get("epochs"), split, *environment
+    return recipe.get("matmul_precision"), recipe.get("epochs"), split, made_with(run)
+
+
+def made_with(run: Record) -> tuple[Any, ...]:
+    """Which source, device and packages a run is of."""
+    return tuple(run.get(name) for name in MADE_WITH)
 
 
 def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:

@@ -21,7 +21,7 @@ from wlkernelnn.training import get_metric, score
 from .baselines import fit_tasks
 from .molecule_runs import Fitted, Split
 
-# Penalties of the squared weights, in units of the mean of K(G, G) over the graphs of all parts.
+# Penalties of the squared weights, in units of the mean of K(G, G) over the training part.
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 
 Record = dict[str, Any]
@@ -59,7 +59,7 @@ def best_ridge(
         for depth, edge_labels, normalize in product(num_iterations, (False, True), (False, True)):
             kernel = WLSubtreeKernel(depth, edge_labels=edge_labels, normalize=normalize)
             features = kernel.features(data)
-            scale = _scale(features)
+            scale = _scale(features[split_idx["train"]])
             for penalty in PENALTIES:
                 predicted = {part: np.tile(mean, (len(index), 1)) for part, index in split_idx.items()}
                 for task in np.flatnonzero(known.any(0)):
@@ -94,7 +94,7 @@ def best_logistic(
         for depth, edge_labels in product(num_iterations, (False, True)):
             features = WLSubtreeKernel(depth, edge_labels=edge_labels).features(data)
             features.data = np.log1p(features.data)
-            scale = _scale(features)
+            scale = _scale(features[split_idx["train"]])
             parts = [features[index] for index in split_idx.values()]
             for penalty in PENALTIES:
                 make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear", max_iter=1000)

@@ -17,7 +17,9 @@ LEGEND = """* Target: logP − SA − cycle, normalised (penalised logP); mean a
   how much the largest ring exceeds six atoms, which ring counts can tell.
 * 10,000 / 1,000 / 1,000 molecules, valid and test as Dwivedi et al. 2023 ("Benchmarking graph neural
   networks") selected them. **The training molecules are others**: a random draw from ZINC, since the list
-  they were drawn from is not at hand. Figures compare with published ones of the same protocol only roughly.
+  they were drawn from is not at hand. All targets were computed anew, by RDKit, and networks see OGB's nine
+  columns of atoms and three of bonds, where the protocol has one of each. So figures compare with published
+  ones only roughly.
 """
 
 

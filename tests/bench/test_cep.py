@@ -118,34 +118,61 @@ def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytes
     assert ours["published_epochs"] == theirs["published_epochs"] > 40
 
 
-def test_rows_count_the_same_together(tmp_path: Path) -> None:
-    """However many seeds they have."""
-    records = []
-    for model, values in (("wl-gated", (1.0, 3.0)), ("wl-paper", (6.0,))):
-        for seed, value in enumerate(values):
-            folder = tmp_path / f"{model}-{seed}"
-            folder.mkdir()
+def some_runs(folder: Path, values: dict[str, tuple[float, ...]]) -> list[dict[str, Any]]:
+    """Runs of a table in a folder: of each row seed 0, 1, … predicts that value, where 5 is right."""
+    (folder / "splits").mkdir()
+    (folder / "splits" / "a.json").write_text("{}")
+    runs = []
+    for model, of_row in values.items():
+        for seed, value in enumerate(of_row):
+            place = folder / f"{model}-{seed}"
+            place.mkdir()
             for part in ("valid", "test"):
                 frame = pd.DataFrame({"row": [0], "PCE": [5.0], "PCE_pred": [value]})
-                frame.to_csv(folder / f"{part}_predictions.csv", index=False)
-            same = {"split_sha256": "a", "parameters": 1, "seconds": 1.0, "folder": folder.name}
+                frame.to_csv(place / f"{part}_predictions.csv", index=False)
             scores = {part: {"rmse": abs(value - 5)} for part in ("valid", "test")}
-            more = {"revision": "A", "split_file": "splits/a.json"}
-            records.append({"model": model, "seed": seed, "scores": scores, **same, **more})
-    (tmp_path / "splits").mkdir()
-    (tmp_path / "splits" / "a.json").write_text("{}")
+            same = {"split_sha256": "a", "split_file": "splits/a.json", "parameters": 1, "seconds": 1.0}
+            more = {"revision": "A", "torch": "1", "content": "a", "folder": place.name, "scores": scores}
+            runs.append({"model": model, "seed": seed, **same, **more})
+    return runs
+
+
+def test_rows_count_the_same_together(tmp_path: Path) -> None:
+    """However many seeds they have."""
     names = cep.MIXED["ours"]
-    (together,) = cep.mixture(records, names, tmp_path)
-    assert together["model"] == cep.TOGETHER
-    assert together["parameters"] == 3
-    assert together["scores"]["test"]["rmse"] == pytest.approx(1.0)  # of (1 + 3) / 2 and 6, 4
-    assert cep.complete([*records, together]) == [*records, together]
-    # Of one revision, with all predictions, and of all rows.
-    assert not cep.mixture([*records[:2], records[2] | {"revision": "B"}], names, tmp_path)
-    assert not cep.mixture(records[:2], names, tmp_path)
-    assert not cep.mixture(records, (), tmp_path)
+    runs = some_runs(tmp_path, {"wl-gated": (1.0, 3.0), "wl-paper": (6.0,)})
+
+    def together(runs: list[dict[str, Any]], mixed: tuple[str, ...] = names) -> list[str]:
+        return [run["model"] for run in cep.with_ensembles(runs, mixed, tmp_path) if "members" in run]
+
+    *_, of_row, of_both = cep.with_ensembles(runs, names, tmp_path)
+    assert (of_row["model"], of_both["model"]) == ("wl-gated", cep.TOGETHER)
+    assert of_both["parameters"] == 3
+    assert (of_both["revision"], of_both["torch"]) == ("A", "1")
+    assert of_row["scores"]["test"]["rmse"] == pytest.approx(3.0)
+    assert of_both["scores"]["test"]["rmse"] == pytest.approx(1.0)  # of (1 + 3) / 2 and 6, 4
+    # Of one revision and the same packages, with all predictions, and of all rows.
+    for other in ({"revision": "B"}, {"torch": "2"}):
+        assert together([*runs[:2], runs[2] | other]) == ["wl-gated"]
+    assert together(runs[:2]) == ["wl-gated"]
+    assert together(runs, ()) == ["wl-gated"]
     (tmp_path / "wl-gated-1" / "test_predictions.csv").unlink()
-    assert not cep.mixture(records, names, tmp_path)
+    assert not together(runs)
+    # Those that the table has stay, without predictions, but not beside other runs.
+    assert together([*runs, of_row, of_both]) == ["wl-gated", cep.TOGETHER]
+    assert not together([*runs[:2], runs[2] | {"revision": "B"}, of_both])
+    assert not together([*runs, runs[0] | {"seed": 2}, of_row, of_both])
+
+
+def test_a_call_with_fewer_seeds_keeps_the_ensemble(table: Path) -> None:
+    more = ("--models", "wl-constant", "--epochs", "1")
+    before = run(table, *more, "--seeds", "3")["runs"]
+    after = run(table, *more, "--seeds", "1")["runs"]
+    assert [(record["model"], len(record.get("members", ()))) for record in after] == [
+        *[("wl-constant", 0)] * 3,
+        ("wl-constant", 3),
+    ]
+    assert after[-1]["scores"] == before[-1]["scores"]
 
 
 def test_two_calls_fill_what_is_together(table: Path) -> None:
@@ -234,14 +261,3 @@ def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame[frame["part"] != "valid"].to_csv(table, index=False)
     assert main(["benchmark", "cep", "--data", str(table), "--split-column", "part"]) != 0
     assert "column 'part' has no valid" in capsys.readouterr().err
-
-
-def test_ensembles_are_of_the_runs_of_the_table() -> None:
-    def made(model: str, revision: str) -> list[dict[str, Any]]:
-        return [{"model": model, "seed": seed, "revision": revision, "content": "a"} for seed in range(2)]
-
-    old, deep, new = made("wl-gated", "A"), made("deep", "A"), made("wl-gated", "B")
-    ensembles = [{"model": "deep", "members": deep}, {"model": cep.TOGETHER, "members": [*old, *deep]}]
-    assert cep.complete([*old, *deep, *ensembles]) == [*old, *deep, *ensembles]
-    assert cep.complete([*new, *deep, *ensembles]) == [*new, *deep, ensembles[0]]
-    assert cep.complete([*old, *deep[:1], *ensembles]) == [*old, *deep[:1]]

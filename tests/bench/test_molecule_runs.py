@@ -169,6 +169,12 @@ def test_ensembles(tmp_path: Path) -> None:
     other = run_method("guess", split_of(1), guess(6.0), tmp_path / "guess")
     with pytest.raises(ValueError, match="one split"):
         ensemble("mixed", [records[0], other])
+    for made_with in ({"device": "NVIDIA"}, {"torch": "2"}, {"revision": "B"}):
+        with pytest.raises(ValueError, match="one revision, device and version"):
+            ensemble("mixed", [records[0], records[1] | made_with])
+    made = {"device": "processor", "threads": 2, "torch": "2", "rdkit": "3", "revision": "A"}
+    together = ensemble("two", [record | made for record in records[:2]])
+    assert together.items() >= made.items()
 
 
 def test_missing_targets_and_several_tasks(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from wlkernelnn.bench import trained
 from wlkernelnn.bench.trained import (
@@ -127,6 +128,24 @@ def test_quick_runs_and_their_tables_lie_elsewhere(tmp_path: Path) -> None:
     assert TrainedOptions().output_dir == Path("bench/results")
     assert TrainedOptions(quick=True, run_dir=tmp_path).output_dir == tmp_path / "quick"
     assert TrainedOptions(quick=True, output_dir=tmp_path).output_dir == tmp_path
+
+
+def test_what_is_known_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Lightning will train on, which no other part of a record tells."""
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
+    for has_gpu, accelerator, device in (
+        (False, "auto", "processor"),
+        (True, "auto", "NVIDIA H100"),
+        (True, "gpu", "NVIDIA H100"),
+        (True, "cpu", "processor"),
+        (False, "mps", "mps"),
+    ):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda has_gpu=has_gpu: has_gpu)
+        known = trained.about_training("zinc", [], TrainedOptions(accelerator=accelerator), "scikit-learn")
+        assert known["device"] == device
+        assert known["threads"] == torch.get_num_threads()
+        assert known["command"] == "wlkernelnn benchmark zinc"
+        assert {"torch", "pytorch-lightning", "scikit-learn"} <= set(known)
 
 
 def test_names() -> None:

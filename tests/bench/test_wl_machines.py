@@ -32,7 +32,7 @@ def test_ridge_is_exact_and_chosen_on_valid(monkeypatch: pytest.MonkeyPatch) -> 
     for tried in record["tried"]:
         kernel = WLSubtreeKernel(3, edge_labels=tried["edge_labels"], normalize=tried["normalize"])
         gram = kernel(molecules)
-        penalty = tried["penalty"] * np.diagonal(gram).mean()
+        penalty = tried["penalty"] * np.diagonal(gram)[train].mean()
         dual = np.linalg.solve(gram[np.ix_(train, train)] + penalty * np.eye(len(train)), y[train] - mean)
         assert tried["valid"] == pytest.approx(
             rmse(gram[np.ix_(valid, train)] @ dual + mean, valid), rel=1e-5
@@ -47,6 +47,27 @@ def test_ridge_is_exact_and_chosen_on_valid(monkeypatch: pytest.MonkeyPatch) -> 
     other[test] = -other[test]
     again = bench.ridge_baseline(molecules.with_targets(other), split_idx, degree=3)
     assert again["chosen"] == pytest.approx(record["chosen"])
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_molecules_of_the_test_part_change_nothing(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "PENALTIES", (1.0, 0.01))
+    molecules = some_measured()
+    if task == "classification":
+        y = (molecules.y > molecules.y.median()).float()
+        molecules = described(molecules.with_targets(y), task=task, metric="roc_auc")
+    whole = random_split(len(molecules), seed=0)
+    sizes = np.diff(molecules.arrays.node_ptr.numpy())[whole["test"]]
+    largest = np.argsort(sizes)[-5:]
+    few = whole | {"test": whole["test"][largest]}
+    index = np.concatenate(list(few.values()))
+    ends = np.cumsum([len(part) for part in few.values()])
+    alone = dict(zip(few, np.split(np.arange(len(index)), ends[:-1]), strict=True))
+    predictions, found = bench.best_machine(molecules, whole, [1])
+    of_few, found_with_few = bench.best_machine(molecules[index], alone, [1])
+    assert found_with_few["tried"] == [pytest.approx(tried) for tried in found["tried"]]
+    for part, of_part in (("valid", slice(None)), ("test", largest)):
+        np.testing.assert_allclose(of_few[part], predictions[part][of_part], rtol=1e-5)
 
 
 def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +88,7 @@ def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.Mo
     features = WLSubtreeKernel(2, edge_labels=found["chosen"]["edge_labels"]).features(data)
     features.data = np.log1p(features.data)
     gram = (features @ features.T).toarray() + 1  # the constant is a weight like others
-    penalty = found["chosen"]["penalty"] * (np.diagonal(gram) - 1).mean()
+    penalty = found["chosen"]["penalty"] * (np.diagonal(gram) - 1)[train].mean()
     known = train[~np.isnan(y[train, 0])]
     signs = 2 * y[known, 0] - 1
     # At the minimum, w = Σ_i α_i Φ_i with α_i = σ(-s_i f_i) s_i / penalty.
@@ -99,7 +120,7 @@ def test_each_target_has_a_machine() -> None:
     train, valid = split_idx["train"], split_idx["valid"]
     kernel = WLSubtreeKernel(chosen["num_iterations"], chosen["edge_labels"], chosen["normalize"])
     gram = kernel(molecules)
-    penalty = chosen["penalty"] * np.diagonal(gram).mean()
+    penalty = chosen["penalty"] * np.diagonal(gram)[train].mean()
     for task in (0, 1):
         rows = train[~np.isnan(y[train, task])]
         mean = y[rows, task].mean()
