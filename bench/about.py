@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 # What is under every figure; runs with other versions of these are other runs.
-PACKAGES = ("wlkernelnn", "torch", "torch-geometric", "pytorch-lightning", "numpy", "rdkit", "ogb")
+PACKAGES = ("wlkernelnn", "torch", "torch-geometric", "pytorch-lightning", "numpy", "numba", "rdkit", "ogb")
 # The packages of the source; an editable installation takes them from folders that lie side by side.
 _SOURCES = ("wlkernelnn", "wlkernelnn.bench", "wlkernelnn.datasets", "wlkernelnn.sequence")
 

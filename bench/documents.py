@@ -107,6 +107,7 @@ class Recipe:
         layer_norm: Whether LN(c) is carried ("state"), or only seen by h ("output").
         forget_bias: Of the forget gates, when they are drawn.
         cnn_sigma_i2: σ_i² of the CNNs.
+        linear_sigma2: σ_i² and σ_f² of the linear kernels.
         batch_size: By set.
         training: All else.
     """
@@ -117,6 +118,7 @@ class Recipe:
     layer_norm: Literal["output", "state"]
     forget_bias: float
     cnn_sigma_i2: float
+    linear_sigma2: float | str
     batch_size: dict[str, int]
     training: dict[str, Any]
 
@@ -129,6 +131,7 @@ RECIPES = {
         layer_norm="state",
         forget_bias=1.0,
         cnn_sigma_i2=1.0,
+        linear_sigma2="learned",
         batch_size=dict.fromkeys(DOCUMENT_SETS, 16),
         # Validated every 500 of 40,000 steps.
         training={"epochs": 80, "steps_per_epoch": 500, "gradient_clip": 1.0, "clip": "value"},
@@ -140,6 +143,7 @@ RECIPES = {
         layer_norm="output",
         forget_bias=0.0,
         cnn_sigma_i2=0.5,
+        linear_sigma2=0.5,
         batch_size={"ag_news": 64, "dbpedia": 256, "yahoo_answers": 256, "yelp_full": 512},
         training={"epochs": 30, "gradient_clip": 0.0},
     ),
@@ -155,15 +159,16 @@ LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the s
   shorter than its 300.
 * "release", the settings of the authors' release: fully connected layers with ReLU between 300 units, dropout
   0.5 before both, Adam 1e-3, 40,000 batches of 16, gradient values clipped to ±1, forget bias 1, and LN(c)
-  carried from token to token; an epoch is 500 batches, after which it validates. Its 3-grams look ahead and
-  its mean runs over padding; ours don't.
+  carried from token to token, σ_i² and σ_f² of the linear kernels learned; an epoch is 500 batches, after
+  which it validates. Its 3-grams look ahead, its mean runs over padding, and c̃ has a bias in all variants;
+  ours don't (but for the LSTM's c̃).
 * "report", those of the reproduction report: 100 units (1-gram) or 200 (3-gram) with sigmoid, batches of 64
   (AG News), 256 (DBpedia, Yahoo!) or 512 (Yelp), σ_i² = 0.5 of the CNNs too. Of the ranges it names (20 to
   40 epochs, learning rate 0.01 and 0.001) ours are 30 epochs and 0.001; it says nothing of dropout and
   clipping, and there are none, nor of what its layer norm changes: here h sees LN(c), and c is carried.
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs is not a result yet.**
 * Documents are cut after 128 tokens (Yahoo! 96). Texts are lower-cased and split into words and signs; tokens
-  that the training part lacks are one unknown token.
+  that the training part lacks are one unknown token, whose vector is never trained, even where GloVe has one.
 * "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
   scored.
 * paper: Table 2; report: what the reproduction report measured. Both trained on the whole sets.
@@ -247,15 +252,19 @@ def _first(data: LabelledStrings) -> LabelledStrings:
 
 def build(name: str, ngram: int, recipe: Recipe, vectors: WordVectors, num_classes: int) -> TextClassifier:
     """The network of a row."""
-    sigma_i2 = recipe.cnn_sigma_i2 if name in ("gated_cnn", "cnn") else None
+    sigma2: dict[str, Any] = {}
+    if name in ("gated_cnn", "cnn"):
+        sigma2 = {"sigma_i2": recipe.cnn_sigma_i2}
+    elif name in ("linear_gated", "linear"):
+        sigma2 = {"sigma_i2": recipe.linear_sigma2, "sigma_f2": recipe.linear_sigma2}
     encoder = RKM(
         vectors.weight.size(1),
         CHANNELS,
         name,
         ngram,
         layer_norm=recipe.layer_norm,
-        sigma_i2=sigma_i2,
         forget_bias=recipe.forget_bias,
+        **sigma2,
     )
     return TextClassifier(
         torch.nn.Embedding.from_pretrained(vectors.weight.clone(), freeze=False),

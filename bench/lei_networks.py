@@ -18,7 +18,8 @@ from wlkernelnn.sequence.string_model import State, check_state
 def release_init(model: torch.nn.Module) -> None:
     """Initial weights as in the authors' release: uniform of variance 1 / (number of inputs), biases 0.
 
-    The inputs of a gate are those of all its products together; embeddings are vectors of length about 1.
+    The inputs of a gate are those of all its products together, but in an LSTM those of each; embeddings
+    are vectors of length about 1.
     """
     for module in model.modules():
         if isinstance(module, StringKernelConv):
@@ -30,6 +31,12 @@ def release_init(model: torch.nn.Module) -> None:
                 _uniform(weight, inputs if lin in gate else weight.size(1))
                 if isinstance(lin.bias, Tensor):
                     lin.bias.zero_()
+        elif isinstance(module, torch.nn.LSTM):
+            for weight in module.parameters():
+                if weight.dim() > 1:
+                    _uniform(weight, weight.size(1))
+                else:
+                    weight.zero_()
         elif isinstance(module, torch.nn.Linear):
             _uniform(module.weight, module.in_features)
             if module.bias is not None:

@@ -87,7 +87,7 @@ LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, 
 * Powers of frequency bands: logarithms of the mean power of every channel in each octave of frequencies,
   scaled, and scikit-learn's logistic regression: what a subject's trials tell of others' without a network.
 * The paper does not say how it pooled and trained. Here as the authors' SyncNet: Adam 2e-3, 2,000 batches of
-  10; an epoch is 100 batches.
+  10, gradient norm at most 5; an epoch is 100 batches.
 * parameters: of networks those of the encoder, without the linear layer behind it.
 * "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
   scored.

@@ -328,7 +328,7 @@ def main(argv: list[str] | None = None) -> None:
         argv: Arguments; default the command line's.
     """
     options = parsed("predict-speed", __doc__, PredictSpeedOptions, argv)
-    known = about("predict-speed", argv, options.quick, ("numba", "pyarrow"))
+    known = about("predict-speed", argv, options.quick, ("pyarrow",))
     known |= {"dataset": options.dataset, "rows of a part": library.ROWS, "rounds": options.rounds}
     data = load_molecules(options.dataset)
     with tempfile.TemporaryDirectory() as folder:

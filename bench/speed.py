@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
         console.print("Quick: few molecules, sizes and rounds. The figures say little.")
     if not speed_chemprop.installed():
         console.print("chemprop is not installed (wlkernelnn\\[chem]): it takes no part.")
-    run = about("speed", argv, options.quick, ("numba", "chemprop"))
+    run = about("speed", argv, options.quick, ("chemprop",))
     stem = options.output_dir / ("speed_quick" if options.quick else "speed")
     for name in parts:
         with console.status(f"Measuring: {name}"):

@@ -78,7 +78,8 @@ LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the s
   over the tokens, all layers side by side; Adam 1e-3, times 0.95 every epoch, batches of 32, dropout
   {DROPOUT}, variational dropout {RNN_DROPOUT["fine"]} (fine) and {RNN_DROPOUT["binary"]} (binary), 1e-6 times
   the squared weights in the loss, at most 200 epochs, stopped after 20 without a better validation accuracy.
-  Word vectors are divided by their norms and fixed; tokens without one are 0.
+  Word vectors are divided by their norms and fixed; tokens without one are 0. The release's batches hold
+  phrases of one length, and it stops at once where accuracy falls 5 points below its best; ours don't.
 * "epochs" are those that were trained, "stopped" whether the recipe's own end was reached. **A row that was
   not stopped by the recipe is not a result yet.**
 * published: the paper's best of five runs, in brackets the means of the release's notes, with 300-dimensional

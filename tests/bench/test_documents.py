@@ -119,6 +119,9 @@ def test_layers_of_the_recipes(recipe: str, name: str) -> None:
         torch.testing.assert_close(float(f.detach().mean()), forget_bias, rtol=0, atol=0.02)
     else:
         assert layer.scale_i() == (cnn_sigma_i2 if name == "cnn" else 0.5)
+    if name == "linear":
+        expected = "learned" if recipe == "release" else 0.5
+        assert (layer.scale_i.decay, layer.scale_f.decay) == (expected, expected)
 
 
 def test_runs_with_other_vectors_and_precisions_stay_apart(root: Path) -> None:

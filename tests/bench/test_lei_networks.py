@@ -29,6 +29,17 @@ def test_initial_weights() -> None:
         assert (bias == 0).all()
 
 
+def test_initial_weights_of_the_lstm_beside_them() -> None:
+    d = 400
+    lstm = LSTM(d, d).lstm
+    release_init(lstm)
+    for weight in (lstm.weight_ih_l0, lstm.weight_hh_l0):
+        assert weight.abs().max() <= math.sqrt(3 / d)
+        assert abs(weight.var().item() * d - 1) < 0.05
+    for bias in (lstm.bias_ih_l0, lstm.bias_hh_l0):
+        assert (bias == 0).all()
+
+
 def test_frozen_embeddings_are_left_alone() -> None:
     embedding = torch.nn.Embedding.from_pretrained(torch.full((3, 2), 7.0))
     release_init(embedding)
