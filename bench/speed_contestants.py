@@ -17,6 +17,7 @@ from torch_geometric.loader import DataLoader
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork
+from wlkernelnn.modes import evaluating
 from wlkernelnn.ops.edge_sum import fused
 from wlkernelnn.training import predict
 
@@ -30,7 +31,7 @@ OURS = ("by nodes", "colours", "colours, fused")
 BY_COLOURS = OURS[1:]
 BY_NODES = 2048
 SIZES = (20, 128, 1024, 8192)
-# By nodes everybody is past the best long before, and a step would take up to half a minute.
+# By nodes larger batches gain little, and a step would take up to half a minute.
 NODES_UP_TO = 1024
 
 LEGEND = f"""Who is compared, where a table has no other words for it:
@@ -197,6 +198,7 @@ def _by_forward_passes(
 ) -> Contestant:
     @torch.no_grad()
     def forward_passes(molecules: int, size: int) -> list[Tensor]:
-        return [outputs_and_targets(batch)[0] for batch in loader(molecules, size, False)]
+        with evaluating(net):
+            return [outputs_and_targets(batch)[0] for batch in loader(molecules, size, False)]
 
     return Contestant(name, net, molecules, loader, outputs_and_targets, forward_passes)

@@ -57,6 +57,19 @@ def test_steps_train(data: PackedGraphs, name: str) -> None:
     assert loss() < before
 
 
+@pytest.mark.parametrize("name", names())
+def test_predictions_do_not_see_their_company(data: PackedGraphs, name: str) -> None:
+    """As in evaluation: no statistics of a batch, and none that are kept."""
+    who = contestant(name, data, channels=8)
+    train(who.training_step(), list(who.loader(60, 20, False)))
+    before = {key: value.clone() for key, value in who.net.state_dict().items()}
+    of_few, of_many = (torch.cat([torch.as_tensor(part) for part in who.predict(50, n)]) for n in (7, 50))
+    torch.testing.assert_close(of_few, of_many, rtol=1e-4, atol=1e-4)
+    assert who.net.training
+    for key, value in who.net.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
 def test_predictions_are_those_of_the_network(data: PackedGraphs) -> None:
     who = contestant("colours, fused", data, channels=8)
     predicted = torch.as_tensor(who.predict(50, 20))

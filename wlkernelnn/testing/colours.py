@@ -28,7 +28,7 @@ def _depth(layer: Layer, depth: int | None) -> int:
     raise ValueError(f"say to what depth a {type(layer).__name__} sees")
 
 
-def _colours(graphs: Sequence[Data], depth: int) -> list[np.ndarray]:
+def node_colours(graphs: Sequence[Data], depth: int) -> list[np.ndarray]:
     """Colours of all nodes after 0 … depth rounds, over in-neighbours, with whatever edges carry."""
     flat = flat_graphs(list(graphs))
     return wl_colours(
@@ -56,7 +56,7 @@ def assert_colours_decide(
         ValueError: ``depth`` is needed.
     """
     require_graphs(graphs)
-    colours = _colours(graphs, _depth(layer, depth))[-1]
+    colours = node_colours(graphs, _depth(layer, depth))[-1]
     out = torch.cat([call(layer, graph) for graph in graphs])
     if not out.numel():
         return 0.0
@@ -69,7 +69,7 @@ def assert_colours_decide(
 def first_difference(first: Data, second: Data, rounds: int) -> int | None:
     """The first round of colouring, from 0, after which two graphs have different colours; or ``None``."""
     num_nodes = int(first.num_nodes or 0)
-    for r, colours in enumerate(_colours([first, second], rounds)):
+    for r, colours in enumerate(node_colours([first, second], rounds)):
         if not np.array_equal(np.sort(colours[:num_nodes]), np.sort(colours[num_nodes:])):
             return r
     return None
