@@ -56,8 +56,8 @@ D, K, NUM_TYPES = 3, 6, 3
 L = TypeVar("L", bound=torch.nn.Module)
 
 LEGEND = """* Errors are the largest over all graphs or strings and all channels, relative to the sum of the
-  absolute values of all terms (theorems 1 and 3, equation 7, proposition 2, Table 4, random walks) or to
-  the largest value (the others); float64.
+  absolute values of all terms (theorems 1 and 3, equation 7, proposition 2, Table 4, random walks), to the
+  largest value of nodes of the same colour (equal colours) or to the largest value (the others); float64.
 * Graphs are drawn at random: 0 to 8 nodes, directed and undirected, with self loops, multi-edges and
   isolated nodes, with edge types and edge weights. Weights are normal with standard deviation 1/2. Theorem 4
   has graphs of 2 to 4 nodes with edges of one kind, and strings of theorem 2 have up to 3 tokens, since it is

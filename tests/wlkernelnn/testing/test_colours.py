@@ -55,6 +55,10 @@ def test_a_layer_that_sees_more_is_found_out() -> None:
 
     with pytest.raises(AssertionError, match="nodes of equal colour"):
         assert_colours_decide(numbering, [path(4)], depth=5)
+    # Another graph with far larger outputs hides nothing.
+    large = Data(x=torch.full((1, 2), 1e15, dtype=torch.float64), edge_index=torch.empty(2, 0).long())
+    with pytest.raises(AssertionError, match="nodes of equal colour"):
+        assert_colours_decide(numbering, [path(4), large], depth=5)
     with pytest.raises(ValueError, match="say to what depth a function sees"):
         assert_colours_decide(numbering, [path(4)])
 
