@@ -22,7 +22,16 @@ from .baselines import GINENetwork, mean_predictor, width_for
 from .cep_chemprop import fit_chemprop
 from .cep_parts import read_parts
 from .graph_kernels import DUVENAUD
-from .molecule_runs import Fitted, Split, ensemble, for_table, run_method, run_network, spread_of
+from .molecule_runs import (
+    Fitted,
+    Split,
+    ensemble,
+    for_table,
+    made_alike,
+    run_method,
+    run_network,
+    spread_of,
+)
 from .neural_fingerprint import NeuralFingerprintNetwork
 from .options import parsed
 from .outcomes import epochs_of, seconds_per_epoch, survivors
@@ -35,7 +44,6 @@ from .trained import (
     TrainedOptions,
     about_training,
     chosen,
-    made_with,
     of_seeds,
     on_same_data,
     print_table,
@@ -403,7 +411,7 @@ def _is_of(run: Record, members: Sequence[Record]) -> bool:
 
 def _can_predict_together(members: Sequence[Record], output_dir: Path) -> bool:
     tables = [output_dir / member["folder"] / "test_predictions.csv" for member in members]
-    return len({made_with(member) for member in members}) == 1 and all(path.is_file() for path in tables)
+    return made_alike(members) and all(path.is_file() for path in tables)
 
 
 COLUMNS = (

@@ -244,10 +244,10 @@ def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | N
     first = records[0]
     if len({record["split_sha256"] for record in records}) > 1:
         raise ValueError(f"{model}: the members of an ensemble must have one split, got several")
-    if len({made_with(record) for record in records}) > 1:
+    if not made_alike(records):
         raise ValueError(
             f"{model}: the members of an ensemble must be made with one revision, device and version of "
-            "every package, got several"
+            "every package, got several: name another --run-dir"
         )
     lost = [record["diverged"] for record in records if "diverged" in record]
     scores = {}
@@ -270,6 +270,12 @@ def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | N
         "scores": scores,
         **({"diverged": min(lost)} if lost else {}),
     }
+
+
+def made_alike(records: Sequence[Record]) -> bool:
+    """Whether runs are of one revision and one version of every package, and all networks of one device."""
+    trained = {record.get("device") for record in records if "recipe" in record}
+    return len(trained) <= 1 and len({made_with(record | {"device": None}) for record in records}) == 1
 
 
 def for_table(record: Record, folder: Path) -> Record:

@@ -170,8 +170,11 @@ def test_ensembles(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="one split"):
         ensemble("mixed", [records[0], other])
     for made_with in ({"device": "NVIDIA"}, {"torch": "2"}, {"revision": "B"}):
+        networks = [record | {"recipe": {}} for record in records]
         with pytest.raises(ValueError, match="one revision, device and version"):
-            ensemble("mixed", [records[0], records[1] | made_with])
+            ensemble("mixed", [networks[0], networks[1] | made_with])
+    # What is not trained is fitted on the processor, wherever networks are.
+    assert ensemble("both", [networks[0] | {"device": "NVIDIA"}, records[1]])["device"] == "NVIDIA"
     made = {"device": "processor", "threads": 2, "torch": "2", "rdkit": "3", "revision": "A"}
     together = ensemble("two", [record | made for record in records[:2]])
     assert together.items() >= made.items()
