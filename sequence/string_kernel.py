@@ -13,6 +13,7 @@ from wlkernelnn.compose import check_compose
 from wlkernelnn.decay import Decay
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.scan import Steps, feedback_scan, ngram_scan
+from wlkernelnn.shown import shown
 
 from .dropout import locked_mask
 from .string_model import State, StringModel, check_state
@@ -167,10 +168,4 @@ class StringKernelConv(StringModel):
         return x_mask, h_mask
 
     def __repr__(self) -> str:
-        extras = [f"ngram={self.ngram}", f"decay={self.decay.decay!r}"]
-        if self.compose != "mul":
-            extras.append(f"compose={self.compose!r}")
-        for name in ("feedback", "highway"):
-            if getattr(self, name):
-                extras.append(f"{name}=True")
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"
+        return shown(self, "ngram", "decay", decay=self.decay.decay, highway=self.highway is not None)

@@ -260,8 +260,13 @@ def test_masks_are_off_in_evaluation() -> None:
             StringKernelConv(8, 8, 1, feedback=True, highway=True),
             "StringKernelConv(8, 8, ngram=1, decay='gated', feedback=True, highway=True)",
         ),
+        (
+            StringKernelConv(8, 4, normalize=False, act="relu", readout="learned", dropout=0.2),
+            "StringKernelConv(8, 4, ngram=2, decay='gated', normalize=False, act=ReLU(), readout='learned', "
+            "dropout=0.2)",
+        ),
     ],
-    ids=["default", "lazy", "feedback"],
+    ids=["default", "lazy", "feedback", "all"],
 )
 def test_repr(layer: StringKernelConv, text: str) -> None:
     assert repr(layer) == text

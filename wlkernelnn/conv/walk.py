@@ -14,6 +14,7 @@ from wlkernelnn.decay import Decay
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.edge_sum import gated_message, gated_sum
 from wlkernelnn.ops.neighbor_sum import neighbor_sum
+from wlkernelnn.shown import shown
 
 from .edge_map import EdgeMap
 from .graph import Graph, Step
@@ -135,7 +136,5 @@ class WalkConv(KernelConv):
         return gated_message(c_j, gate_j, gate_i, edge_gate, edge_factor, edge_weight, scale)
 
     def __repr__(self) -> str:
-        extras = [f"walk_length={self.walk_length}", f"decay={self.decay.decay!r}"]
-        if self.compose != "mul":
-            extras.append(f"compose={self.compose!r}")
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"
+        decay, scale = self.decay.decay, self.decay.gate_scale
+        return shown(self, "walk_length", "decay", decay=decay, gate_scale=scale)

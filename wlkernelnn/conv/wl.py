@@ -13,6 +13,7 @@ from wlkernelnn.checks import check_count
 from wlkernelnn.linear import Linear
 from wlkernelnn.ops.edge_sum import relabel_message, relabel_sum
 from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.shown import shown
 
 from .edge_map import EdgeMap
 from .graph import Graph
@@ -224,10 +225,15 @@ class WLKernelConv(KernelConv):
 
     def __repr__(self) -> str:
         walk = cast(RandomWalkKernelConv, self.walks[0])
-        return (
-            f"{type(self).__name__}({self.in_channels}, {self.out_channels}, "
-            f"num_iterations={self.num_iterations}, walk_length={walk.walk_length}, "
-            f"decay={walk.decay.decay!r})"
+        return shown(
+            self,
+            "num_iterations",
+            "walk_length",
+            "decay",
+            walk_length=walk.walk_length,
+            decay=walk.decay.decay,
+            all_lengths=walk.all_lengths,
+            gate_scale=walk.decay.gate_scale,
         )
 
 

@@ -247,8 +247,17 @@ def test_copies_are_independent(layer: str, options: dict[str, Any]) -> None:
             WLKernelConv(75, 175),
             "WLKernelConv(75, 175, num_iterations=4, walk_length=2, decay='gated')",
         ),
+        (
+            DeepKernelConv(16, 32, act=None, edge_dim=3, walks_only=True),
+            "DeepKernelConv(16, 32, walk_length=2, decay=1.0, act=Identity(), edge_dim=3, walks_only=True)",
+        ),
+        (
+            WLKernelConv(8, 8, 2, num_edge_types=5, act="tanh", readout="last", all_lengths=True),
+            "WLKernelConv(8, 8, num_iterations=2, walk_length=2, decay='gated', num_edge_types=5, "
+            "act=Tanh(), readout='last', all_lengths=True)",
+        ),
     ],
-    ids=["random_walk", "random_walk-bipartite", "deep", "wl"],
+    ids=["random_walk", "random_walk-bipartite", "deep", "wl", "deep-all", "wl-all"],
 )
 def test_repr(conv: KernelConv, text: str) -> None:
     assert repr(conv) == text
