@@ -102,11 +102,16 @@ class Choice:
 class _StraightThrough(torch.autograd.Function):
     """The best candidate, whose gradient also goes to the scores: as through the mean over all candidates."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, best: Tensor, scores: Tensor, temperature: float, *blocks: Tensor) -> Tensor:
-        ctx.temperature = temperature
-        ctx.save_for_backward(scores, *blocks)
+    def forward(best: Tensor, scores: Tensor, temperature: float, *blocks: Tensor) -> Tensor:
         return best.view_as(best)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, scores, ctx.temperature, *blocks = inputs
+        ctx.save_for_backward(scores, *blocks)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 from wlkernelnn.ops.products import linear, weight_gradient
 
 # Numbers between the two layers that a processor's cache holds.
@@ -34,7 +34,8 @@ class Scorer(torch.nn.Module):
     def forward(self, candidates: Tensor) -> Tensor:
         """Score candidates."""
         rows, parameters = candidates.reshape(-1, candidates.size(-1)), tuple(self.parameters())
-        in_parts = rows.is_cpu and not torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+        plain = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling() or transformed()
+        in_parts = rows.is_cpu and not plain
         scores = _Score.apply(rows, *parameters) if in_parts else score(rows, *parameters)
         return scores.view(candidates.shape[:-1]).to(candidates.dtype)
 

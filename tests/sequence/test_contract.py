@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tests.equations import randomize
 from tests.strings import LENGTHS, end_to_end, normal, ptr_of
+from tests.transforms import assert_transforms_agree
 from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.sequence import (
     RKM,
@@ -116,6 +117,13 @@ def test_both_layouts_have_the_same_gradients(make: Make) -> None:
         found.append(torch.autograd.grad(total, [x, *model.parameters()], allow_unused=True))
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@ALL_MODELS
+def test_transforms_of_torch_func(make: Make) -> None:
+    model, (x, ptr) = drawn(make), end_to_end(some())
+    assert_transforms_agree(model, lambda model, x: model(x, ptr)[0], x)
+    assert_transforms_agree(model, lambda model, x: model(x)[0], normal(6, D).view(2, 3, D))
 
 
 @ALL_MODELS

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from wlkernelnn.checks import check_count
 from wlkernelnn.datasets.walk_encodings import UNITS
 from wlkernelnn.linear import Linear
+from wlkernelnn.ops.differentiable import transformed
 
 
 class CodeEncoder(torch.nn.Module):
@@ -63,9 +65,14 @@ class CodeEncoder(torch.nn.Module):
         if x.size(0) == 0:
             return self.table.weight.new_zeros(0, self.table.embedding_dim)
         if self.values is None:
-            return self.table(x + self.offsets)
+            return self._sum_of_rows(x)
         codes, values = x.split([len(self.dims), x.size(1) - len(self.dims)], dim=1)
-        return self.table(codes + self.offsets) + self.values(values.to(self.table.weight.dtype) / UNITS)
+        return self._sum_of_rows(codes) + self.values(values.to(self.table.weight.dtype) / UNITS)
+
+    def _sum_of_rows(self, codes: Tensor) -> Tensor:
+        rows = codes + self.offsets
+        # A bag has no derivative forwards.
+        return embedding(rows, self.table.weight).sum(1) if transformed() else self.table(rows)
 
     def check(self, x: Tensor) -> None:
         """Refuse codes of another shape or, where that costs nothing much, out of range."""

@@ -18,6 +18,7 @@ from wlkernelnn.checks import check_count, check_dropout, check_one_of, plain
 from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.ops.differentiable import transformed
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
 from wlkernelnn.ops.wl_colours import Quotient, is_of, marks_of, packed_columns, wl_colours, wl_quotient
@@ -291,6 +292,8 @@ class GraphNetwork(torch.nn.Module, ABC):
             return "somebody watches single messages of the layer"
         if given:
             return ""
+        if transformed():
+            return "transforms of torch.func follow no search for colours, and PackedLoader has found none"
         if not batch.x.is_cpu and self.quotient == "auto":
             return "the batch is not on the CPU and has no quotient, which PackedLoader can give"
         return ""

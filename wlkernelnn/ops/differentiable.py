@@ -1,4 +1,6 @@
-"""Gradients that can be differentiated again, for autograd Functions that compute theirs by hand."""
+"""Gradients that can be differentiated again, for autograd Functions that compute theirs by hand, and when
+these cannot be used at all.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,17 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+
+
+def transformed() -> bool:
+    """Whether somebody looks on who knows torch's own operations only, and no gradients by hand: a transform
+    of ``torch.func`` (``grad``, ``vmap``, ``jvp``, …), or forward-mode differentiation.
+    """
+    # Torch has no public name for either.
+    return not torch.compiler.is_compiling() and (
+        torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    )
 
 
 def differentiable_gradients(

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.grad import conv2d_weight
 
+from .differentiable import transformed
+
 # Multiplications below which a product takes less time than the way to oneDNN, and to a packed matrix in MKL.
 _SMALL, _SMALL_PACKED = 2**22, 2**20
 
@@ -25,6 +27,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``x @ weight.t() + bias``, for ``x […, k]``, ``weight [d, k]`` and ``bias [d]``."""
     if (
         torch.compiler.is_compiling()
+        or transformed()
         or torch.is_autocast_enabled("cpu")
         or x.dim() != 2
         or x.size(0) * weight.numel() < _SMALL

@@ -110,6 +110,12 @@ def test_straight_through() -> None:
     assert torch.allclose(out, model.eval()(x)[0])
     out.sum().backward()
     assert all(parameter.grad.any() for parameter in model.parameters())
+    model.train()
+    grads = torch.func.grad(lambda weights: torch.func.functional_call(model, weights, (x,))[0].sum())(
+        dict(model.named_parameters())
+    )
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(grads[name], parameter.grad)
 
 
 def test_repr_and_bad_arguments() -> None:

@@ -1,4 +1,4 @@
-"""Compiling, autocast, inference mode and second derivatives, for all layers alike."""
+"""Compiling, autocast, inference mode, transforms and second derivatives, for all layers alike."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.kernel_convs import (
     select,
     watch,
 )
+from tests.transforms import assert_transforms_agree
 
 
 def sized_inputs(options: dict[str, Any], seed: int, num_nodes: int, num_edges: int, form: str) -> tuple:
@@ -126,3 +127,13 @@ def test_second_derivatives(layer: str, options: dict[str, Any]) -> None:
             weight -= sign * step * direction
     slope = torch.tensor((ends[0] - ends[1]) / (2 * step), dtype=torch.float64)
     torch.testing.assert_close((came * direction).sum(), slope, rtol=1e-5, atol=1e-7)
+
+
+@ALL_LAYERS
+@ALL_OPTIONS
+def test_transforms_of_torch_func(layer: str, options: dict[str, Any]) -> None:
+    conv, arguments = make(layer, options), arguments_of(options, 40)
+    randomize(conv)
+    arguments = {name: v.double() if v.is_floating_point() else v for name, v in arguments.items()}
+    x = torch.randn(12, D, dtype=torch.float64)
+    assert_transforms_agree(conv, lambda conv, x: conv(x, EDGES["random"].edge_index, **arguments), x)

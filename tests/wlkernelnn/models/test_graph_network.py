@@ -54,3 +54,25 @@ def test_atoms_that_look_alike_contribute_alike() -> None:
     np.testing.assert_allclose(ortho, ortho_2, rtol=1e-4)
     np.testing.assert_allclose(meta, meta_2, rtol=1e-4)
     assert abs(ortho - para) > 1e-5
+
+
+@pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
+@pytest.mark.parametrize("quotient", [None, 6], ids=["nodes", "colours"])
+def test_an_ensemble_at_once(network: type[GraphNetwork], quotient: int | None) -> None:
+    """As torch.func has it: the weights of several networks in one call, and gradients of them."""
+    data = regression_set(10)
+    nets = [network.from_data(data, hidden_channels=8).double().eval() for _ in range(3)]
+    (batch,) = PackedLoader(data, len(data), quotient=quotient)
+    together = torch.func.vmap(lambda *states: torch.func.functional_call(nets[0], states, (batch,)))
+    out = together(*torch.func.stack_module_state(nets))
+    torch.testing.assert_close(out, torch.stack([net(batch) for net in nets]))
+
+    def loss(weights: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.func.functional_call(nets[0], weights, (batch,)).square().sum()
+
+    weights = dict(nets[0].named_parameters())
+    expected = torch.autograd.grad(loss(weights), list(weights.values()), materialize_grads=True)
+    torch.testing.assert_close(list(torch.func.grad(loss)(weights).values()), list(expected))
+    _, slope = torch.func.jvp(loss, (weights,), (weights,))
+    products = [(grad * weight).sum() for grad, weight in zip(expected, weights.values(), strict=True)]
+    torch.testing.assert_close(slope, torch.stack(products).sum())

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 from wlkernelnn.ops.optional import optional_module
 
 
@@ -47,7 +47,7 @@ def loops_for(values: Sequence[Tensor | None], weight: Tensor | None) -> Any:
     Its ``GatedLoop(edges, edge_type, weight, scale)`` and ``MappedLoop(edges, edge_type, weight, kind)`` are
     each a :class:`Loop`.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or transformed():
         return None
     first, *others = (value for value in (*values, weight) if value is not None)
     if any(other.dtype != first.dtype or other.device != first.device for other in others):

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.differentiable import transformed
+
 from .edges import SortedEdges
 from .segments import bag_sum, segment_sum
 
@@ -30,9 +32,9 @@ def message_sum(
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} \mathrm{message}(a_u, b_v, c_e, T_{\mathrm{type}(e)})`.
 
     On a CPU the edges are taken in blocks, forwards and backwards, and the backward pass computes a block's
-    messages again: no tensor of size ``[E, d]`` is kept or written. Elsewhere, under ``torch.compile``, for
-    second derivatives and for messages that are not ``pure``, the same sum is composed of whole-tensor
-    operations.
+    messages again: no tensor of size ``[E, d]`` is kept or written. Elsewhere, under ``torch.compile`` and
+    transforms of ``torch.func``, for second derivatives and for messages that are not ``pure``, the same sum
+    is composed of whole-tensor operations.
 
     Args:
         message: Maps rows of the inputs below, by name, to ``[e, d]``.
@@ -49,7 +51,8 @@ def message_sum(
     groups = {"source": source, "target": target or {}, "edge": edge or {}, "table": table or {}}
     names = [(kind, name) for kind, group in groups.items() for name in group]
     values = [groups[kind][name] for kind, name in names]
-    if pure and values[0].is_cpu and not torch.compiler.is_compiling():
+    by_hand = values[0].is_cpu and not torch.compiler.is_compiling() and not transformed()
+    if pure and by_hand:
         return _BlockedSum.apply(message, edges, edge_type, names, *values, *parameters)
     return _whole_sum(message, edges, edge_type, names, values)
 

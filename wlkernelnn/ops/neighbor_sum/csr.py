@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.differentiable import transformed
+
 from .blocked import message_sum
 from .edges import SortedEdges
 from .segments import bag_sum
@@ -51,16 +53,16 @@ class _NeighborSum(torch.autograd.Function):
         return (grad_x, *[None] * 6)
 
 
-def _scale(x: Tensor, weight: Tensor) -> Tensor:
-    return weight * x
+def _scale(x: Tensor, weight: Tensor | None = None) -> Tensor:
+    return x if weight is None else weight * x
 
 
 def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{(u,v)} w_{uv} \, x_u`.
 
     A bag of rows is gathered and summed at once, forwards by target and backwards by source: nothing of size
-    ``[E, d]`` is written and nothing needs atomics. Weights that want gradients go through
-    :func:`message_sum`. Of a graph that is known to be undirected, both directions
+    ``[E, d]`` is written and nothing needs atomics. Weights that want gradients, and transforms of
+    ``torch.func``, go through :func:`message_sum`. Of a graph that is known to be undirected, both directions
     are the same sum, and nothing has to be sorted.
 
     Args:
@@ -73,8 +75,10 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
     """
     if weight is not None:
         weight = weight.to(x.dtype)
-        if weight.requires_grad and torch.is_grad_enabled():
-            return message_sum(_scale, edges, source={"x": x}, edge={"weight": weight.unsqueeze(-1)})
+    learned = weight is not None and weight.requires_grad and torch.is_grad_enabled()
+    if learned or transformed():
+        edge = {} if weight is None else {"weight": weight.unsqueeze(-1)}
+        return message_sum(_scale, edges, source={"x": x}, edge=edge)
     if not (x.requires_grad and torch.is_grad_enabled()):
         return bag_sum(x, edges.source, edges.indptr, weight)
     if edges.is_undirected and weight is None:

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.differentiable import transformed
+
 try:
     from torch_scatter import segment_csr
 except ImportError:  # optional: the same results come from torch alone
@@ -52,6 +54,8 @@ def segment_sum(values: Tensor, indptr: Tensor, segment: Tensor) -> Tensor:
         indptr: ``[M + 1]``.
         segment: ``[E]``, the segment of each row: the same as ``indptr``, written the other way.
     """
+    if transformed():
+        return values.new_zeros(indptr.numel() - 1, values.size(1)).index_add(0, segment, values)
     if segment_csr is not None and values.is_cuda:
         return segment_csr(values, indptr, reduce="sum")
     return _SegmentSum.apply(values, indptr, segment)

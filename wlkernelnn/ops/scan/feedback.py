@@ -11,7 +11,7 @@ from torch import Tensor
 from wlkernelnn.activation import comes_again, modes_of
 from wlkernelnn.compose import composed
 from wlkernelnn.modes import in_modes
-from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 
 from .naive import feedback_scan_naive
 from .steps import Steps
@@ -57,8 +57,9 @@ def feedback_scan(
     """
     parameters = () if act is None else tuple(act.parameters())
     f, x = carry or (None, None)
-    # The fast backward pass computes σ again, which would be another one.
-    scan = _FeedbackScan.apply if act is None or comes_again(act, logits) else _composed_scan
+    # The fast backward pass computes σ again, which must not be another one.
+    fast = not transformed() and (act is None or comes_again(act, logits))
+    scan = _FeedbackScan.apply if fast else _composed_scan
     return scan(
         steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, len(u), *u, *parameters
     )

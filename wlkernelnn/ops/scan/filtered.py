@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv1d, pad
 
+from wlkernelnn.ops.differentiable import transformed
+
 from .steps import Steps
 
 
@@ -40,7 +42,10 @@ def filtered(
         x = x.new_zeros(length * size[0], size[1]).index_copy(0, place, x)
     rows = torch.cat([before, x.view(length, *size)]).permute(1, 2, 0).contiguous()
     with torch.autocast(x.device.type, enabled=False):  # sums of many values, as states are
-        out = _Filtered.apply(rows, filters, dilation)
+        if transformed():
+            out = conv1d(rows, filters.unsqueeze(1), dilation=dilation, groups=len(filters))
+        else:
+            out = _Filtered.apply(rows, filters, dilation)
     out = out.permute(2, 0, 1).reshape(-1, size[1])
     return out if place is None else out.index_select(0, place)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 from wlkernelnn.ops.optional import optional_module
 from wlkernelnn.ops.products import linear, weight_gradient
 
@@ -53,10 +53,12 @@ def gated_scan(
         c and h, each behind its state, ``[B + N, d]`` in step order.
     """
     i, f = (scale if isinstance(scale, Tensor) else x.new_full((1,), scale) for scale in scales)
-    tokens, states = (x, weight, bias), (feedback, *state)
+    c_0, h_0 = state
     gamma, beta, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
     norm_state = norm_state and norm is not None
-    return _GatedScan.apply(cell, steps, norm_state, eps, *tokens, *states, i, f, gamma, beta)
+    scan = _composed_scan if transformed() else _GatedScan.apply
+    c, h = scan(cell, steps, norm_state, eps, x, weight, bias, feedback, c_0, h_0, i, f, gamma, beta)
+    return c, h
 
 
 @cache

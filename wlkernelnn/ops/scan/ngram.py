@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.differentiable import differentiable_gradients
+from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 from wlkernelnn.ops.optional import optional_module
 
 from . import sweeps
@@ -58,7 +58,8 @@ def ngram_scan(
     Returns:
         :math:`c_1 … c_n`, each behind its state, ``[B + N, d]`` in step order.
     """
-    return _NgramScan.apply(steps, decay, state, compose, normalize, *u)
+    scan = _composed_scan if transformed() else _NgramScan.apply
+    return scan(steps, decay, state, compose, normalize, *u)
 
 
 @cache

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.differentiable import transformed
+
 
 class Steps:
     r"""Strings end to end, and the same tokens in the order of their steps.
@@ -108,14 +110,14 @@ class Steps:
         """Tokens ``[N, …]`` from string order to step order."""
         if self.equal:
             return self._turned(x, self.num_strings, len(self.counts))
-        return _Permute.apply(x, self._place, self._place_back)
+        return _permuted(x, self._place, self._place_back)
 
     def leave(self, x: Tensor) -> Tensor:
         """Tokens ``[N, …]`` from step order to string order, as a tensor of their own."""
         if self.equal:
             turned = self._turned(x, len(self.counts), self.num_strings)
             return x.clone() if turned is x else turned
-        return _Permute.apply(x, self._place_back, self._place)
+        return _permuted(x, self._place_back, self._place)
 
     @staticmethod
     def _turned(x: Tensor, rows: int, columns: int) -> Tensor:
@@ -184,6 +186,10 @@ def _inverse(permutation: Tensor) -> Tensor:
     inverse = torch.empty_like(permutation)
     inverse[permutation] = torch.arange(permutation.numel(), device=permutation.device)
     return inverse
+
+
+def _permuted(x: Tensor, order: Tensor, back: Tensor) -> Tensor:
+    return x.index_select(0, order) if transformed() else _Permute.apply(x, order, back)
 
 
 class _Permute(torch.autograd.Function):
