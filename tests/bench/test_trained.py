@@ -281,3 +281,10 @@ def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
             write_results(tmp_path / "table", "A table", [("model",)], "", known, found)
     assert found == runs
     assert json.loads((tmp_path / "table.json").read_text())["runs"] == runs
+
+
+def test_earlier_runs_say_nothing_of_their_data() -> None:
+    stays = on_same_data("data", {"d": "a"})
+    assert stays({"data": "d"})
+    assert stays({})
+    assert not stays({"data": "d", "content": "b"})

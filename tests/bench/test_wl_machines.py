@@ -9,6 +9,7 @@ import pytest
 
 from tests.molecules import described, some_measured
 from wlkernelnn.bench import wl_machines as bench
+from wlkernelnn.bench.molecule_runs import Split
 from wlkernelnn.datasets import random_split
 from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 
@@ -129,3 +130,15 @@ def test_each_target_has_a_machine() -> None:
             predictions["valid"][:, task], gram[np.ix_(valid, rows)] @ dual + mean, rtol=1e-4
         )
     assert chosen["valid"] == pytest.approx(np.nanmean(np.abs(predictions["valid"] - y[valid]), 0).mean())
+
+
+def test_a_machine_of_a_split_is_that_of_its_molecules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their order, and whatever else there is."""
+    monkeypatch.setattr(bench, "PENALTIES", (0.1, 0.001))
+    molecules = some_measured()
+    index = {part: rows[::2] for part, rows in random_split(len(molecules), seed=0).items()}
+    fitted = bench.fit_machine(Split(molecules, "random", index), [1, 2])
+    expected, found = bench.best_machine(molecules, index, [1, 2])
+    for part, predictions in expected.items():
+        np.testing.assert_allclose(fitted.predictions[part], predictions, rtol=1e-5)
+    assert fitted.parameters == found["weights"]

@@ -561,3 +561,25 @@ def test_what_is_handed_out_does_not_write_into_the_store() -> None:
     assert torch.equal(data.row, before)
     with pytest.raises(ValueError, match="read-only"):
         data.colours(1)[0][0] = 9
+
+
+def two_atoms(**values: Any) -> PackedGraphs:
+    return PackedGraphs.pack(
+        np.zeros((2, 1), int), np.zeros((2, 0), int), np.array([0, 1, 2]), np.zeros(3, int), **values
+    )
+
+
+def test_digest_is_of_features_of_whole_graphs() -> None:
+    digests = [two_atoms(graph_x=np.array(values)).digest() for values in ([[1], [2]], [[1], [3]])]
+    assert digests[0] != digests[1]
+
+
+def test_targets_of_a_graph_are_its_own() -> None:
+    data = two_atoms(y=np.array([1.0, 2.0]))
+    data[0].y += 1
+    assert data.y.tolist() == [[1.0], [2.0]]
+
+
+def test_split_with_negative_positions() -> None:
+    with pytest.raises(ValueError, match=r"must hold positions from 0 to 1, got int64 -1 … 0"):
+        two_atoms(split_idx={"train": np.array([-1, 0])})

@@ -129,3 +129,8 @@ def test_graphs_without_smiles_have_no_scaffolds() -> None:
     bare = replace(arrays, smiles=arrays.smiles[:0], smiles_ptr=torch.zeros(0, dtype=torch.int64))
     with pytest.raises(ValueError, match="needs SMILES"):
         split(PackedGraphs(bare), "scaffold")
+
+
+def test_sizes_are_rounded_to_the_nearest() -> None:
+    assert [len(part) for part in random_split(15).values()] == [12, 2, 1]
+    assert [len(part) for part in random_split(10, (0.7, 0.2, 0.1)).values()] == [7, 2, 1]

@@ -11,7 +11,7 @@ from tests.equations import randomize
 from tests.strings import normal
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import Leaf, Tree, gradient_constants, state_gradients
-from wlkernelnn.sequence.rrnn.gradients import _SLOPES
+from wlkernelnn.sequence.rrnn.gradients import _SLOPES, _jacobians
 from wlkernelnn.sequence.rrnn.space import ACTIVATIONS
 from wlkernelnn.sequence.rrnn.trees import internal_nodes
 
@@ -145,3 +145,19 @@ def test_state_gradients_are_slopes(model: Any, begins: bool) -> None:
             step[m, :, p] = 1e-6
             slopes[m, :, p] = (end(state + step) - end(state - step)) / 2e-6
         torch.testing.assert_close(norms[t], slopes.square().sum((0, 2)).sqrt(), rtol=1e-5, atol=1e-8)
+
+
+def test_derivatives_by_a_child_have_the_norm_of_the_other() -> None:
+    model, _ = grown()
+    record = model.last_trees
+    sizes = torch.rand(len(record), record.leaves.size(1) + record.nodes.size(1), 2, 3)
+    left, right = _jacobians(record, sizes)
+    r, o, _, i, j = (part.tolist() for part in record.space.parts(record.numbers))
+    products = 0
+    for n in range(len(record)):
+        for k in range(record.nodes.size(1)):
+            if record.space.operations[o[n][k]] == "mul":
+                products += 1
+                assert left[n, k] == sizes[n, j[n][k], 1, r[n][k]]
+                assert right[n, k] == sizes[n, i[n][k], 0, r[n][k]]
+    assert products

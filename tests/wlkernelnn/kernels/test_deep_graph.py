@@ -174,3 +174,11 @@ def test_local_states_that_are_not_there() -> None:
 def test_compositions_of_power_series_know_their_type() -> None:
     assert isinstance(get_composition("inverse"), Series)
     assert not isinstance(get_composition("arccos1"), Series)
+
+
+def test_nodes_without_a_walk_send_nothing() -> None:
+    """0 → 1 → 2 ← 3: of walks of 3 nodes, 2 hears of 1, where one of 2 nodes ends, and not of 3."""
+    graph = Data(edge_index=torch.tensor([[0, 1, 3], [1, 2, 2]]), num_nodes=4)
+    kernel = DeepGraphKernel(1, 3, composition="polynomial", walks_only=True)
+    # (1 + k)² of all pairs: k = 25 of (2, 2), and 0 of the other 15.
+    assert kernel([graph]).tolist() == [[15 + 26.0**2]]

@@ -137,3 +137,15 @@ def test_nothing_is_kept_in_training() -> None:
         net.train()(batch, cache)
         assert len(cache) == 0
         torch.testing.assert_close(net.eval()(batch, cache), net(batch))
+
+
+def test_a_new_encoder_is_another_network() -> None:
+    data = regression_set()
+    net = network(data).eval()
+    given, cache = batches(net, data), ColourCache()
+    before = predicted(net, given, cache)
+    with torch.no_grad():
+        net.encoder.table.weight.normal_()
+    after = predicted(net, given, cache)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, predicted(net, given))

@@ -42,3 +42,9 @@ def test_reset() -> None:
 def test_no_values() -> None:
     with pytest.raises(ValueError, match="num_values must be an integer of at least 1, got -1"):
         FingerprintEncoder(-1, 4)
+
+
+def test_far_below_the_mean() -> None:
+    net = FingerprintEncoder(1, 3)
+    net.scale(torch.tensor([[1.0], [2.0]]))
+    torch.testing.assert_close(net(torch.tensor([[-1e9]])), net(torch.tensor([[-1e12]])))

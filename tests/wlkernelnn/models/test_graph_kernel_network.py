@@ -349,3 +349,19 @@ def test_batches_with_ptr_alone() -> None:
     expected = net(batch)
     del batch["batch"]
     torch.testing.assert_close(net(batch), expected)
+
+
+def test_descriptors_are_scaled_by_the_graphs_in_view() -> None:
+    smiles = ["CCO", "CCCCN", "c1ccccc1", "CC(=O)O"]
+    data = molecules_from(smiles, [0.0, 1.5, 2.0, 3.0], features="ogb+rdkit", cache=False)
+    encoder = GraphKernelNetwork.from_data(data[:2], hidden_channels=4).fingerprint
+    expected = data.arrays.graph_x[:2].double().asinh().mean(0).float()
+    torch.testing.assert_close(encoder.mean, expected)
+
+
+@pytest.mark.parametrize("number", [3, 6, 7, 10])
+def test_equal_targets_of_double_precision_have_no_scale(number: int) -> None:
+    """Their mean is rounded."""
+    net = GraphKernelNetwork([3], hidden_channels=4)
+    net.scale_targets(torch.full((number, 1), 0.1, dtype=torch.float64))
+    assert net.target_std.tolist() == [1.0]

@@ -77,3 +77,9 @@ def test_packed_matrices_only_where_full_precision_is_asked_for(
     finally:
         torch.set_float32_matmul_precision(before)
     assert packed == ([40] if precision == "highest" else [])
+
+
+def test_bias_with_gaps() -> None:
+    x, weight, bias = torch.randn(256, 128), torch.randn(128, 128), torch.randn(256)[::2]
+    expected = torch.nn.functional.linear(x, weight, bias.clone())
+    torch.testing.assert_close(linear(x, weight, bias), expected, rtol=1e-4, atol=1e-4)

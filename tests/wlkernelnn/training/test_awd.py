@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,25 @@ def test_another_vocabulary() -> None:
 def test_options_out_of_range(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         AWDOptions(**options)  # type: ignore[arg-type]
+
+
+def test_the_state_is_carried_from_stretch_to_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Tensor | None, Tensor]] = []
+    read = LanguageModel.read
+
+    def watched(
+        self: LanguageModel, tokens: Tensor, ptr: Tensor | None = None, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        h, after = read(self, tokens, ptr, state)
+        if self.training:
+            seen.append((state, after))
+        return h, after
+
+    monkeypatch.setattr(LanguageModel, "read", watched)
+    data = corpus()
+    fit_awd(model(len(data.vocabulary)), data, replace(PLAIN, epochs=1), progress=False)
+    assert len(seen) > 2
+    assert seen[0][0] is None
+    for (_, before), (given, _) in pairwise(seen):
+        assert torch.equal(given, before)
+        assert not given.requires_grad

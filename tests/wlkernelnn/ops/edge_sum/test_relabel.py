@@ -149,3 +149,14 @@ def test_tanh_keeps_its_digits(dtype: torch.dtype, device: str) -> None:
 def test_relu_has_no_slope_at_zero(device: str) -> None:
     m = torch.zeros(1, CHANNELS, device=device, requires_grad=True)
     assert not torch.autograd.grad(relabelled(m, "relu").sum(), m)[0].any()
+
+
+def test_a_subclass_of_an_activation_is_another() -> None:
+    class Shifted(torch.nn.ReLU):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x - 1)
+
+    edges, types, shift = sort_edges(*EDGES["random"]), torch.zeros(40, dtype=torch.int64), torch.zeros(2, 3)
+    m = torch.full((12, 3), 1.5)
+    expected = relabel_sum(m - 1, edges, torch.nn.ReLU(), shift, types)
+    torch.testing.assert_close(relabel_sum(m, edges, Shifted(), shift, types), expected)

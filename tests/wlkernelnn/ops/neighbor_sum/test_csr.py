@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch_geometric import EdgeIndex
 
 from tests.graphs import EDGES, Edges, assert_same_with_gradients, random_edges
 from wlkernelnn.datasets import sorted_edge_index
@@ -109,7 +110,7 @@ def test_strided_values_and_cotangents() -> None:
 
 @pytest.mark.parametrize("weights", ["unweighted", "constant_weights"])
 def test_second_derivatives(weights: str) -> None:
-    edges = EDGES["self_loops"]
+    edges = EDGES["isolated"]  # whose order by source is not that by target
     sorted_edges = sort_edges(*edges)
     x, *weight = inputs_of(edges, weights, torch.float64, channels=2)
 
@@ -134,3 +135,19 @@ def test_weights_take_the_type_of_the_values(weights: str) -> None:
     assert x.grad is not None
     gradient = torch.autograd.grad(expected.sum(), x)[0]
     torch.testing.assert_close(x.grad, gradient, rtol=0.05, atol=0.1)
+
+
+def test_gradients_of_edges_that_come_sorted_and_go_one_way() -> None:
+    edges = random_edges(12, 12, 40)
+    by_target, _ = EdgeIndex(edges.edge_index, sparse_size=(12, 12)).sort_by("col")
+    x = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
+    sums = neighbor_sum(x, sort_edges(by_target, 12, 12)), neighbor_sum_naive(x, edges.edge_index, 12)
+    torch.testing.assert_close(*(torch.autograd.grad(out.square().sum(), x)[0] for out in sums))
+
+
+def test_second_derivatives_where_edges_are_known_to_go_both_ways() -> None:
+    edge_index, indptr = torch.tensor([[1, 0, 2, 1], [0, 1, 1, 2]]), torch.tensor([0, 1, 3, 4])
+    edges = sort_edges(sorted_edge_index(edge_index, indptr, is_undirected=True), 3, 3)
+    assert edges.is_undirected
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: neighbor_sum(x**3, edges), (x,))

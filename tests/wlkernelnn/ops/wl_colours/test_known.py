@@ -94,9 +94,15 @@ def test_crowded_nodes_are_not_remembered() -> None:
         assert set(np.delete(number, centres).tolist()) == {1}
 
 
+@pytest.mark.parametrize("prepare", [lambda monkeypatch: None, same_hash], ids=["hashed", "all-collide"])
 @pytest.mark.parametrize("leaves", [(6, 4), (4, 6)])
-def test_wide_and_narrow_batches(leaves: tuple[int, int]) -> None:
+def test_wide_and_narrow_batches(
+    leaves: tuple[int, int],
+    prepare: Callable[[pytest.MonkeyPatch], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The first neighbours of one are all that the other has."""
+    prepare(monkeypatch)
     colours = KnownColours(100)
     first, second = (numbered(colours, stars(number))[0] for number in leaves)
     assert first != second

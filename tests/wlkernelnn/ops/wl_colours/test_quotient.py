@@ -156,3 +156,12 @@ def test_marks_change_with_a_tensor() -> None:
     assert marks_of(x) != before
     with torch.inference_mode():
         assert len(marks_of(torch.arange(4))) == 2
+
+
+def test_neighbours_whose_numbers_have_the_same_sum() -> None:
+    label, source, target, types = np.arange(4), np.array([0, 2]), np.array([3, 3]), np.zeros(2, np.int64)
+    colours = wl_colours(label, source, target, 1, types)
+    quotient = wl_quotient(colours, source, np.array([0, 0, 0, 0, 2]), types, np.zeros(4, np.int64), 1)
+    x = torch.from_numpy(label)[:, None]
+    assert is_of(quotient, x, torch.tensor([[0, 2], [3, 3]]), None)
+    assert not is_of(quotient, x, torch.tensor([[1, 1], [3, 3]]), None)
