@@ -126,6 +126,20 @@ def test_transforms_of_torch_func(make: Make) -> None:
     assert_transforms_agree(model, lambda model, x: model(x)[0], normal(6, D).view(2, 3, D))
 
 
+@pytest.mark.parametrize("name", ["string_kernel-learned", "rrnn-gru"])
+def test_compiles_whole_on_padded_strings(name: str) -> None:
+    model, x = drawn(MODELS[name]), normal(2, 4, D).requires_grad_()
+    torch.compiler.reset()
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+
+    def run(model: Callable[..., Any]) -> list[Tensor]:
+        out = model(x)[0]
+        return [out, *torch.autograd.grad(out.square().sum(), [x, *parameters], allow_unused=True)]
+
+    parameters = list(model.parameters())
+    torch.testing.assert_close(run(compiled), run(model))
+
+
 @ALL_MODELS
 def test_strings_do_not_meet(make: Make) -> None:
     model = drawn(make)

@@ -42,19 +42,23 @@ class Steps:
         if begins[0] != 0 or any(length < 0 for length in lengths):
             shown = f"{begins[:6]}".replace("]", ", …]") if len(begins) > 6 else f"{begins}"
             raise ValueError(f"ptr must begin with 0 and never fall, got {shown}")
-        self.ptr = ptr
-        self.num_strings, self.num_tokens = len(lengths), begins[-1]
-        self.equal = len(set(lengths)) <= 1
-        if self.equal:
-            self.counts = [self.num_strings] * (lengths[0] if lengths else 0)
+        equal = len(set(lengths)) <= 1
+        if equal:
+            counts = [len(lengths)] * (lengths[0] if lengths else 0)
         else:
-            having = torch.bincount(torch.tensor(lengths)).flip(0).cumsum(0).flip(0)[1:]
-            self.counts = having.tolist()
+            counts = torch.bincount(torch.tensor(lengths)).flip(0).cumsum(0).flip(0)[1:].tolist()
+        self._hold(ptr, counts, equal)
 
     @classmethod
     def padded(cls, num_strings: int, length: int, device: torch.device | None = None) -> Steps:
         """Strings of equal length, the rows of a tensor ``[B, T, …]``."""
-        return cls(torch.arange(num_strings + 1, device=device) * length)
+        steps = cls.__new__(cls)  # without a look at ptr, which may be on a device, or of a compiler
+        steps._hold(torch.arange(num_strings + 1, device=device) * length, length * [num_strings], True)
+        return steps
+
+    def _hold(self, ptr: Tensor, counts: list[int], equal: bool) -> None:
+        self.ptr, self.counts, self.equal = ptr, counts, equal
+        self.num_strings, self.num_tokens = ptr.numel() - 1, sum(counts)
 
     @cached_property
     def _by_length(self) -> Tensor:
