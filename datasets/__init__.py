@@ -21,12 +21,13 @@ from .loader import PackedLoader
 from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
 from .ogb import load_ogb
 from .ogb_sets import OGB_SETS, OGBSet
-from .packed import PackedGraphs, sorted_edge_index
+from .packed import PackedGraphs
 from .published import MOLECULE_SETS, MoleculeSet
 from .random_bptt import RandomBPTTLoader
 from .resample import BucketResampler
 from .signals import Signals, SubjectSplit, load_signals
 from .snippets import draw_snippets
+from .sorted_edge_index import sorted_edge_index
 from .splits import column_split, random_split, scaffold_split, scaffolds, split
 from .sst import Phrase, Tree, load_sst, read_trees
 from .string_loader import StringLoader

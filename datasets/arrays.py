@@ -12,6 +12,8 @@ from torch import Tensor
 
 from wlkernelnn.ops.spans import bounds_of
 
+from .description import Description
+
 
 def content_hash(what: str, *tensors: Tensor) -> str:
     """SHA-256 of tensors, with their types and sizes, and of what they are."""
@@ -53,6 +55,40 @@ class Arrays:
     smiles: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))
     smiles_ptr: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
     graph_x: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.uint8))
+
+
+def check_arrays(arrays: Arrays, description: Description) -> None:
+    """Raise a ``ValueError`` if they contradict each other, or what is said of them."""
+    a = arrays
+    num_graphs = a.node_ptr.numel() - 1
+    if a.graph_x.size(1) != description.num_graph_values:
+        raise ValueError(
+            f"PackedGraphs: graph_x has {a.graph_x.size(1)} columns, expected num_graph_values = "
+            f"{description.num_graph_values}"
+        )
+    expected = {
+        "edge_ptr": (a.edge_ptr.numel(), num_graphs + 1),
+        "node_type": (a.node_type.numel(), int(a.node_ptr[-1])),
+        "in_degree": (a.in_degree.numel(), int(a.node_ptr[-1])),
+        "source": (a.source.numel(), int(a.edge_ptr[-1])),
+        "edge_type": (a.edge_type.numel(), int(a.edge_ptr[-1])),
+        "y": (a.y.size(0), num_graphs),
+        "row": (a.row.numel(), num_graphs),
+        "graph_x": (a.graph_x.size(0), num_graphs if description.num_graph_values else 0),
+    }
+    if names := description.target_names:
+        expected["target_names"] = (len(names), a.y.size(1))
+    for name, (came, wanted) in expected.items():
+        if came != wanted:
+            raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
+    if description.task == "classification":
+        wrong = torch.nonzero((a.y != 0) & (a.y != 1) & ~a.y.isnan())
+        if len(wrong):
+            graph, target = wrong[0].tolist()
+            raise ValueError(
+                "PackedGraphs: targets of a classification must be 0, 1 or NaN, got "
+                f"{a.y[graph, target]:g} for graph {graph}"
+            )
 
 
 def smallest(values: np.ndarray) -> Tensor:

@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 from wlkernelnn.ops.wl_colours import marks_of, wl_quotient
 
 from .epochs import EpochLoader, Resampler, plain_data
-from .packed import PackedGraphs, sorted_edge_index
+from .packed import PackedGraphs
+from .sorted_edge_index import sorted_edge_index
 from .spans import bounds_of, take_spans
 
 

@@ -3,69 +3,25 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric import EdgeIndex
 from torch_geometric.data import Data, Dataset
 
 from wlkernelnn.files import read_tensors, write_tensors
-from wlkernelnn.ops.wl_colours import wl_colours
 
-from .arrays import Arrays, content_hash, smallest
+from .arrays import Arrays, check_arrays, content_hash
+from .colours import Colours
 from .description import Description, Reject
 from .packing import packed_arrays, packed_targets
-
-logger = logging.getLogger("wlkernelnn")
+from .sorted_edge_index import sorted_edge_index
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
-# What colours in a file mean; to be changed with their definition.
-COLOURS = "wl_colours/1"
-
-
-@dataclass
-class _Colours:
-    """The colours of all nodes that are known so far.
-
-    Attributes:
-        levels: After 0, 1, … iterations, ``[ΣV]`` each.
-        stored: They are those of the store's file.
-        claim: Of which graphs they are, as the file says it (see :meth:`PackedGraphs._colours_origin`), until
-            that has been checked.
-    """
-
-    levels: list[np.ndarray] = field(default_factory=list)
-    stored: bool = False
-    claim: str | None = None
-
-
-def sorted_edge_index(
-    edge_index: Tensor, indptr: Tensor, is_undirected: bool = False, sized: bool = False
-) -> EdgeIndex:
-    """An :class:`EdgeIndex` sorted by target whose pointers ``indptr [N+1]`` are known already.
-
-    The one place that sets them. PyG takes the largest number on either side for the last node. Where that
-    is wrong there is a ``sparse_size``, elsewhere only if it is asked for (batches that PyG makes of such
-    graphs need it): with one ``torch.compile`` compiles once per graph size.
-    """
-    size = indptr.numel() - 1
-    if not sized:
-        sized = size == 0 or bool(indptr[-1] == indptr[-2])
-        sized = sized or (not is_undirected and int(edge_index[0].max()) < size - 1)
-    result = EdgeIndex(
-        edge_index,
-        sparse_size=(size, size) if sized else (None, None),
-        sort_order="col",
-        is_undirected=is_undirected,
-    )
-    result._indptr = indptr
-    return result
 
 
 class PackedGraphs(Dataset):
@@ -98,40 +54,12 @@ class PackedGraphs(Dataset):
         self.rejects = list(rejects)
         self._path: str | None = None
         self._stamp: tuple[int, int] | None = None
-        self._colours = _Colours()  # shared by all views
-        self._check()
+        self._colours = Colours()  # shared by all views
+        check_arrays(arrays, self.description)
+        self._check_split()
 
-    def _check(self) -> None:
-        a = self.arrays
-        num_graphs = a.node_ptr.numel() - 1
-        if a.graph_x.size(1) != self.description.num_graph_values:
-            raise ValueError(
-                f"PackedGraphs: graph_x has {a.graph_x.size(1)} columns, expected num_graph_values = "
-                f"{self.description.num_graph_values}"
-            )
-        expected = {
-            "edge_ptr": (a.edge_ptr.numel(), num_graphs + 1),
-            "node_type": (a.node_type.numel(), int(a.node_ptr[-1])),
-            "in_degree": (a.in_degree.numel(), int(a.node_ptr[-1])),
-            "source": (a.source.numel(), int(a.edge_ptr[-1])),
-            "edge_type": (a.edge_type.numel(), int(a.edge_ptr[-1])),
-            "y": (a.y.size(0), num_graphs),
-            "row": (a.row.numel(), num_graphs),
-            "graph_x": (a.graph_x.size(0), num_graphs if self.description.num_graph_values else 0),
-        }
-        if names := self.description.target_names:
-            expected["target_names"] = (len(names), a.y.size(1))
-        for name, (came, wanted) in expected.items():
-            if came != wanted:
-                raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
-        if self.description.task == "classification":
-            wrong = torch.nonzero((a.y != 0) & (a.y != 1) & ~a.y.isnan())
-            if len(wrong):
-                graph, target = wrong[0].tolist()
-                raise ValueError(
-                    "PackedGraphs: targets of a classification must be 0, 1 or NaN, got "
-                    f"{a.y[graph, target]:g} for graph {graph}"
-                )
+    def _check_split(self) -> None:
+        num_graphs = self.len()
         for part, index in (self.split_idx or {}).items():
             index = np.asarray(index)
             if index.size and (
@@ -287,36 +215,10 @@ class PackedGraphs(Dataset):
             ``depth + 1`` arrays ``[ΣV]`` of the smallest integer types that fit, not to be written to; see
             :func:`~wlkernelnn.ops.wl_colours.wl_colours`.
         """
-        levels = [level.view() for level in self._levels(depth)]
+        levels = [level.view() for level in self._colours.upto(depth, self.arrays)]
         for level in levels:
             level.flags.writeable = False
         return levels
-
-    def _levels(self, depth: int) -> list[np.ndarray]:
-        known = self._colours
-        if known.claim is not None:
-            if known.claim != self._colours_origin():
-                logger.warning(f"{self._path}: the file's colours are not those of its graphs: made anew")
-                known.levels = []
-            known.claim = None
-        if len(known.levels) <= depth:
-            a = self.arrays
-            num_nodes, num_edges = a.node_ptr.diff().numpy(), a.edge_ptr.diff().numpy()
-            first = np.repeat(a.node_ptr.numpy()[:-1], num_edges)
-            levels = wl_colours(
-                a.node_type.numpy(),
-                a.source.numpy() + first,
-                np.repeat(np.arange(num_nodes.sum()), a.in_degree.numpy()),
-                depth,
-                a.edge_type.numpy(),
-            )
-            known.levels, known.stored = [smallest(level).numpy() for level in levels], False
-        return known.levels[: depth + 1]
-
-    def _colours_origin(self) -> str:
-        """SHA-256 of all that the colours depend on."""
-        a = self.arrays
-        return content_hash(COLOURS, a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr)
 
     def digest(self) -> str:
         """SHA-256 of which graphs of which arrays are in view, with their features and targets."""
@@ -366,9 +268,7 @@ class PackedGraphs(Dataset):
         tensors: dict[str, Tensor] = dict(vars(self.arrays))
         for name, index in (self.split_idx or {}).items():
             tensors[f"split.{name}"] = torch.as_tensor(index)
-        colours = self._levels(len(self._colours.levels) - 1) if self._colours.levels else []
-        for level, colour in enumerate(colours):
-            tensors[f"colours.{level}"] = torch.from_numpy(colour)
+        colours, about_colours = self._colours.to_file(self.arrays)
         # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
         rejects = [
             (int(row), value if value is None or isinstance(value, (str, float)) else str(value), reason)
@@ -379,9 +279,9 @@ class PackedGraphs(Dataset):
             "description": asdict(self.description),
             "splits": list(self.split_idx or ()),
             "rejects": rejects,
-            "colours": {"levels": len(colours), "origin": self._colours_origin() if colours else ""},
+            "colours": about_colours,
         }
-        write_tensors(path, tensors, header)
+        write_tensors(path, tensors | colours, header)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PackedGraphs:
@@ -397,8 +297,7 @@ class PackedGraphs(Dataset):
         try:
             split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
             # Files of earlier versions have none.
-            about = header.get("colours", {"levels": 0, "origin": ""})
-            levels = [tensors.pop(f"colours.{level}").numpy() for level in range(about["levels"])]
+            colours = Colours.from_file(tensors, header.get("colours", {"levels": 0}), os.path.abspath(path))
             fields = dict(header["description"])
             for name in ("node_dims", "target_names"):
                 fields[name] = tuple(fields[name])
@@ -406,13 +305,13 @@ class PackedGraphs(Dataset):
             result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
-        for number, level in enumerate(levels):
+        for number, level in enumerate(colours.levels):
             if len(level) != len(result.arrays.node_type):
                 raise ValueError(
                     f"{path}: not as {FORMAT} says (colours.{number} has {len(level)} entries, expected "
                     f"{len(result.arrays.node_type)})"
                 )
-        result._colours = _Colours(levels, stored=bool(levels), claim=about["origin"] if levels else None)
+        result._colours = colours
         result._path, result._stamp = os.path.abspath(path), _stamp(path)
         return result
 
@@ -426,7 +325,7 @@ class PackedGraphs(Dataset):
         # A mapped store travels to another process as its path, not as its bytes.
         if self._path is None:
             return super().__reduce__()
-        of_file = {"arrays"} | ({"_colours"} if self._colours.stored else set())
+        of_file = {"arrays"} | ({"_colours"} if self._colours.path is not None else set())
         changed = {name: value for name, value in self.__dict__.items() if name not in of_file}
         return _reopen, (self._path, changed)
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from wlkernelnn.datasets.arrays import distinct_rows, pack_strings, smallest
+from tests.graphs import packed_pair
+from wlkernelnn.datasets import Description
+from wlkernelnn.datasets.arrays import check_arrays, distinct_rows, pack_strings, smallest
 
 
 @pytest.mark.parametrize("shape", [(40, 3), (40, 1), (1, 2), (0, 4), (3, 0)], ids=str)
@@ -46,3 +48,10 @@ def test_strings_end_to_end() -> None:
     assert bytes(flat.tolist()) == "CCCä".encode()
     assert ptr.tolist() == [0, 2, 2, 5]
     assert pack_strings([])[1].tolist() == [0]
+
+
+@pytest.mark.parametrize("columns", [0, 2])
+def test_features_of_graphs_that_the_description_does_not_know(columns: int) -> None:
+    data = packed_pair(graph_x=np.zeros((2, 3), int))
+    with pytest.raises(ValueError, match=f"graph_x has 3 columns, expected num_graph_values = {columns}"):
+        check_arrays(data.arrays, Description(num_graph_values=columns))

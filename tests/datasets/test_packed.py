@@ -11,21 +11,10 @@ import pytest
 import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
-from torch_geometric.nn import GraphConv, LGConv, SAGEConv
 
 from tests.graphs import packed_pair, random_packed
-from wlkernelnn.datasets import (
-    Description,
-    PackedGraphs,
-    PackedLoader,
-    Reject,
-    featurize,
-    packed,
-    sorted_edge_index,
-)
+from wlkernelnn.datasets import Description, PackedGraphs, Reject
 from wlkernelnn.files import read_tensors, write_tensors
-from wlkernelnn.ops.wl_colours import wl_colours_naive
 
 
 def assert_equal_data(came: Data, expected: Data) -> None:
@@ -123,42 +112,6 @@ def test_large_graphs(num_nodes: int) -> None:
     assert torch.equal(graph.edge_index.as_tensor()[0], torch.from_numpy(leaves))
     assert not graph.edge_index.as_tensor()[1].any()
     assert torch.equal(graph.edge_type, torch.from_numpy(leaves))
-
-
-def test_sorted_edge_index_knows_its_pointers_and_the_size_where_edges_do_not() -> None:
-    both = sorted_edge_index(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1, 2]), is_undirected=True)
-    assert both.sparse_size() == (None, None)  # torch.compile would compile once per size
-    both.validate()
-    assert both.is_undirected
-    assert both.is_sorted_by_col
-    assert sorted_edge_index(torch.tensor([[1, 0], [0, 1]]), both._indptr, sized=True).sparse_size() == (2, 2)
-    for edges, indptr in (
-        ([[2, 0], [0, 1]], [0, 1, 2, 2]),  # nothing leads to the last node
-        ([[0, 1], [1, 2]], [0, 0, 1, 2]),  # or from it
-        ([[], []], [0, 0]),
-        ([[], []], [0]),
-    ):
-        edge_index = sorted_edge_index(torch.tensor(edges, dtype=torch.long), torch.tensor(indptr))
-        edge_index.validate()
-        size = len(indptr) - 1
-        assert edge_index.sparse_size() == (size, size)
-
-
-@pytest.mark.filterwarnings("ignore:Sparse (invariant checks|CSC tensor support)")  # PyG's
-@pytest.mark.parametrize("smiles", [["CCO", "CC(=O)[O-].[K+]"], ["[K+]", "C", "CC"], ["CCO"]])
-@pytest.mark.parametrize("layer", [GraphConv(8, 4), SAGEConv(8, 4), LGConv()])
-def test_layers_of_pyg_see_atoms_without_bonds(smiles: list[str], layer: torch.nn.Module) -> None:
-    data, _ = featurize(smiles)
-    for batch in (
-        next(iter(PackedLoader(data, len(smiles)))),
-        next(iter(DataLoader(data, len(smiles)))),
-        Batch.from_data_list([data[0], *data]),
-        data[len(smiles) - 1],
-    ):
-        x = torch.randn(batch.num_nodes, 8)
-        expected = layer(x, batch.edge_index.as_tensor())
-        torch.testing.assert_close(layer(x, batch.edge_index), expected)
-        torch.testing.assert_close(layer(x, batch.edge_index), expected)  # also with what it then knows
 
 
 # Views
@@ -431,114 +384,10 @@ def test_targets_that_a_float32_does_not_hold(data: PackedGraphs) -> None:
             data.with_targets(y)
 
 
-@pytest.mark.parametrize("columns", [0, 2])
-def test_features_of_graphs_that_the_description_does_not_know(columns: int) -> None:
-    data = packed_pair(graph_x=np.zeros((2, 3), int))
-    with pytest.raises(ValueError, match=f"graph_x has 3 columns, expected num_graph_values = {columns}"):
-        PackedGraphs(data.arrays, Description(num_graph_values=columns))
-
-
 def test_no_graphs_at_all() -> None:
     data = PackedGraphs.pack(np.zeros((0, 2), int), np.zeros((2, 0), int), [0], [0])
     assert len(data) == 0
     assert list(data) == []
-
-
-def test_colours_of_all_graphs() -> None:
-    """Computed once for all views, and again only where more iterations are wanted."""
-    data = random_packed(20, num_edge_types=2)
-    graphs = [data[i] for i in range(20)]
-    batch = Batch.from_data_list(graphs)
-    _, label = np.unique(batch.x.numpy(), axis=0, return_inverse=True)
-    source, target = batch.edge_index.as_tensor().numpy()
-    expected = wl_colours_naive(label.reshape(-1), source, target, 3, batch.edge_type.numpy())
-    came = data[:3].colours(3)
-    assert len(came) == 4
-    for ours, theirs in zip(came, expected, strict=True):
-        assert ours.dtype == np.uint8
-        classes = len(set(ours.tolist()))
-        assert (
-            len(set(zip(ours.tolist(), theirs.tolist(), strict=True))) == classes == len(set(theirs.tolist()))
-        )
-    assert np.shares_memory(data.colours(2)[2], came[2])
-    assert len(data.colours(4)) == 5
-
-
-def with_colours(path: Path) -> tuple[PackedGraphs, list[np.ndarray]]:
-    """A store saved with its colours, and these."""
-    data = random_packed(40, num_edge_types=2)
-    known = data.colours(2)
-    data.save(path)
-    return data, known
-
-
-def never(*arguments: Any) -> Any:
-    raise AssertionError("colours were made anew")
-
-
-def test_colours_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, known = with_colours(tmp_path / "data.safetensors")
-    mapped = PackedGraphs.load(tmp_path / "data.safetensors")
-    mapped.save(tmp_path / "again.safetensors")
-    with monkeypatch.context() as patch:
-        patch.setattr(packed, "wl_colours", never)
-        for loaded in (mapped, mapped[3:5], PackedGraphs.load(tmp_path / "again.safetensors")):
-            for ours, theirs in zip(loaded.colours(2), known, strict=True):
-                np.testing.assert_array_equal(ours, theirs)
-            # They are a part of the file: they do not travel.
-            assert len(pickle.dumps(loaded)) < 1000
-            pickle.loads(pickle.dumps(loaded)).colours(2)
-    for ours, theirs in zip(mapped.colours(3), data.colours(3), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    # Those that are not in the file do.
-    monkeypatch.setattr(packed, "wl_colours", never)
-    assert len(pickle.loads(pickle.dumps(mapped)).colours(3)) == 4
-
-
-@pytest.mark.parametrize("where", ["node_type", "source", "edge_type", "claim"])
-def test_colours_of_other_graphs_are_not_used(
-    tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Nor such of another definition: the file then claims something else as well."""
-    path = tmp_path / "data.safetensors"
-    with_colours(path)
-    tensors, header = read_tensors(path)
-    if where == "claim":
-        header["colours"]["origin"] = "0" * 64
-    else:
-        tensors[where] = tensors[where].clone()
-        tensors[where][: int(tensors["edge_ptr"][1])] = 0
-    write_tensors(tmp_path / "other.safetensors", tensors, header)
-    other = PackedGraphs.load(tmp_path / "other.safetensors")
-    came = other.colours(2)
-    assert "other.safetensors: the file's colours are not those of its graphs: made anew" in caplog.text
-    expected = PackedGraphs(other.arrays).colours(2)
-    for ours, theirs in zip(came, expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    caplog.clear()
-    assert np.shares_memory(other.colours(2)[1], came[1])
-    assert not caplog.text
-
-
-def test_files_without_colours(tmp_path: Path) -> None:
-    """As earlier versions wrote them."""
-    path = tmp_path / "data.safetensors"
-    data = random_packed(40, num_edge_types=2)
-    data.save(path)
-    tensors, header = read_tensors(path)
-    assert header.pop("colours")["levels"] == 0
-    write_tensors(path, tensors, header)
-    for ours, theirs in zip(PackedGraphs.load(path).colours(2), data.colours(2), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_colours_of_too_few_nodes(tmp_path: Path) -> None:
-    path = tmp_path / "data.safetensors"
-    with_colours(path)
-    tensors, header = read_tensors(path)
-    write_tensors(tmp_path / "other.safetensors", tensors | {"colours.1": tensors["colours.1"][1:]}, header)
-    with pytest.raises(ValueError, match=r"other.safetensors: .*colours\.1 has \d+ entries, expected \d+"):
-        PackedGraphs.load(tmp_path / "other.safetensors")
 
 
 def test_a_store_whose_file_was_replaced(tmp_path: Path) -> None:

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GraphConv, LGConv, SAGEConv
+
+from wlkernelnn.datasets import PackedLoader, featurize, sorted_edge_index
+
+
+def test_sorted_edge_index_knows_its_pointers_and_the_size_where_edges_do_not() -> None:
+    both = sorted_edge_index(torch.tensor([[1, 0], [0, 1]]), torch.tensor([0, 1, 2]), is_undirected=True)
+    assert both.sparse_size() == (None, None)  # torch.compile would compile once per size
+    both.validate()
+    assert both.is_undirected
+    assert both.is_sorted_by_col
+    assert sorted_edge_index(torch.tensor([[1, 0], [0, 1]]), both._indptr, sized=True).sparse_size() == (2, 2)
+    for edges, indptr in (
+        ([[2, 0], [0, 1]], [0, 1, 2, 2]),  # nothing leads to the last node
+        ([[0, 1], [1, 2]], [0, 0, 1, 2]),  # or from it
+        ([[], []], [0, 0]),
+        ([[], []], [0]),
+    ):
+        edge_index = sorted_edge_index(torch.tensor(edges, dtype=torch.long), torch.tensor(indptr))
+        edge_index.validate()
+        size = len(indptr) - 1
+        assert edge_index.sparse_size() == (size, size)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse (invariant checks|CSC tensor support)")  # PyG's
+@pytest.mark.parametrize("smiles", [["CCO", "CC(=O)[O-].[K+]"], ["[K+]", "C", "CC"], ["CCO"]])
+@pytest.mark.parametrize("layer", [GraphConv(8, 4), SAGEConv(8, 4), LGConv()])
+def test_layers_of_pyg_see_atoms_without_bonds(smiles: list[str], layer: torch.nn.Module) -> None:
+    data, _ = featurize(smiles)
+    for batch in (
+        next(iter(PackedLoader(data, len(smiles)))),
+        next(iter(DataLoader(data, len(smiles)))),
+        Batch.from_data_list([data[0], *data]),
+        data[len(smiles) - 1],
+    ):
+        x = torch.randn(batch.num_nodes, 8)
+        expected = layer(x, batch.edge_index.as_tensor())
+        torch.testing.assert_close(layer(x, batch.edge_index), expected)
+        torch.testing.assert_close(layer(x, batch.edge_index), expected)  # also with what it then knows
