@@ -17,15 +17,18 @@ from .epochs import EpochLoader
 from .features import Features, get_features
 from .featurize import featurize
 from .glove import WordVectors, load_glove
+from .load_molecules import load_molecules
 from .loader import PackedLoader
-from .molecules import load_molecules, molecules_from, smiles_column_of, write_rejects
+from .molecules import molecules_from
 from .ogb import load_ogb
 from .ogb_sets import OGB_SETS, OGBSet
 from .packed import PackedGraphs
 from .published import MOLECULE_SETS, MoleculeSet
 from .random_bptt import RandomBPTTLoader
+from .rejects import write_rejects
 from .resample import BucketResampler
 from .signals import Signals, SubjectSplit, load_signals
+from .smiles_column import smiles_column_of
 from .snippets import draw_snippets
 from .sorted_edge_index import sorted_edge_index
 from .splits import column_split, random_split, scaffold_split, scaffolds, split

@@ -1,91 +1,37 @@
-"""Molecules as packed graphs: published data sets by name, and any table or list of SMILES."""
+"""Any table or list of SMILES as packed graphs."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import io
 import json
 import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 import rdkit
 from numpy.typing import ArrayLike
-from rdkit import Chem, RDConfig, rdBase
-
-from wlkernelnn.files import csv_writer, write_text
 
 from .description import DEFAULT_METRIC, Description, Reject
-from .download import content_sha256, data_folders, download, find_file
 from .features import get_features
 from .featurize import featurize
 from .packed import PackedGraphs
-from .published import MOLECULE_SETS, MoleculeSet
+from .rejects import write_rejects
+from .smiles_column import smiles_column_of
 from .splits import SplitIndex, SplitKind, column_split
 from .splits import split as split_graphs
 from .store_cache import cached_store
 from .table import binary_targets, numeric_targets, place, read_table
-from .table_chunks import is_table, read_schema, require_columns
+from .table_chunks import read_schema, require_columns
 
 logger = logging.getLogger("wlkernelnn")
 
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
 CACHE_VERSION = 3
-
-
-def load_molecules(
-    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
-    root: str | os.PathLike[str] | None = None,
-    **options: Any,
-) -> PackedGraphs:
-    """Load a published data set by its name, or any table or list of SMILES.
-
-    A published set (one of :data:`~wlkernelnn.datasets.MOLECULE_SETS`) is looked for in ``root`` (default
-    ``$WLKERNELNN_DATA``), then in the user's cache; if it is in neither, it is fetched from its publisher
-    into the cache and its SHA-256 is checked. ``"chembl2321810"`` (or ``"chembl"``) comes with rdkit.
-
-    Args:
-        source: A name, or whatever :func:`molecules_from` takes.
-        root: Folder with published data sets.
-        options: Passed on to :func:`molecules_from`. A published set brings its own columns, task, metric and
-            split, and leaves invalid rows out (``on_invalid="skip"``), unless told otherwise here.
-
-    Returns:
-        The molecules; of a published set with ``split_idx``, its recommended split (80/10/10, seed 0).
-
-    Raises:
-        FileNotFoundError: The file is nowhere and cannot be fetched: says which file to put where.
-        ValueError: Unknown name, or one of the reasons of :func:`molecules_from`.
-    """
-    if not isinstance(source, str) or is_table(source):
-        if root is not None:
-            raise ValueError(
-                "root goes with the name of a published data set; give a table by its whole path"
-            )
-        return molecules_from(source, **options)
-    spec = _published(source)
-    if spec.name == "chembl2321810":
-        table: Path | pd.DataFrame = _chembl(spec)
-    else:
-        table = _locate(spec, root, progress=options.get("progress", False))
-    own = {
-        "smiles_column": spec.smiles_column,
-        "target_columns": spec.target_columns,
-        "split": None if "split_column" in options else spec.split,
-        "name": spec.name,
-        "on_invalid": "skip",
-    }
-    if set(_names(options.get("target_columns", spec.target_columns))) <= set(spec.target_columns):
-        own |= {"task": spec.task, "unit": spec.unit}
-        if options.get("task", spec.task) == spec.task:
-            own["metric"] = spec.metric
-    return molecules_from(table, **{**own, **options})
 
 
 def molecules_from(
@@ -130,7 +76,7 @@ def molecules_from(
             :func:`~wlkernelnn.datasets.get_features`.
         on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
             ``rejects``: ``"skip"`` and ``"nan"`` do the same here and differ in what is predicted for them.
-        rejects_path: CSV file for the rejects, see :func:`write_rejects`.
+        rejects_path: CSV file for the rejects, see :func:`~wlkernelnn.datasets.write_rejects`.
         num_workers: Processes that featurize, see :func:`~wlkernelnn.datasets.featurize`.
         progress: Show progress bars.
         cache: Keep the packed store in the user's cache, under a name made from its content, and take it from
@@ -150,7 +96,7 @@ def molecules_from(
     if split is not None and split_column is not None:
         raise ValueError("give either split or split_column, not both")
     get_features(features)  # an unknown name is an error before anything is read
-    wanted = _names(target_columns)
+    wanted = names_of(target_columns)
     is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
     frame, where = _frame(source, y, smiles_column, wanted, split_column, name)
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
@@ -190,27 +136,8 @@ def molecules_from(
     return data
 
 
-def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> None:
-    """Write rejected rows as CSV with the columns ``row``, ``smiles`` and ``reason``.
-
-    ``row`` is the data row, counted from 1 as in all messages. Without rejects the file is only the header.
-    """
-    write_text(path, rejects_text(rejects))
-
-
-def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
-    """The content of a file of :func:`write_rejects`."""
-    text = io.StringIO()
-    writer = csv_writer(text)
-    if header:
-        writer.writerow(Reject._fields)
-    for row, smiles, reason in rejects:
-        missing = str(smiles) in ("None", "nan", "<NA>")
-        writer.writerow((row + 1, "" if missing else smiles, reason))
-    return text.getvalue()
-
-
-def _names(columns: str | Sequence[str] | None) -> list[str]:
+def names_of(columns: str | Sequence[str] | None) -> list[str]:
+    """Columns of targets, given as one or several."""
     # An index of pandas or an array is neither true nor false.
     names = [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
     if len(set(names)) < len(names):
@@ -254,38 +181,6 @@ def _frame(
             raise ValueError(f"{len(names)} target_columns for y with {values.shape[1]} columns")
         frame[names] = values
     return frame, name or "the list of SMILES"
-
-
-def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
-    """The column of SMILES: the one given, else the one called smiles, in any case, else the only one."""
-    available = list(frame.columns)
-    if name is None:
-        named = [column for column in available if str(column).lower() == "smiles"]
-        if len(named) > 1 and "smiles" not in named:
-            raise ValueError(f"{where}: columns {', '.join(named)}: say which one holds the SMILES")
-        name = named[0] if len(named) == 1 else "smiles"
-        if not named and len(available) == 1:
-            name = available[0]
-            _check_header(str(name), where)
-    require_columns([name], available, where)
-    return name
-
-
-def _check_header(name: str, where: str) -> None:
-    """Refuse the only column of a table if its name says that the table was misread."""
-    for sign in (";", "\t", "|"):
-        if sign in name:
-            raise ValueError(
-                f"{where}: the only column is called {name!r}: is {sign!r} its separator? Expected ',' "
-                "(in files called .tsv tabs)"
-            )
-    with rdBase.BlockLogs():
-        molecule = Chem.MolFromSmiles(name)
-    if molecule is not None and molecule.GetNumAtoms():
-        raise ValueError(
-            f"{where}: the only column is called {name!r}, which is a SMILES: expected a first line with the "
-            "names of the columns"
-        )
 
 
 def _targets(
@@ -342,7 +237,7 @@ def _cached(
     split: str | None,
     description: Description,
 ) -> PackedGraphs:
-    """The store from the cache, or built: see :func:`cached_store`."""
+    """The store from the cache, or built: see :func:`~.store_cache.cached_store`."""
     table = get_features(description.features)
     digest = hashlib.sha256()
     # Everything that the store depends on. Lists keep what JSON does not know apart from its text.
@@ -379,49 +274,3 @@ def _complaint(frame: pd.DataFrame, rejects: list[Reject], where: str) -> str:
     return f"{where}: {len(rejects):,} of {len(frame):,} rows give no molecule{advice}\n  " + "\n  ".join(
         shown
     )
-
-
-def _published(name: str) -> MoleculeSet:
-    key = {"chembl": "chembl2321810"}.get(name.lower(), name.lower())
-    if key not in MOLECULE_SETS:
-        close = difflib.get_close_matches(key, MOLECULE_SETS, n=1)
-        hint = f"; did you mean {close[0]!r}" if close else ""
-        raise ValueError(
-            f"no data set is called {name!r}{hint}? Known are {', '.join(MOLECULE_SETS)}; "
-            "a table needs a name that ends in .csv, .tsv or .parquet"
-        )
-    return MOLECULE_SETS[key]
-
-
-def _locate(spec: MoleculeSet, root: str | os.PathLike[str] | None, progress: bool) -> Path:
-    """The file of a published set, fetched into the cache if it is nowhere."""
-    path = find_file(spec.file, root)
-    if path is not None:
-        if (checksum := content_sha256(path)) not in spec.sha256:
-            logger.warning(
-                f"{path}: not a known version of this data set (SHA-256 of the content {checksum}); "
-                "results may not compare with published ones"
-            )
-        return path
-    folders = data_folders(root)
-    searched = f"{spec.name}: {spec.file} is not in {' nor in '.join(map(str, folders))}"
-    remedy = f"Get it from {spec.url or spec.source} and put it, as it is or gzipped, into {folders[-1]}"
-    if not spec.url:
-        raise FileNotFoundError(f"{searched}. {remedy}")
-    try:
-        return download(spec.url, folders[-1] / Path(spec.url).name, spec.sha256, progress=progress)
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(f"{searched}, and {error}. {remedy} (source: {spec.source})") from error
-
-
-def _chembl(spec: MoleculeSet) -> pd.DataFrame:
-    """The data set inside rdkit: SMILES and activities in two files, joined by name."""
-    folder = Path(RDConfig.RDContribDir, "FreeWilson", "data")
-    smiles_path, activity_path = folder / "CHEMBL2321810.smi", folder / "CHEMBL2321810_act.csv"
-    if not smiles_path.is_file():
-        raise FileNotFoundError(
-            f"{smiles_path}: this rdkit ({rdkit.__version__}) comes without its Contrib folder; "
-            "install rdkit from PyPI (pip install rdkit)"
-        )
-    frame = pd.read_csv(smiles_path, sep=" ", names=[spec.smiles_column, "Name"], dtype=str)
-    return frame.merge(read_table(activity_path), on="Name", how="left", validate="one_to_one")

@@ -19,7 +19,7 @@ from .description import Description
 from .download import data_folders, download
 from .features import Features, get_features
 from .featurize import featurize
-from .molecules import load_molecules
+from .load_molecules import load_molecules
 from .number_rows import check_lines, read_integers
 from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
 from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set

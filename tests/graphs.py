@@ -135,3 +135,9 @@ def packed_pair(**changes: Any) -> PackedGraphs:
         "edge_ptr": [0, 2, 2],
     }
     return PackedGraphs.pack(**arrays | changes)
+
+
+def assert_same_arrays(a: PackedGraphs, b: PackedGraphs) -> None:
+    """Two stores hold the same."""
+    for name, tensor in vars(a.arrays).items():
+        np.testing.assert_array_equal(tensor.numpy(), getattr(b.arrays, name).numpy())

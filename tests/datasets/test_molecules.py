@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import hashlib
 import logging
 import pickle
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from wlkernelnn.datasets import (
-    MOLECULE_SETS,
-    PackedGraphs,
-    Reject,
-    content_sha256,
-    find_file,
-    load_molecules,
-    molecules_from,
-    random_split,
-    read_table,
-    scaffold_split,
-    write_rejects,
-)
+from tests.graphs import assert_same_arrays
+from wlkernelnn.datasets import PackedGraphs, Reject, load_molecules, molecules_from, random_split
 from wlkernelnn.datasets import molecules as module
+
+pytestmark = pytest.mark.usefixtures("no_data_folder")
 
 # What a table can hold: row 0, 3, 5, 7 and 9 are molecules with a target.
 CELLS = [
@@ -44,12 +32,6 @@ CELLS = [
 GOOD = [0, 3, 5, 7, 9]
 
 
-@pytest.fixture(autouse=True)
-def no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("WLKERNELNN_DATA", raising=False)
-    monkeypatch.setenv("WLKERNELNN_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def frame() -> pd.DataFrame:
     return pd.DataFrame(CELLS, columns=["SMILES", "y"])
@@ -59,157 +41,6 @@ def frame() -> pd.DataFrame:
 def path(frame: pd.DataFrame, tmp_path: Path) -> Path:
     frame.to_csv(tmp_path / "set.csv", index=False)
     return tmp_path / "set.csv"
-
-
-def assert_same(a: PackedGraphs, b: PackedGraphs) -> None:
-    for name, tensor in vars(a.arrays).items():
-        np.testing.assert_array_equal(tensor.numpy(), getattr(b.arrays, name).numpy())
-
-
-# Published sets
-
-
-def test_every_set_is_described() -> None:
-    names = "esol freesolv lipophilicity cep bbbp bace clintox sider tox21 hiv qm7 qm8 organic_ri"
-    assert " ".join(MOLECULE_SETS) == "chembl2321810 " + names
-    for name, spec in MOLECULE_SETS.items():
-        assert spec.name == name
-        assert spec.metric in ("rmse", "mae") if spec.task == "regression" else spec.metric == "roc_auc"
-        assert spec.unit
-        assert spec.source
-        assert spec.licence
-        assert spec.sha256 or name == "chembl2321810"
-        assert all(len(checksum) == 64 for checksum in spec.sha256)
-
-
-def test_the_embedded_set() -> None:
-    data = load_molecules("chembl2321810")
-    assert (len(data), data.rejects, data.task, data.metric) == (1017, [], "regression", "rmse")
-    assert data.description.target_names == ("Act",)
-    assert data.y.min().item() == pytest.approx(4.27)
-    assert data.y.max().item() == pytest.approx(9.22)
-    # Name 1520012, the first of the SMILES file.
-    assert data.smiles[0] == "O=S(=O)(Nc1cccs1)c2ccc(Oc3ccccc3c4ccccc4)c(c2)C#N"
-    assert data.y[0].item() == pytest.approx(5.48)
-    assert data.row.tolist() == list(range(1017))
-    assert [len(part) for part in data.split_idx.values()] == [813, 102, 102]
-    assert np.array_equal(data.split_idx["test"], scaffold_split(data.smiles)["test"])
-    assert_same(data, load_molecules("ChEMBL"))
-
-
-@pytest.mark.parametrize(
-    ("name", "rejected"),
-    [("esol", 0), ("freesolv", 0), ("bbbp", 11), ("clintox", 0), ("sider", 0), ("tox21", 8), ("qm7", 0)],
-)
-def test_published_sets(data_root: Path, name: str, rejected: int) -> None:
-    spec = MOLECULE_SETS[name]
-    data = load_molecules(name, data_root)
-    assert len(data) + rejected == spec.size
-    assert len(data.rejects) == rejected
-    assert sorted([*data.row.tolist(), *(reject.row for reject in data.rejects)]) == list(range(spec.size))
-    assert (data.task, data.metric, data.num_tasks) == (spec.task, spec.metric, len(spec.target_columns))
-    assert data.description.target_names == spec.target_columns
-    assert data.description.unit == spec.unit
-    assert list(data.split_idx) == ["train", "valid", "test"]
-    if spec.split == "random":
-        assert np.array_equal(data.split_idx["valid"], random_split(len(data))["valid"])
-    frame = read_table(find_file(spec.file, data_root), [spec.smiles_column, spec.target_columns[-1]])
-    last = int(data.row[-1])
-    assert data.smiles[-1] == frame[spec.smiles_column].iloc[last].strip()
-    assert data.y[-1, -1].item() == pytest.approx(float(frame[spec.target_columns[-1]].iloc[last] or "nan"))
-
-
-@pytest.mark.parametrize("name", [name for name in MOLECULE_SETS if name != "chembl2321810"])
-def test_files_are_what_the_table_says(data_root: Path, name: str) -> None:
-    spec = MOLECULE_SETS[name]
-    path = find_file(spec.file, data_root)
-    if path is None:
-        pytest.skip(f"{spec.file} is not in {data_root}")
-    assert content_sha256(path) in spec.sha256
-    assert len(read_table(path, [spec.smiles_column, *spec.target_columns])) == spec.size
-
-
-def test_a_set_is_downloaded_once_and_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    text = "smiles,expt,calc\r\nCCO,-5.0,1\r\nC,2.0,1\r\n" + "CC,0.5,1\r\n" * 18
-    served = tmp_path / "served" / "SAMPL.csv"
-    served.parent.mkdir()
-    served.write_bytes(text.encode())
-    spec = replace(MOLECULE_SETS["freesolv"], url=served.as_uri(), sha256=(content_sha256(served),))
-    monkeypatch.setitem(MOLECULE_SETS, "freesolv", spec)
-    data = load_molecules("FreeSolv")
-    assert data.smiles[:2] == ["CCO", "C"]
-    assert data.y[:2, 0].tolist() == [-5.0, 2.0]
-    assert (tmp_path / "cache" / "data" / "SAMPL.csv").read_bytes() == served.read_bytes()
-    shutil.rmtree(served.parent)
-    assert_same(load_molecules("freesolv"), data)
-    assert "not a known version" not in caplog.text
-
-    (tmp_path / "SAMPL.csv").write_text(text.replace("-5.0", "-6.0"))
-    assert load_molecules("freesolv", tmp_path).y[0].item() == -6.0
-    # What is known of the published targets is not of other columns.
-    assert load_molecules("freesolv", tmp_path, target_columns="expt").description.unit == "kcal/mol"
-    other = load_molecules("freesolv", tmp_path, target_columns=["expt", "calc"]).description
-    assert (other.unit, other.target_names) == ("", ("expt", "calc"))
-    assert "SAMPL.csv: not a known version of this data set" in caplog.text
-
-
-def test_a_set_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = tmp_path / "SAMPL.csv"
-    served.write_text("smiles,expt\nC,1\n")
-    spec = replace(MOLECULE_SETS["freesolv"], url=served.as_uri(), file="elsewhere/freesolv.csv")
-    monkeypatch.setitem(MOLECULE_SETS, "freesolv", spec)
-    folder = tmp_path / "cache" / "data"
-    with pytest.raises(FileNotFoundError) as error:
-        load_molecules("freesolv", tmp_path)
-    for part in (
-        f"freesolv: elsewhere/freesolv.csv is not in {tmp_path} nor in {folder}",
-        f"has SHA-256 {hashlib.sha256(served.read_bytes()).hexdigest()}, expected {spec.sha256[0]}",
-        f"Get it from {spec.url} and put it, as it is or gzipped, into {folder}",
-    ):
-        assert part in str(error.value)
-    with pytest.raises(
-        FileNotFoundError, match=r"organic_ri/properties\.csv is not in .* chemml 1\.3 on PyPI"
-    ):
-        load_molecules("organic_ri")
-    with pytest.raises(FileNotFoundError, match="root is not a folder"):
-        load_molecules("esol", tmp_path / "nowhere")
-
-
-def test_names(path: Path) -> None:
-    with pytest.raises(
-        ValueError, match="no data set is called 'lipophilicty'; did you mean 'lipophilicity'"
-    ):
-        load_molecules("lipophilicty")
-    with pytest.raises(ValueError, match="root goes with the name of a published data set"):
-        load_molecules(path, path.parent)
-
-
-def test_a_published_set_with_other_columns(data_root: Path) -> None:
-    data = load_molecules("tox21", data_root, target_columns=["SR-p53"], on_invalid="nan", cache=False)
-    assert data.description.target_names == ("SR-p53",)
-    # Of the 8 rows without a molecule some have no p53 label either: each row is rejected once.
-    assert len(data) + len(data.rejects) == 7831
-    assert not data.y.isnan().any()
-    reasons = pd.Series([reject.reason for reject in data.rejects])
-    labels = pd.read_csv(find_file("moleculenet/tox21.csv", data_root))["SR-p53"]
-    assert (reasons == "no target value").sum() == labels.isna().sum()
-
-
-def test_another_task_of_a_published_set_has_its_own_metric(data_root: Path) -> None:
-    data = load_molecules("bbbp", data_root, task="regression", cache=False)
-    assert (data.task, data.metric) == ("regression", "rmse")
-    data = load_molecules("qm7", data_root, task="regression", cache=False)
-    assert (data.task, data.metric) == ("regression", "mae")
-
-
-def test_the_wrong_column_of_a_published_set_is_an_error(data_root: Path) -> None:
-    with pytest.raises(ValueError, match=r"(\d),(\d+) of \1,\2 rows give no molecule\n  data row 1 "):
-        load_molecules("bbbp", data_root, smiles_column="num", cache=False)
-
-
-# Any table or list
 
 
 def test_only_columns_that_are_used_need_names_of_their_own(tmp_path: Path) -> None:
@@ -242,7 +73,7 @@ def test_rows_without_a_molecule_are_left_out_and_listed(
     assert written["row"].tolist() == [2, 3, 5, 7, 9, 11]
     assert written["smiles"].tolist() == ["C1CC", "", "   ", "", "CN", "C(C)(C)(C)(C)C"]
     assert written["reason"].str.len().gt(0).all()
-    assert_same(data, molecules_from(path, target_columns=["y"], on_invalid="nan", cache=False))
+    assert_same_arrays(data, molecules_from(path, target_columns=["y"], on_invalid="nan", cache=False))
 
 
 def test_by_default_a_row_without_a_molecule_is_an_error(path: Path, frame: pd.DataFrame) -> None:
@@ -267,7 +98,7 @@ def test_all_kinds_of_sources_give_the_same(frame: pd.DataFrame, path: Path, tmp
         molecules_from(frame["SMILES"], frame["y"], on_invalid="skip"),
         load_molecules(frame["SMILES"].to_list(), y=[y for _, y in CELLS], on_invalid="skip"),
     ):
-        assert_same(data, wanted)
+        assert_same_arrays(data, wanted)
         assert data.description.target_names == ("y",)
 
 
@@ -286,17 +117,6 @@ def test_nothing_left(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="1 of 1 rows give no molecule"):
         molecules_from(tmp_path / "t.csv", on_invalid="skip", rejects_path=tmp_path / "rejects.csv")
     assert "1,x," in (tmp_path / "rejects.csv").read_text()
-
-
-def test_the_smiles_column(tmp_path: Path) -> None:
-    assert len(molecules_from(pd.DataFrame({"structure": ["C", "CC"]}))) == 2
-    assert molecules_from(pd.DataFrame({"id": ["C"], "Smiles": ["CC"]})).smiles == ["CC"]
-    assert molecules_from(pd.DataFrame({"a": ["C"], "b": ["CC"]}), smiles_column="b").smiles == ["CC"]
-    with pytest.raises(ValueError, match=r"the data frame: no column 'smiles' \(columns: 'a', 'b'\)"):
-        molecules_from(pd.DataFrame({"a": ["C"], "b": ["CC"]}))
-    (tmp_path / "t.csv").write_text("smile,y\nC,1\n")
-    with pytest.raises(ValueError, match=r"t\.csv: no column 'smiles'; did you mean 'smile'\?"):
-        load_molecules(str(tmp_path / "t.csv"))
 
 
 def test_task_and_metric() -> None:
@@ -378,7 +198,7 @@ def test_additions_to_the_features() -> None:
     # Once more, from the cache.
     again = molecules_from(smiles, [1.0, 2.0, 3.0], features="ogb+rw4+morgan", on_invalid="skip", split=None)
     assert again.description == about
-    assert_same(data, again)
+    assert_same_arrays(data, again)
 
 
 def test_unknown_features_are_an_error_before_anything_is_read(tmp_path: Path) -> None:
@@ -400,7 +220,7 @@ def test_what_was_packed_is_not_packed_again(large: Path, monkeypatch: pytest.Mo
     first = molecules_from(large, target_columns=["y"], on_invalid="skip", split="random")
     monkeypatch.setattr(module, "featurize", None)
     again = molecules_from(large, target_columns=["y"], on_invalid="skip", split="random")
-    assert_same(first, again)
+    assert_same_arrays(first, again)
     assert again.rejects == first.rejects
     assert all(isinstance(reject, Reject) for reject in again.rejects)
     assert again.description == first.description
@@ -440,8 +260,8 @@ def test_a_damaged_cache_is_reported_and_mended(path: Path, tmp_path: Path) -> N
     stored.write_bytes(stored.read_bytes()[:-50])
     with pytest.warns(UserWarning, match=rf"damaged cache.*{stored.name}"):
         data = molecules_from(path, on_invalid="skip")
-    assert_same(data, wanted)
-    assert_same(molecules_from(path, on_invalid="skip"), wanted)
+    assert_same_arrays(data, wanted)
+    assert_same_arrays(molecules_from(path, on_invalid="skip"), wanted)
 
 
 def test_a_cache_that_cannot_be_written(path: Path, tmp_path: Path) -> None:
@@ -464,16 +284,6 @@ def test_a_cache_that_cannot_be_read(path: Path, monkeypatch: pytest.MonkeyPatch
     assert data.row.tolist() == sorted([*GOOD, 8])
 
 
-def test_a_rejects_file_without_rejects(tmp_path: Path) -> None:
-    molecules_from(["C"], rejects_path=tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_text() == "row,smiles,reason\n"
-    write_rejects(tmp_path / "b.csv", [Reject(0, 'a,"b"\n', "x"), Reject(4, None, "y")])
-    assert pd.read_csv(tmp_path / "b.csv", keep_default_na=False).to_numpy().tolist() == [
-        [1, 'a,"b"\n', "x"],
-        [5, "", "y"],
-    ]
-
-
 @pytest.mark.parametrize("columns", [pd.Index(["y"]), np.array(["y"], dtype=object), ("y",), "y"], ids=repr)
 def test_any_sequence_of_target_columns(columns: Any) -> None:
     frame = pd.DataFrame({"smiles": ["CCO", "CC"], "y": [1.0, 2.5]})
@@ -487,36 +297,6 @@ def test_target_columns_that_are_numbers_or_given_twice() -> None:
     assert molecules_from(frame, target_columns=frame.columns[1:]).description.target_names == ("7",)
     with pytest.raises(ValueError, match="target_columns must be different columns, got 7, 7"):
         molecules_from(frame, target_columns=[7, 7])
-
-
-def test_several_columns_called_smiles() -> None:
-    frame = pd.DataFrame({"SMILES": ["C"], "smiles": ["CC"], "Smiles": ["CCC"]})
-    assert molecules_from(frame).smiles == ["CC"]
-    with pytest.raises(ValueError, match="columns SMILES, Smiles: say which one holds the SMILES"):
-        molecules_from(frame.drop(columns="smiles"))
-    assert molecules_from(frame, smiles_column="Smiles").smiles == ["CCC"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("CCO\nCCN\n", "the only column is called 'CCO', which is a SMILES: expected a first line with"),
-        ("smiles;name\nCCO;ethanol\n", "the only column is called 'smiles;name': is ';' its separator"),
-        (
-            "smiles\tname\nCCO\tethanol\n",
-            r"is '\\t' its separator\? Expected ',' \(in files called",
-        ),
-    ],
-)
-def test_tables_that_are_misread(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "table.csv").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        load_molecules(tmp_path / "table.csv", cache=False)
-
-
-def test_the_only_column_may_have_any_name(tmp_path: Path) -> None:
-    (tmp_path / "table.csv").write_text("structure\nCCO\nCCN\n")
-    assert load_molecules(tmp_path / "table.csv", cache=False).smiles == ["CCO", "CCN"]
 
 
 def test_a_target_is_not_called_as_the_smiles() -> None:

@@ -24,17 +24,13 @@ from wlkernelnn.datasets import (
 )
 from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
 
+pytestmark = pytest.mark.usefixtures("no_data_folder")
+
 
 @pytest.fixture
 def esol(tmp_path: Path) -> Path:
     """A set like ogbg-molesol in ``tmp_path``."""
     return write_set(tmp_path, "ogbg-molesol", SMILES, np.linspace(-2, 3, 8)[:, None], ["y"])
-
-
-@pytest.fixture(autouse=True)
-def no_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("WLKERNELNN_DATA", raising=False)
-    monkeypatch.setenv("WLKERNELNN_CACHE", str(tmp_path / "cache"))
 
 
 def assert_same_graphs(one: PackedGraphs, other: PackedGraphs) -> None:

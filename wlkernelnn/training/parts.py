@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wlkernelnn.datasets import Reject, write_rejects
-from wlkernelnn.datasets.molecules import rejects_text
+from wlkernelnn.datasets.rejects import rejects_text
 from wlkernelnn.files import LOCK, atomic_path, csv_writer, write_text
 
 MANIFEST = "_manifest.json"
