@@ -11,25 +11,17 @@ import pandas as pd
 import pytest
 
 from tests.molecules import regression_set
-from wlkernelnn.bench import cep, molecule_runs, speed_chemprop
-from wlkernelnn.bench.baselines import count_parameters
+from wlkernelnn.bench import cep, cep_models, molecule_runs, speed_chemprop
+from wlkernelnn.bench.cep_ensembles import MIXED
+from wlkernelnn.bench.cep_models import MODELS, OWN
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import molecules_from
 from wlkernelnn.training import score
-from wlkernelnn.training.module import learning_rate_factor
-
-NETWORKS = {
-    f"{recipe} {name}": model
-    for recipe, models in cep.TABLES.items()
-    for name, model in models.items()
-    if model.network is not None
-}
 
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Molecules with columns in other cases and orders, small networks, and no chemprop."""
-    monkeypatch.setattr(cep, "PARAMETERS", 3_000)
+    monkeypatch.setattr(cep_models, "PARAMETERS", 3_000)
     monkeypatch.setattr(speed_chemprop, "installed", lambda: False)
     data = regression_set()
     labels = np.repeat(["train", "valid", "test"], [40, 10, 10])
@@ -48,12 +40,12 @@ def run(table: Path, *more: str, name: str = "cep") -> dict[str, Any]:
 def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(table, "--epochs", "1", "--seeds", "1")
     runs = {record["model"]: record for record in result["runs"]}
-    assert list(runs) == [name for name in cep.MODELS if name != "chemprop"]
-    for name in (name for name, model in cep.MODELS.items() if model.network is not None):
+    assert list(runs) == [name for name in MODELS if name != "chemprop"]
+    for name in (name for name, model in MODELS.items() if model.network is not None):
         record = runs[name]
         assert abs(record["parameters"] / 3_000 - 1) < 0.25, name  # widths are whole numbers
         assert record["epochs"] == 1
-        assert record["network"] == cep.MODELS[name].network.__name__
+        assert record["network"] == MODELS[name].network.__name__
         assert record["scores"]["test"]["rmse"] > 0
     assert {record["split_sha256"] for record in runs.values()} == {runs["mean"]["split_sha256"]}
     (split_file,) = {record["split_file"] for record in runs.values()}
@@ -88,9 +80,9 @@ def test_our_recipe(table: Path) -> None:
     run(table, "--models", "mean")
     result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours")
     runs = [record for record in result["runs"] if "members" not in record]
-    assert [record["model"] for record in runs] == [name for name in cep.OWN for _ in range(2)]
+    assert [record["model"] for record in runs] == [name for name in OWN for _ in range(2)]
     batch_size = {record["model"]: record["recipe"]["batch_size"] for record in runs}
-    assert batch_size == {name: 20 if name == "wl-paper" else 64 for name in cep.OWN}
+    assert batch_size == {name: 20 if name == "wl-paper" else 64 for name in OWN}
     theirs = json.loads((table.parent / "out" / "cep.json").read_text())["runs"][0]
     assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}
     text = (table.parent / "out" / "cep_ours.md").read_text()
@@ -98,7 +90,7 @@ def test_our_recipe(table: Path) -> None:
     assert text.count("| 1 of 40 |") == 3
     *_, together = result["runs"]
     assert {member["model"] for member in together["members"]} == {"wl-gated", "wl-paper"}
-    assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] in cep.MIXED["ours"])
+    assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] in MIXED["ours"])
     assert (
         "| WL kernel network, gated λ and WL kernel network, gated λ, the paper's recipe, together | " in text
     )
@@ -116,52 +108,6 @@ def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytes
     assert ours["model"] == "wl-paper"
     assert ours["scores"] == theirs["scores"]
     assert ours["published_epochs"] == theirs["published_epochs"] > 40
-
-
-def some_runs(folder: Path, values: dict[str, tuple[float, ...]]) -> list[dict[str, Any]]:
-    """Runs of a table in a folder: of each row seed 0, 1, … predicts that value, where 5 is right."""
-    (folder / "splits").mkdir()
-    (folder / "splits" / "a.json").write_text("{}")
-    runs = []
-    for model, of_row in values.items():
-        for seed, value in enumerate(of_row):
-            place = folder / f"{model}-{seed}"
-            place.mkdir()
-            for part in ("valid", "test"):
-                frame = pd.DataFrame({"row": [0], "PCE": [5.0], "PCE_pred": [value]})
-                frame.to_csv(place / f"{part}_predictions.csv", index=False)
-            scores = {part: {"rmse": abs(value - 5)} for part in ("valid", "test")}
-            same = {"split_sha256": "a", "split_file": "splits/a.json", "parameters": 1, "seconds": 1.0}
-            more = {"revision": "A", "torch": "1", "content": "a", "folder": place.name, "scores": scores}
-            runs.append({"model": model, "seed": seed, **same, **more})
-    return runs
-
-
-def test_rows_count_the_same_together(tmp_path: Path) -> None:
-    """However many seeds they have."""
-    names = cep.MIXED["ours"]
-    runs = some_runs(tmp_path, {"wl-gated": (1.0, 3.0), "wl-paper": (6.0,)})
-
-    def together(runs: list[dict[str, Any]], mixed: tuple[str, ...] = names) -> list[str]:
-        return [run["model"] for run in cep.with_ensembles(runs, mixed, tmp_path) if "members" in run]
-
-    *_, of_row, of_both = cep.with_ensembles(runs, names, tmp_path)
-    assert (of_row["model"], of_both["model"]) == ("wl-gated", cep.TOGETHER)
-    assert of_both["parameters"] == 3
-    assert (of_both["revision"], of_both["torch"]) == ("A", "1")
-    assert of_row["scores"]["test"]["rmse"] == pytest.approx(3.0)
-    assert of_both["scores"]["test"]["rmse"] == pytest.approx(1.0)  # of (1 + 3) / 2 and 6, 4
-    # Of one revision and the same packages, with all predictions, and of all rows.
-    for other in ({"revision": "B"}, {"torch": "2"}):
-        assert together([*runs[:2], runs[2] | other]) == ["wl-gated"]
-    assert together(runs[:2]) == ["wl-gated"]
-    assert together(runs, ()) == ["wl-gated"]
-    (tmp_path / "wl-gated-1" / "test_predictions.csv").unlink()
-    assert not together(runs)
-    # Those that the table has stay, without predictions, but not beside other runs.
-    assert together([*runs, of_row, of_both]) == ["wl-gated", cep.TOGETHER]
-    assert not together([*runs[:2], runs[2] | {"revision": "B"}, of_both])
-    assert not together([*runs, runs[0] | {"seed": 2}, of_row, of_both])
 
 
 def test_a_call_with_fewer_seeds_keeps_the_ensemble(table: Path) -> None:
@@ -218,36 +164,6 @@ def test_quick(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["mode"] == "quick"
     assert result["runs"][0]["counts"] == {"train": 24, "valid": 3, "test": 3}
     assert result["runs"][1]["epochs"] == 1
-
-
-def test_recipe_is_the_published_one() -> None:
-    """The release: 1e-3, times 0.9 every 100,000 molecules, while above 5e-6; that takes 5.1 million."""
-    rate, samples = 1e-3, 0
-    while rate > 5e-6:
-        rate, samples = rate * 0.9, samples + 100_000
-    assert samples == cep.SAMPLES
-    recipe, whole = cep.recipe_of(23_982, 1, cep.CEPOptions(), published=True)
-    assert (whole, recipe.epochs, recipe.seed) == (213, 213, 1)
-    assert recipe.lr_decay_samples == 100_000
-    steps = math.ceil(23_982 / recipe.batch_size)
-    assert learning_rate_factor(recipe, 100_000 // 20, steps) == pytest.approx(0.9)
-    squeezed, whole = cep.recipe_of(23_982, 1, cep.CEPOptions(epochs=20), published=True)
-    assert (whole, squeezed.epochs) == (213, 20)
-    for part in (0.25, 0.5, 0.99):
-        rates = [
-            options.lr * learning_rate_factor(options, int(part * options.epochs * steps), steps)
-            for options in (recipe, squeezed)
-        ]
-        assert rates[0] == pytest.approx(rates[1], rel=0.12)
-
-
-@pytest.mark.parametrize("model", NETWORKS.values(), ids=NETWORKS)
-def test_networks_have_the_papers_size(model: cep.Model) -> None:
-    data = molecules_from(
-        ["CC", "c1ccccc1"], y=[1.0, 2.0], features=model.features, task="regression", cache=False
-    )
-    net = model.network.from_data(data, **cep.network_of(model, data))
-    assert abs(count_parameters(net) / 260_000 - 1) < 0.01
 
 
 def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
