@@ -72,6 +72,11 @@ MODELS = {
 }
 # What we make of the same molecules: no walk is too short, sums and dropout where they help.
 OWN = {
+    "wl-learned": Model(
+        "WL kernel network, learned λ",
+        network=GraphKernelNetwork,
+        arguments={"decay": "learned", "dropout": DROPOUT},
+    ),
     "wl-gated": Model(
         "WL kernel network, gated λ",
         network=GraphKernelNetwork,

@@ -87,7 +87,7 @@ def test_our_recipe(table: Path) -> None:
     assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}
     text = (table.parent / "out" / "cep_ours.md").read_text()
     assert text.startswith("# Harvard Clean Energy Project, our recipe (full)\n")
-    assert text.count("| 1 of 40 |") == 3
+    assert text.count("| 1 of 40 |") == 4
     *_, together = result["runs"]
     assert {member["model"] for member in together["members"]} == {"wl-gated", "wl-paper"}
     assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] in MIXED["ours"])
