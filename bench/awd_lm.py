@@ -32,8 +32,6 @@ from .trained import (
     kept,
     of_recipe,
     on_same_data,
-    print_table,
-    write_results,
 )
 
 # Merity et al. 2018, as their release has it: embeddings, and what each layer writes.
@@ -155,14 +153,13 @@ def main(argv: list[str] | None = None) -> None:
     texts, stem = corpora(options), options.output_dir / "awd_lm"
     contents = {text: digest(corpus.train, corpus.valid, corpus.test) for text, corpus in texts.items()}
     runs = Runs(stem, known, place, on_same_data("text", contents))
-    for text, corpus in texts.items():
-        for name in names:
-            for seed in range(options.seeds):
-                record = evaluate(text, name, seed, corpus, contents[text], options, known)
-                # Rows appear as they are there: the rest may take days.
-                with runs.adding(record) as records:
-                    write_results(stem, TITLE, rows(records), LEGEND, known, records)
-    print_table(TITLE, rows(records), known)
+    made = (
+        evaluate(text, name, seed, corpus, contents[text], options, known)
+        for text, corpus in texts.items()
+        for name in names
+        for seed in range(options.seeds)
+    )
+    runs.fill(made, TITLE, rows, LEGEND)
 
 
 def place(run: Record) -> Place:

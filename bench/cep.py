@@ -31,8 +31,6 @@ from .trained import (
     about_training,
     chosen,
     on_same_data,
-    print_table,
-    write_results,
 )
 from .wl_machines import fit_machine
 
@@ -100,17 +98,17 @@ def main(argv: list[str] | None = None) -> None:
 
     in_table = partial(place, options.table)
     table = Runs(stem, known, in_table, stays)
-    for seed in range(1 if options.quick else options.seeds):
-        for name, model in models.items():
-            if seed and not model.seeded:
-                continue
-            record = evaluate(name, model, splits[model.features], seed, options, known)
-            # Rows appear as they are there: the rest may take hours.
-            with table.adding(for_table(record, options.output_dir)) as there:
-                runs = with_ensembles(there, MIXED[options.recipe], options.output_dir)
-                runs.sort(key=in_table)
-                write_results(stem, title, rows(runs, options.table), notes, known, runs)
-    print_table(title, rows(runs, options.table), known)
+    made = (
+        for_table(evaluate(name, model, splits[model.features], seed, options, known), options.output_dir)
+        for seed in range(1 if options.quick else options.seeds)
+        for name, model in models.items()
+        if not seed or model.seeded
+    )
+
+    def completed(runs: list[Record]) -> list[Record]:
+        return sorted(with_ensembles(runs, MIXED[options.recipe], options.output_dir), key=in_table)
+
+    table.fill(made, title, partial(rows, models=options.table), notes, completed)
 
 
 def place(table: Mapping[str, Model], run: Record) -> Place:

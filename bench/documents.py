@@ -35,8 +35,6 @@ from .trained import (
     glove_file,
     kept,
     on_same_data,
-    print_table,
-    write_results,
 )
 
 # Vectors of tokens that GloVe lacks are drawn with this standard deviation; neither paper says how.
@@ -121,14 +119,13 @@ def main(argv: list[str] | None = None) -> None:
             digest_of_strings(data, vectors.weight),
         )
         runs = Runs(stem, known, place, on_same_data("set", {set_name: content}))
-        for seed in range(1 if options.quick else options.seeds):
-            for ngram in ngrams:
-                for name in names:
-                    record = evaluate(name, ngram, seed, data, vectors, content, options, known)
-                    # Rows appear as they are there: the rest may take days.
-                    with runs.adding(record) as records:
-                        write_results(stem, title, rows(records), notes, known, records)
-        print_table(title, rows(records), known)
+        made = (
+            evaluate(name, ngram, seed, data, vectors, content, options, known)
+            for seed in range(1 if options.quick else options.seeds)
+            for ngram in ngrams
+            for name in names
+        )
+        runs.fill(made, title, rows, notes)
 
 
 def place(run: Record) -> Place:

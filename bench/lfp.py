@@ -33,9 +33,7 @@ from .trained import (
     about_training,
     chosen,
     kept,
-    print_table,
     spread,
-    write_results,
 )
 
 NGRAM, FILTERS = 40, 30
@@ -138,17 +136,14 @@ def main(argv: list[str] | None = None) -> None:
         return (model,), (run["seed"], subject)
 
     runs = Runs(stem, known, place, stays)
-    for seed in range(1 if options.quick else options.seeds):
-        for name in names:
-            if seed and not MODELS[name].trained:
-                continue
-            for number, split in enumerate(splits):
-                record = evaluate(name, seed, number, split, signals, content, options, known)
-                # Rows appear as they are there: the rest may take hours.
-                with runs.adding(record) as records:
-                    write_results(stem, TITLE, rows(records), notes, known, records)
-            plot(records, stem.with_suffix(".png"))
-    print_table(TITLE, rows(records), known)
+    made = (
+        evaluate(name, seed, number, split, signals, content, options, known)
+        for seed in range(1 if options.quick else options.seeds)
+        for name in names
+        if not seed or MODELS[name].trained
+        for number, split in enumerate(splits)
+    )
+    plot(runs.fill(made, TITLE, rows, notes), stem.with_suffix(".png"))
 
 
 def build(name: str, num_channels: int, num_classes: int) -> StringClassifier:

@@ -29,8 +29,6 @@ from .trained import (
     chosen,
     of_seeds,
     on_same_data,
-    print_table,
-    write_results,
 )
 
 # Molecules of a quick run, about.
@@ -168,12 +166,12 @@ def run_table(
             partial(place, tasks[key]),
             on_same_data("features", contents),
         )
-        for record in _records(key, task, stores, options, known):
-            # Rows appear as they are there: the rest may take hours.
-            with runs.adding(for_table(record, options.output_dir)) as records:
-                notes = legend + LEGEND + _about_sets(records)
-                write_results(options.output_dir / stem, heading, rows(records, seeds), notes, known, records)
-        print_table(heading, rows(records, seeds), known)
+        made = (
+            for_table(record, options.output_dir) for record in _records(key, task, stores, options, known)
+        )
+        runs.fill(
+            made, heading, partial(rows, seeds=seeds), lambda records: legend + LEGEND + _about_sets(records)
+        )
     if absent:
         Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
     if without:

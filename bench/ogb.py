@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,6 @@ from .trained import (
     chosen,
     of_seeds,
     on_same_data,
-    print_table,
-    write_results,
 )
 
 TUNED_SEEDS = 2
@@ -116,19 +114,19 @@ def main(argv: list[str] | None = None) -> None:
     def stays(run: Record) -> bool:
         return same_data(run) and run["split_sha256"] == splits.get(run["features"], run["split_sha256"])
 
+    def made() -> Iterator[Record]:
+        for model, recipe, more in runs:
+            data = sets[recipe.features]
+            more = more | {
+                "graphs": ogb_source(name, options.root, features=recipe.features),
+                "missing": missing(data, ogb_parts(name, options.root)),
+            }
+            for seed in range(1 if options.quick or not recipe.members else seeds):
+                record = evaluate(data, model, recipe, seed, options, known) | more
+                yield for_table(record, options.output_dir)
+
     all_runs = Runs(stem, known, partial(place, RECIPES[name]), stays)
-    for model, recipe, more in runs:
-        data = sets[recipe.features]
-        more = more | {
-            "graphs": ogb_source(name, options.root, features=recipe.features),
-            "missing": missing(data, ogb_parts(name, options.root)),
-        }
-        for seed in range(1 if options.quick or not recipe.members else seeds):
-            record = evaluate(data, model, recipe, seed, options, known) | more
-            # Rows appear as they are there: the rest may take hours.
-            with all_runs.adding(for_table(record, options.output_dir)) as records:
-                write_results(stem, title, table(records), notes + _of_data(records), known, records)
-    print_table(title, table(records), known)
+    all_runs.fill(made(), title, table, lambda records: notes + _of_data(records))
 
 
 def place(recipes: Mapping[str, Recipe], run: Record) -> Place:

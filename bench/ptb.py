@@ -29,8 +29,6 @@ from .trained import (
     chosen,
     kept,
     of_recipe,
-    print_table,
-    write_results,
 )
 
 SMALL, LARGE = 5_074_430, 20_000_000
@@ -156,13 +154,12 @@ def main(argv: list[str] | None = None) -> None:
     known = about_training("ptb", argv, options)
     content, stem = digest(corpus.train, corpus.valid, corpus.test), options.output_dir / "ptb"
     runs = Runs(stem, known, place, lambda run: run.get("content", content) == content)
-    for name in names:
-        for seed in range(options.seeds):
-            record = evaluate(name, seed, corpus, content, options, known)
-            # Rows appear as they are there: the rest may take days.
-            with runs.adding(record) as records:
-                write_results(stem, TITLE, rows(records), LEGEND, known, records)
-    print_table(TITLE, rows(records), known)
+    made = (
+        evaluate(name, seed, corpus, content, options, known)
+        for name in names
+        for seed in range(options.seeds)
+    )
+    runs.fill(made, TITLE, rows, LEGEND)
 
 
 def place(run: Record) -> Place:

@@ -44,8 +44,6 @@ from .trained import (
     glove_file,
     kept,
     on_same_data,
-    print_table,
-    write_results,
 )
 
 # Not published: how long, and the bound of gradients where the paper has none.
@@ -130,18 +128,15 @@ def main(argv: list[str] | None = None) -> None:
         more = [] if strings.vectors is None else [strings.vectors]
         content = digest_of_strings(strings, *more)
         runs = Runs(stem, known, place, on_same_data("task", {task: content}))
-        records: list[Record] = []
-        for name in (name for name in names if name in TASKS[task].models):
-            for seed in range(1 if options.quick else options.seeds):
-                for factor in FACTORS[: 1 if options.quick else options.rates]:
-                    record = evaluate(task, name, seed, factor, strings, content, options, known)
-                    # Rows appear as they are there: the rest may take hours.
-                    with runs.adding(record) as there:
-                        records = there
-                        write_results(stem, title, rows(records), LEGEND + diagnosed(records), known, records)
-        if records:
+        made = (
+            evaluate(task, name, seed, factor, strings, content, options, known)
+            for name in names
+            if name in TASKS[task].models
+            for seed in range(1 if options.quick else options.seeds)
+            for factor in FACTORS[: 1 if options.quick else options.rates]
+        )
+        if records := runs.fill(made, title, rows, lambda records: LEGEND + diagnosed(records)):
             draw(best_runs(records), stem.with_suffix(".png"))
-            print_table(title, rows(records), known)
 
 
 def place(run: Record) -> Place:

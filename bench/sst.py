@@ -30,8 +30,6 @@ from .trained import (
     kept,
     of_seeds,
     on_same_data,
-    print_table,
-    write_results,
 )
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
@@ -116,14 +114,13 @@ def main(argv: list[str] | None = None) -> None:
     loaded = {task: _load(task, glove, options) for task in tasks}
     contents = {task: digest_of_strings(data, vectors.weight) for task, (data, vectors) in loaded.items()}
     runs = Runs(stem, known, place, on_same_data("labels", contents))
-    for task, (data, vectors) in loaded.items():
-        for seed in range(1 if options.quick else options.seeds):
-            for name in names:
-                record = evaluate(name, task, seed, data, vectors, contents[task], options, known)
-                # Rows appear as they are there: the rest may take hours.
-                with runs.adding(record) as records:
-                    write_results(stem, TITLE, rows(records), _notes(records[0]), known, records)
-    print_table(TITLE, rows(records), known)
+    made = (
+        evaluate(name, task, seed, data, vectors, contents[task], options, known)
+        for task, (data, vectors) in loaded.items()
+        for seed in range(1 if options.quick else options.seeds)
+        for name in names
+    )
+    runs.fill(made, TITLE, rows, lambda records: _notes(records[0]))
 
 
 def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings, WordVectors]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,7 +195,7 @@ class Runs:
         place: Callable[[Record], Place],
         stays: Callable[[Record], bool],
     ) -> None:
-        self._stem, self._place, self._stays = stem, place, stays
+        self._stem, self._known, self._place, self._stays = stem, known, place, stays
         self._full = known["mode"] == "full"
         self._runs = self._there()
 
@@ -215,20 +215,49 @@ class Runs:
                 "or name another --output-dir"
             ) from error
 
+    def fill(
+        self,
+        runs: Iterable[Record],
+        title: str,
+        rows: Callable[[list[Record]], Rows],
+        notes: str | Callable[[list[Record]], str],
+        completed: Callable[[list[Record]], list[Record]] = list,
+    ) -> list[Record]:
+        """Add runs as they come, and show the table in the end.
+
+        Args:
+            runs: Made one by one: what was made is in the files while the rest takes days.
+            title: Of the table.
+            rows: The table of all its runs, its header first.
+            notes: What stands below it.
+            completed: Adds to the runs what follows from them, such as ensembles.
+
+        Returns:
+            All runs of the table; none if none came.
+        """
+        there: list[Record] = []
+        for run in runs:
+            with self._adding(run) as found:
+                there = completed(found)
+                below = notes if isinstance(notes, str) else notes(there)
+                write_results(self._stem, title, rows(there), below, self._known, there)
+        if there:
+            Console().print(printed(rows(there), f"{title} ({self._known['mode']})"))
+        return there
+
     @contextmanager
-    def adding(self, *runs: Record) -> Iterator[list[Record]]:
-        """All runs, with these, to be written before another command that fills the table goes on."""
+    def _adding(self, run: Record) -> Iterator[list[Record]]:
+        """All runs, with this one, to be written before another command that fills the table goes on."""
         self._stem.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self._stem.with_name(f".{self._stem.name}.lock")):
             if self._full:
                 self._runs = self._there()
-            for run in runs:
-                place = self._place(run)
-                self._runs = {
-                    (row, one): other
-                    for (row, one), other in self._runs.items()
-                    if row != place[0] or _made_by(other) == _made_by(run)
-                } | {place: run}
+            place = self._place(run)
+            self._runs = {
+                (row, one): other
+                for (row, one), other in self._runs.items()
+                if row != place[0] or _made_by(other) == _made_by(run)
+            } | {place: run}
             yield [self._runs[place] for place in sorted(self._runs)]
 
 
@@ -283,8 +312,3 @@ def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:
     found = "; ".join(f"{of_rows} ({', '.join(models)})" for of_rows, models in rows_of.items())
     # A recipe may have changed since.
     return f"{found}; what is said above is of {value}" if name == "revision" else found
-
-
-def print_table(title: str, rows: Rows, known: Record) -> None:
-    """Show the table on the terminal."""
-    Console().print(printed(rows, f"{title} ({known['mode']})"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -195,12 +196,7 @@ def _table(folder: Path, mode: str, *runs: dict[str, object], content: str = "a"
         lambda run: ((places.index(run["model"]),), (run["seed"],)),
         on_same_data("data", {"d": content}),
     )
-    found: list[dict[str, object]] = []
-    for run in runs:
-        with table.adding(run) as there:
-            write_results(folder / "table", "A table", [("model",)], "", known, there)
-        found = there
-    return found
+    return table.fill(runs, "A table", lambda _: [("model",)], "")
 
 
 def _run(model: str, seed: int, revision: str = "aaa", **more: object) -> dict[str, object]:
@@ -237,6 +233,36 @@ def test_a_row_is_of_one_environment_and_split(what: str, tmp_path: Path) -> Non
 def test_random_splits_are_those_of_their_seeds(tmp_path: Path) -> None:
     runs = [_run("y", seed, split="random", split_sha256=str(seed)) for seed in range(3)]
     assert _table(tmp_path, "full", *runs) == runs
+
+
+def test_rows_appear_as_they_are_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what follows from all of them, which the file has but the next run does not begin with."""
+    known = {"mode": "quick", "time": "now"}
+    table = Runs(tmp_path / "table", known, lambda run: ((run["model"],), (run["seed"],)), lambda _: True)
+
+    def made() -> Iterator[dict[str, object]]:
+        for seed in range(2):
+            yield _run("x", seed)
+            written = json.loads((tmp_path / "table.json").read_text())["runs"]
+            assert written == [*(_run("x", earlier) for earlier in range(seed + 1)), _run("all", seed + 1)]
+            text = (tmp_path / "table.md").read_text()
+            assert f"| {seed + 2} |" in text
+            assert f"* {seed + 2} runs\n" in text
+
+    def with_count(runs: list[dict[str, object]]) -> list[dict[str, object]]:
+        return [*runs, _run("all", len(runs))]
+
+    def rows(runs: list[dict[str, object]]) -> list[tuple[str, ...]]:
+        return [("number of runs",), (str(len(runs)),)]
+
+    def notes(runs: list[dict[str, object]]) -> str:
+        return f"* {len(runs)} runs\n"
+
+    runs = table.fill(made(), "A table", rows, notes, with_count)
+    assert runs == [_run("x", 0), _run("x", 1), _run("all", 2)]
+    assert capsys.readouterr().out.count("number of runs") == 1
+    assert table.fill([], "A table", rows, notes) == []
+    assert not capsys.readouterr().out
 
 
 def test_quick_tables_and_other_data_begin_anew(tmp_path: Path) -> None:
@@ -277,8 +303,7 @@ def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
         for _ in runs
     ]
     for table, run in zip(tables, runs, strict=True):
-        with table.adding(run) as found:
-            write_results(tmp_path / "table", "A table", [("model",)], "", known, found)
+        found = table.fill([run], "A table", lambda _: [("model",)], "")
     assert found == runs
     assert json.loads((tmp_path / "table.json").read_text())["runs"] == runs
 
