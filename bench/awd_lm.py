@@ -21,18 +21,8 @@ from .baselines import count_parameters
 from .digest import digest
 from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    check_shorten,
-    chosen,
-    kept,
-    of_recipe,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, check_shorten, chosen, kept, of_recipe
 
 # Merity et al. 2018, as their release has it: embeddings, and what each layer writes.
 WIDTHS = (400, 1150, 1150, 400)

@@ -23,15 +23,8 @@ from .cep_recipes import recipe_of
 from .cep_table import LEGENDS, SEEDS, TITLES, rows
 from .molecule_runs import Fitted, Split, for_table, run_method, run_network
 from .options import parsed
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, chosen
 from .wl_machines import fit_machine
 
 QUICK_MOLECULES = 400

@@ -25,17 +25,8 @@ from .digest import digest_of_strings
 from .documents_published import CHANNELS, MODELS, NGRAMS, PAPER, RECIPES, REPORT, Recipe
 from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    glove_file,
-    kept,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, chosen, glove_file, kept
 
 # Vectors of tokens that GloVe lacks are drawn with this standard deviation; neither paper says how.
 OOV_STD = 0.1

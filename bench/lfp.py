@@ -22,16 +22,8 @@ from .digest import digest
 from .lfp_baselines import fit_bands, fit_majority, scores_of
 from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    kept,
-    spread,
-)
+from .runs import Place, Runs
+from .trained import Record, TrainedOptions, about_training, chosen, kept, spread
 
 NGRAM, FILTERS = 40, 30
 RECIPE: dict[str, Any] = {"epochs": 20, "steps_per_epoch": 100, "batch_size": 10, "lr": 2e-3, "balance": True}

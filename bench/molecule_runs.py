@@ -25,7 +25,8 @@ from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
 
 from .baselines import count_parameters
 from .outcomes import cell, survivors
-from .trained import MADE_WITH, Record, kept, made_with
+from .runs import MADE_WITH, made_with
+from .trained import Record, kept
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,8 @@ from wlkernelnn.training import FitOptions
 from .members import run_members
 from .molecule_runs import Split, ensemble, for_table, spread_of
 from .outcomes import epochs_of, seconds_per_epoch, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    of_seeds,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, chosen, of_seeds
 
 # Molecules of a quick run, about.
 QUICK = 200

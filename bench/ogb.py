@@ -20,16 +20,8 @@ from .ogb_recipes import RECIPES, Recipe
 from .ogb_scores import SUBMITTED, check_size, official, write_submission
 from .options import parsed
 from .outcomes import epochs_of, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    of_seeds,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, chosen, of_seeds
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000

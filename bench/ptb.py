@@ -19,17 +19,8 @@ from .digest import digest
 from .lei_networks import LSTM, release_init
 from .options import parsed
 from .outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    check_shorten,
-    chosen,
-    kept,
-    of_recipe,
-)
+from .runs import Place, Runs
+from .trained import Record, TrainedOptions, about_training, check_shorten, chosen, kept, of_recipe
 
 SMALL, LARGE = 5_074_430, 20_000_000
 QUICK_TOKENS = 12_000

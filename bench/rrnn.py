@@ -34,17 +34,8 @@ from .rrnn_tasks import (
     Strings,
     build,
 )
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    glove_file,
-    kept,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, chosen, glove_file, kept
 
 # Not published: how long, and the bound of gradients where the paper has none.
 RECIPE: dict[str, Any] = {"epochs": 100, "patience": 15, "gradient_clip": 5.0}

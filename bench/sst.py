@@ -19,18 +19,8 @@ from .digest import digest_of_strings
 from .lei_networks import release_init
 from .options import parsed
 from .outcomes import cell, outcome, seconds_per_epoch, survivors
-from .trained import (
-    Place,
-    Record,
-    Runs,
-    TrainedOptions,
-    about_training,
-    chosen,
-    glove_file,
-    kept,
-    of_seeds,
-    on_same_data,
-)
+from .runs import Place, Runs, on_same_data
+from .trained import Record, TrainedOptions, about_training, chosen, glove_file, kept, of_seeds
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
 LABELS = ("fine", "binary")
