@@ -52,6 +52,8 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def _version(package: str) -> str:
+    if package == "torch":
+        return str(torch.__version__)  # its build as well, which the package on PyPI does not name
     try:
         return version(package)
     except PackageNotFoundError:
