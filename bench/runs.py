@@ -19,7 +19,7 @@ from .trained import Record
 
 # What is one and the same for all runs of a row.
 MADE_WITH = ("revision", "device", *PACKAGES)
-# Sorted as they are.
+# The row of a run, and which one of the row it is; tables are sorted by it.
 Place = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 

@@ -138,6 +138,8 @@ def packed_pair(**changes: Any) -> PackedGraphs:
 
 
 def assert_same_arrays(a: PackedGraphs, b: PackedGraphs) -> None:
-    """Two stores hold the same."""
+    """Two stores hold the same, in the same types."""
     for name, tensor in vars(a.arrays).items():
-        np.testing.assert_array_equal(tensor.numpy(), getattr(b.arrays, name).numpy())
+        other = getattr(b.arrays, name)
+        assert tensor.dtype == other.dtype, name
+        np.testing.assert_array_equal(tensor.numpy(), other.numpy(), err_msg=name)

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pandas
+import pytest
 import torch
 
 from wlkernelnn.bench.about import about, environment, state
@@ -21,6 +22,11 @@ def test_environment_names_processor_and_versions() -> None:
     assert known["torch"] == torch.__version__
     assert known["pandas"] == pandas.__version__
     assert "cores" in known["processor"]
+
+
+def test_torch_is_named_with_its_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.13.0+cu999")
+    assert environment()["torch"] == "2.13.0+cu999"
 
 
 def test_every_state_of_the_source_has_a_name(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
-from tests.graphs import packed_pair, random_packed
+from tests.graphs import assert_same_arrays, packed_pair, random_packed
 from wlkernelnn.datasets import Description, PackedGraphs, Reject
 from wlkernelnn.files import read_tensors, write_tensors
 
@@ -250,6 +250,16 @@ def test_graphs_are_copies(data: PackedGraphs) -> None:
     assert_equal_data(data[3], before)
 
 
+def test_what_is_handed_out_does_not_write_into_the_store() -> None:
+    data = random_packed(5)
+    before = data.row.clone()
+    data.row.zero_()
+    data.row[0] = 9
+    assert torch.equal(data.row, before)
+    with pytest.raises(ValueError, match="read-only"):
+        data.colours(1)[0][0] = 9
+
+
 def test_with_targets(data: PackedGraphs) -> None:
     y = np.arange(10.0)
     other = data.with_targets(y, name="other", target_names=("t",), task="regression", metric="mae")
@@ -298,10 +308,7 @@ def test_saved_store_comes_back(data: PackedGraphs, tmp_path: Path) -> None:
         "valid": [],
         "test": [0],
     }
-    for name, tensor in vars(loaded.arrays).items():
-        original = getattr(data.arrays, name)
-        assert tensor.dtype == original.dtype
-        assert torch.equal(torch.nan_to_num(tensor), torch.nan_to_num(original))
+    assert_same_arrays(loaded, data)
     for came, expected in zip(loaded, data, strict=True):
         assert_equal_data(came, expected)
 
@@ -373,6 +380,18 @@ def test_mapped_store_travels_as_its_path(tmp_path: Path) -> None:
     assert len(pickle.dumps(mapped[:10])) < 1000
 
 
+def test_a_store_whose_file_was_replaced(tmp_path: Path) -> None:
+    """It still has its graphs, and so have its copies; another process would see others."""
+    path = tmp_path / "data.safetensors"
+    packed_pair(y=[1.0, 2.0]).save(path)
+    mapped = PackedGraphs.load(path)
+    pickled = pickle.dumps(mapped)
+    packed_pair(y=[3.0, 4.0], row=[7, 8]).save(path)
+    assert copy.copy(mapped).y.flatten().tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="another file than the one that was opened: load it anew"):
+        pickle.loads(pickled)
+
+
 # Errors
 
 
@@ -388,28 +407,6 @@ def test_no_graphs_at_all() -> None:
     data = PackedGraphs.pack(np.zeros((0, 2), int), np.zeros((2, 0), int), [0], [0])
     assert len(data) == 0
     assert list(data) == []
-
-
-def test_a_store_whose_file_was_replaced(tmp_path: Path) -> None:
-    """It still has its graphs, and so have its copies; another process would see others."""
-    path = tmp_path / "data.safetensors"
-    packed_pair(y=[1.0, 2.0]).save(path)
-    mapped = PackedGraphs.load(path)
-    pickled = pickle.dumps(mapped)
-    packed_pair(y=[3.0, 4.0], row=[7, 8]).save(path)
-    assert copy.copy(mapped).y.flatten().tolist() == [1.0, 2.0]
-    with pytest.raises(ValueError, match="another file than the one that was opened: load it anew"):
-        pickle.loads(pickled)
-
-
-def test_what_is_handed_out_does_not_write_into_the_store() -> None:
-    data = random_packed(5)
-    before = data.row.clone()
-    data.row.zero_()
-    data.row[0] = 9
-    assert torch.equal(data.row, before)
-    with pytest.raises(ValueError, match="read-only"):
-        data.colours(1)[0][0] = 9
 
 
 def two_atoms(**values: Any) -> PackedGraphs:
