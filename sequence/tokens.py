@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import holds_integers
 from wlkernelnn.ops.scan import Steps
 
 
@@ -20,7 +21,7 @@ def check_tokens(name: str, tokens: Tensor, ptr: Tensor | None, num_tokens: int)
     # Elsewhere reading ptr waits, and the encoder will look at it anyway.
     if ptr is not None and ptr.is_cpu and (end := Steps(ptr).num_tokens) != tokens.numel():
         raise ValueError(f"{name}: ptr ends at {end}, there are {tokens.numel()} tokens")
-    if tokens.is_floating_point() or tokens.dtype == torch.bool:
+    if not holds_integers(tokens):
         raise ValueError(f"tokens must be integers, got {tokens.dtype}")
     if not tokens.is_cpu or not tokens.numel() or torch.compiler.is_compiling():
         return

@@ -17,14 +17,24 @@ RANDOM = (_DropoutNd, torch.nn.RReLU)
 
 
 class Function(torch.nn.Module):
-    """A function as a module."""
+    """A function as a module.
+
+    Raises:
+        ValueError: The function writes to its input: layers go on with what they give it.
+    """
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.function(x)
+        if torch.compiler.is_compiling() or x.is_inference():  # writes are not counted there
+            return self.function(x)
+        version = x._version
+        out = self.function(x)
+        if x._version != version:
+            raise ValueError(f"act must leave its input as it is, {self.extra_repr()} writes to it")
+        return out
 
     def extra_repr(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))
@@ -34,8 +44,8 @@ def activation(act: Any) -> torch.nn.Module:
     """An activation from its name, a module as it is, or a function; ``None`` is the identity.
 
     Raises:
-        ValueError: It is nothing of this, no activation has this name, or it works in place: layers go on
-            with what they give it.
+        ValueError: It is nothing of this, no activation has this name, or it says that it works in place:
+            layers go on with what they give it. (Functions that do are found when they are called.)
     """
     made = torch.nn.Identity() if act is None else activation_resolver(act)
     if isinstance(made, type) or not callable(made):

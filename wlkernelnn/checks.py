@@ -8,6 +8,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
@@ -44,6 +46,10 @@ def plain(value: Any) -> Any:
 
 def check_widths(in_channels: int | tuple[int, int], out_channels: int) -> None:
     """Refuse widths of a layer that cannot be."""
+    if isinstance(in_channels, tuple) and len(in_channels) != 2:
+        raise ValueError(
+            f"in_channels must be one width, or two for sources and targets, got {in_channels!r}"
+        )
     for width in in_channels if isinstance(in_channels, tuple) else (in_channels,):
         if isinstance(width, bool) or not isinstance(width, Integral) or (width < 1 and width != -1):
             raise ValueError(
@@ -55,3 +61,8 @@ def check_widths(in_channels: int | tuple[int, int], out_channels: int) -> None:
 def is_fraction(value: object) -> bool:
     """Whether this is a number from 0 to 1; ``True`` is none."""
     return isinstance(value, Real) and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0
+
+
+def holds_integers(values: Tensor) -> bool:
+    """Whether a tensor's type is one of integers; ``bool`` is none."""
+    return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)

@@ -351,9 +351,9 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         return more if isinstance(self.classes_, list) else self.classes_[more[:, 0]]
 
     def score(self, X: Any, y: ArrayLike) -> float:
-        """The fraction of rows all whose known classes are predicted right.
+        """The fraction of rows all whose known classes are predicted right; NaN if no class is known.
 
-        Scorers of scikit-learn take no missing classes; this does.
+        Scorers of scikit-learn take no missing classes; this does, and rows without any don't count.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -361,8 +361,10 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         check_is_fitted(self)
         true = _frame(y, X)
-        wrong = (self.predict(X).reshape(true.shape) != true.to_numpy()) & true.notna().to_numpy()
-        return float(1 - wrong.any(axis=1).mean())
+        known = true.notna().to_numpy()
+        wrong = (self.predict(X).reshape(true.shape) != true.to_numpy()) & known
+        counted = known.any(axis=1)
+        return float(1 - wrong.any(axis=1)[counted].mean()) if counted.any() else float("nan")
 
 
 def _two_classes(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -9,9 +9,8 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-# How many blocks evaluate a module now, in whichever threads, and the modes that its parts had before.
-_Modes = dict[torch.nn.Module, bool]
-_evaluated: WeakKeyDictionary[torch.nn.Module, tuple[int, _Modes]] = WeakKeyDictionary()
+# How many blocks evaluate a part of a module now, in whichever threads, and the mode that it had before.
+_evaluated: WeakKeyDictionary[torch.nn.Module, tuple[int, bool]] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -30,23 +29,25 @@ def in_modes(modes: Mapping[torch.nn.Module, bool]) -> Iterator[None]:
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
     """Evaluation mode in the block; afterwards, also after an error, every part has the mode that it had.
 
-    Several threads may evaluate a module at once: the last one out sets its modes back.
+    Several threads may evaluate a module and parts of it at once: the last one out sets a part's mode back to
+    what it was before the first.
     """
+    parts = list(module.modules())
     with _lock:
-        count, before = _evaluated.get(module, (0, {}))
-        if not count:
-            before = {part: part.training for part in module.modules()}
-        _evaluated[module] = count + 1, before
+        for part in parts:
+            count, before = _evaluated.get(part, (0, part.training))
+            _evaluated[part] = count + 1, before
         module.eval()
     try:
         yield
     finally:
         with _lock:
-            count, before = _evaluated.pop(module)
-            if count > 1:
-                _evaluated[module] = count - 1, before
-            else:
-                _set(before)
+            for part in parts:
+                count, before = _evaluated.pop(part)
+                if count > 1:
+                    _evaluated[part] = count - 1, before
+                else:
+                    part.training = before
 
 
 def _set(modes: Mapping[torch.nn.Module, bool]) -> None:

@@ -92,3 +92,28 @@ def test_random_ones_in_training(act: torch.nn.Module) -> None:
     assert is_random(torch.nn.Sequential(torch.nn.Tanh(), act))
     assert not is_random(act.eval())
     assert not is_random(torch.nn.Tanh())
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("act", [torch.relu_, partial(torch.nn.functional.relu, inplace=True)])
+def test_functions_that_write_to_their_input(kind: str, act: Any) -> None:
+    make, given = LAYERS[kind]
+    with pytest.raises(ValueError, match=r"act must leave its input as it is, .*relu.* writes to it"):
+        make(act=act)(**given)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_functions_without_gradients(kind: str) -> None:
+    """Only what does not go through them learns."""
+    make, given = LAYERS[kind]
+
+    def gradients(act: Any) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        layer = make(act=act)
+        weights = list(layer.parameters())
+        loss = total(layer, given) + sum(0 * weight.sum() for weight in weights)
+        return list(torch.autograd.grad(loss, weights))
+
+    found, expected = gradients(lambda x: (x > 0).to(x.dtype)), gradients(lambda x: (x > 0) + 0 * x)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from wlkernelnn.checks import (
     check_count,
@@ -12,6 +13,7 @@ from wlkernelnn.checks import (
     check_finite,
     check_one_of,
     check_widths,
+    holds_integers,
     is_fraction,
     plain,
 )
@@ -52,6 +54,21 @@ def test_no_widths(width: object) -> None:
             check_widths(came, 2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="out_channels must be an integer of at least 1"):
         check_widths(4, width)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("widths", [(), (3,), (3, 3, 3)], ids=str)
+def test_widths_of_neither_one_nor_two_kinds_of_nodes(widths: tuple[int, ...]) -> None:
+    with pytest.raises(
+        ValueError, match="in_channels must be one width, or two for sources and targets, got"
+    ):
+        check_widths(widths, 2)  # type: ignore[arg-type]
+
+
+def test_tensors_of_integers() -> None:
+    for dtype in (torch.int64, torch.int32, torch.uint8):
+        assert holds_integers(torch.ones(1, dtype=dtype))
+    for dtype in (torch.float32, torch.bool, torch.complex64):
+        assert not holds_integers(torch.ones(1, dtype=dtype))
 
 
 def test_fractions() -> None:

@@ -185,6 +185,9 @@ def test_several_labels() -> None:
     right = (model.predict(SMILES) == BOTH).all(axis=1)
     right[2] = model.predict(SMILES)[2, 1] == BOTH[2, 1]
     assert model.score(SMILES, y) == pytest.approx(right.mean())
+    y[5:] = np.nan  # rows of which nothing is known count neither as right nor as wrong
+    assert model.score(SMILES, y) == pytest.approx(right[:5].mean())
+    assert np.isnan(model.score(SMILES, np.full_like(y, np.nan)))
     assert [classes.tolist() for classes in model.classes_] == [[0, 1], [0, 1]]
 
 

@@ -41,3 +41,16 @@ def test_the_last_of_several_threads_sets_modes_back() -> None:
     leave.set()
     thread.join()
     assert module.training
+
+
+def test_a_part_and_the_whole_at_once() -> None:
+    """However they overlap, what is evaluated by anybody stays so, and everything has its mode back."""
+    part = torch.nn.Dropout(0.5)
+    whole = torch.nn.Sequential(part, torch.nn.Dropout(0.5))
+    first, second = evaluating(part), evaluating(whole)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not any(module.training for module in whole.modules())
+    second.__exit__(None, None, None)
+    assert all(module.training for module in whole.modules())

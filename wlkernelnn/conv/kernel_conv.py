@@ -130,7 +130,7 @@ class KernelConv(MessagePassing):
             raise ValueError(
                 f"{name}: x must have a row per first colour ({quotient.first.numel()}), got {came}"
             )
-        if self.watched:
+        if any(part.watched for part in self.modules() if isinstance(part, KernelConv)):
             raise ValueError(f"{name}: whoever watches single messages needs nodes; give edge_index")
         if self.num_edge_types is not None and quotient.node.is_cpu and not torch.compiler.is_compiling():
             for level in quotient.levels:

@@ -76,7 +76,8 @@ class WalkConv(KernelConv):
                 f"a bipartite graph has only walks of 2 nodes, this layer has walk_length={self.walk_length}"
             )
         source, target = x if isinstance(x, tuple) else (x, x)
-        gates = self.decay.project(source, target) if self.decay.gated and self.walk_length > 1 else None
+        # Without a step too: a lazy gate has its widths from here.
+        gates = self.decay.project(source, target) if self.decay.gated else None
         exists = source.new_ones(source.size(0), 1) if self.walks_only else None
         states = [self.lins[0](source)]
         for j in range(1, self.walk_length):

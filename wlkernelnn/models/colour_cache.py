@@ -19,7 +19,7 @@ class ColourCache:
 
     Predictions for a library of graphs come to their states by the thousand and share most of them: each is
     computed once, as long as there is room. A state that comes from here is what the network would compute,
-    but for the rounding of sums in another order. When weights change, the cache begins anew.
+    but for the rounding of sums in another order. When weights change, or autocast, the cache begins anew.
 
     Args:
         capacity: Colours to remember; those that come first stay.
@@ -36,6 +36,7 @@ class ColourCache:
         self._known = KnownColours(self.capacity)
         self._rows = torch.empty(0, 0)
         self._weights: list[Tensor] = []
+        self._autocast: tuple[bool, torch.dtype] | None = None
 
     def __len__(self) -> int:
         """How many colours are remembered."""
@@ -59,13 +60,14 @@ class ColourCache:
         Returns:
             Rows ``[R, d]``, and the row of each colour, int64 ``[C]``. The next call overwrites some rows.
         """
-        now = list(weights)
-        if len(now) != len(self._weights) or not all(map(_same, now, self._weights)):
+        now, autocast = list(weights), (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
+        same = autocast == self._autocast and len(now) == len(self._weights)
+        if not same or not all(map(_same, now, self._weights)):
             self._forget()
-            self._weights = [weight.detach().clone() for weight in now]
+            self._weights, self._autocast = [weight.detach().clone() for weight in now], autocast
         first = codes.index_select(0, quotient.first)
         before = len(self._known)
-        place = self._known.numbers(first.numpy(), quotient)
+        place = self._known.numbers(first.long().numpy(), quotient)
         missing = np.flatnonzero((place < 0) | (place >= before))
         if missing.size:
             if missing.size < place.size:

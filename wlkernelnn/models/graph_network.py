@@ -21,7 +21,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.differentiable import transformed
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
-from wlkernelnn.ops.wl_colours import Quotient, is_of, marks_of, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.ops.wl_colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
 
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
@@ -279,8 +279,9 @@ class GraphNetwork(torch.nn.Module, ABC):
         if self.quotient is False or self.quotient_depth is None or torch.compiler.is_compiling():
             return None
         given = batch.get("quotient")
-        if given is not None and (given.depth < self.quotient_depth or not _is_of(given, batch)):
-            given = None
+        # PyG makes a list of what it collates.
+        fits = isinstance(given, Quotient) and given.depth >= self.quotient_depth and _is_of(given, batch)
+        given = given if fits else None
         if reason := self._why_by_nodes(batch, given is not None):
             logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
             return None
@@ -330,18 +331,24 @@ class GraphNetwork(torch.nn.Module, ABC):
 
 
 def _fits(batch: Data) -> bool:
-    """Whether ``ptr`` is of these nodes: PyG's ``Batch.subgraph`` leaves it as it was."""
-    return torch.compiler.is_compiling() or not batch.x.is_cpu or int(batch.ptr[-1]) == batch.x.size(0)
+    """Whether ``ptr`` is of these nodes, looked at on the CPU: PyG's ``subgraph`` leaves it as it was."""
+    if torch.compiler.is_compiling() or not batch.x.is_cpu:
+        return True
+    ends = batch.ptr[[0, -1]].tolist() if batch.ptr.numel() else []
+    if ends != [0, batch.x.size(0)] or bool((batch.ptr.diff() < 0).any()):
+        return False
+    return batch.batch is None or torch.equal(batch.batch.long(), _owners(batch.ptr))
+
+
+def _owners(ptr: Tensor) -> Tensor:
+    """The graph of every node."""
+    return torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
 
 
 def _is_of(quotient: Quotient, batch: Data) -> bool:
-    """Whether a quotient is that of the batch, which may have been changed since; looked at on the CPU."""
-    if not (quotient.node.is_cpu and batch.x.is_cpu):
-        return quotient.node.numel() == batch.x.size(0)
-    edge_index, edge_type = as_tensor(batch.edge_index), batch.get("edge_type")
-    return quotient.origin == marks_of(batch.x, edge_index, edge_type) or is_of(
-        quotient, batch.x, edge_index, edge_type
-    )
+    """Whether a quotient is that of the batch, which may have been changed since."""
+    parts = batch.x, as_tensor(batch.edge_index), batch.get("edge_type"), batch.ptr
+    return quotient.origin.is_of(*parts) or is_of(quotient, *parts)
 
 
 def _whole_batch(batch: Data) -> Data:
@@ -350,11 +357,18 @@ def _whole_batch(batch: Data) -> Data:
         if batch.batch is not None:
             return batch
         result = copy.copy(batch)
-        number = torch.arange(batch.ptr.numel() - 1, device=batch.ptr.device)
-        result.batch = number.repeat_interleave(batch.ptr.diff())
+        result.batch = _owners(batch.ptr)
         return result
     if batch.batch is None:
+        if "ptr" in batch:
+            expected = f"expected ptr to ascend from 0 to the number of nodes, {batch.x.size(0)}"
+            raise ValueError(f"{expected}; got {batch.ptr.tolist()}")
         return Batch.from_data_list([batch])
+    if batch.batch.shape != batch.x.shape[:1] or (batch.batch < 0).any():
+        raise ValueError(
+            f"expected batch.batch to be the graph of each of {batch.x.size(0)} nodes, 0 or more; got shape "
+            f"{list(batch.batch.shape)}, from {batch.batch.min() if batch.batch.numel() else 0} on"
+        )
     if (batch.batch.diff() < 0).any():
         raise ValueError("batch.batch must not decrease: nodes of a graph stand side by side")
     counts = batch.batch.bincount(minlength=batch.ptr.numel() - 1 if "ptr" in batch else 0)

@@ -49,3 +49,8 @@ def differentiable_gradients(
     outs, arrived = zip(*pairs, strict=True)
     found = iter(torch.autograd.grad(outs, leaves, arrived, create_graph=True, allow_unused=True))
     return tuple(next(found) if need else None for need in needed)
+
+
+def counting_writes(*tensors: Tensor | None) -> list[Tensor]:
+    """Those of which PyTorch knows when they are written to, and which it saves: not those of inference."""
+    return [tensor for tensor in tensors if tensor is not None and not tensor.is_inference()]

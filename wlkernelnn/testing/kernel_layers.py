@@ -136,12 +136,16 @@ def _compare(
             f"a layer with decay={layer.decay.decay!r} goes with a kernel with decay="
             f"{layer.decay.decay if isinstance(layer.decay.decay, float | int) else 1}, got {kernel.decay}"
         )
+    lengths = {"walk_length": layer.walk_length, "all_lengths": getattr(layer, "all_lengths", False)}
+    came = {name: getattr(kernel, name, False) for name in lengths}
+    if came != lengths:
+        raise ValueError(f"expected a kernel of the layer's walks, {lengths}; got {came}")
     graphs = seen_by_channels(layer, graph)
     measure = _local if on_nodes else _channels
     totals = []
     for signless in (False, True):
         seen = [_absolute(g) for g in graphs] if signless else graphs
-        if getattr(layer, "all_lengths", False):
+        if lengths["all_lengths"]:
             parts = []
             for n in range(1, layer.walk_length + 1):
                 walks = reference_walks(layer, n)

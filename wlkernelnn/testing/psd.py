@@ -27,15 +27,18 @@ def assert_psd(kernel: StructureKernel, X: Any, rtol: float = 1e-9) -> float:
     if not np.isfinite(gram).all():
         raise AssertionError("the Gram matrix is not finite")
     scale = float(abs(gram).max(initial=0.0))
-    if not gram.size or scale == 0:
+    if not gram.size:
         return 0.0
     for name, difference in (
         ("not symmetric", gram - gram.T),
         ("unlike diag", kernel.diag(X) - gram.diagonal()),
     ):
-        error = float(abs(difference).max() / scale)
-        if error > rtol:
+        largest = float(abs(difference).max())
+        error = largest / scale if scale else largest and np.inf
+        if not error <= rtol:  # nor is NaN right
             raise AssertionError(f"the Gram matrix is {name}: relative difference {error:.3g}")
+    if scale == 0:
+        return 0.0
     eigenvalues = np.linalg.eigvalsh((gram + gram.T) / 2)
     below = max(0.0, -float(eigenvalues[0] / eigenvalues[-1])) if eigenvalues[-1] > 0 else np.inf
     if below > rtol:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
+from torch.nn.parameter import is_lazy
 from torch_geometric.data import Batch, Data
 from torch_geometric.testing import assert_module
 
@@ -209,6 +210,13 @@ def test_lazy_sizes(layer: str, options: dict[str, Any], copied: bool) -> None:
     assert out.dtype == torch.float64
     shapes = {name: (p.shape, torch.float64) for name, p in sized.named_parameters()}
     assert {name: (p.shape, p.dtype) for name, p in lazy.named_parameters()} == shapes
+
+
+@ALL_LAYERS
+def test_lazy_gates_without_a_step(layer: str) -> None:
+    lazy = make(layer, {"decay": "gated", "walk_length": 1}, in_channels=-1)
+    lazy(torch.randn(12, D), EDGES["random"].edge_index)
+    assert not any(map(is_lazy, lazy.parameters()))
 
 
 @ALL_LAYERS

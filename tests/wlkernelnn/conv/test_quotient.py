@@ -113,6 +113,8 @@ def test_what_does_not_go_with_a_quotient() -> None:
         RandomWalkKernelConv(D, K, edge_dim=2)(x, batch.quotient)
     with pytest.raises(IndexError, match="expected 0 … 2"):
         RandomWalkKernelConv(D, K, num_edge_types=3)(x, batch.quotient)
-    layer.register_message_forward_hook(lambda module, inputs, out: out)
-    with pytest.raises(ValueError, match="whoever watches single messages needs nodes"):
-        layer(x, batch.quotient)
+    wl = WLKernelConv(D, K, num_edge_types=5)
+    for whole, watched in ((layer, layer), (wl, wl.walks[0])):
+        watched.register_message_forward_hook(lambda module, inputs, out: out)
+        with pytest.raises(ValueError, match="whoever watches single messages needs nodes"):
+            whole(x, batch.quotient)

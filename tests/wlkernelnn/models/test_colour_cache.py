@@ -81,6 +81,30 @@ def test_new_buffers_are_another_network() -> None:
     torch.testing.assert_close(after, predicted(net, given))
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8], ids=str)
+def test_codes_of_fewer_bits(dtype: torch.dtype) -> None:
+    data = regression_set()
+    net = network(data).eval()
+    expected = predicted(net, batches(net, data))
+    cache = ColourCache()
+    for number, batch in enumerate(batches(net, data)):
+        if number % 2:
+            batch.x = batch.x.to(dtype)
+        torch.testing.assert_close(predicted(net, [batch], cache), expected[7 * number : 7 * number + 7])
+
+
+def test_states_of_other_precision_are_not_taken() -> None:
+    data = regression_set()
+    net = network(data).eval()
+    given, cache = batches(net, data), ColourCache()
+    expected = predicted(net, given)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(predicted(net, given, cache), predicted(net, given))
+    torch.testing.assert_close(predicted(net, given, cache), expected)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not torch.equal(predicted(net, given, cache), expected)
+
+
 @pytest.mark.parametrize("through_data", [False, True])
 def test_new_weights_are_another_network(through_data: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data = regression_set()

@@ -203,6 +203,71 @@ def test_what_was_changed_in_a_batch_is_seen(name: str, in_place: bool, sent: bo
     assert (net(batch) - before).abs().max() > 1e-3
 
 
+def assert_by_nodes(data: PackedGraphs, batch: Data) -> Tensor:
+    """The network gives what its nodes give; returned."""
+    out = network(data)(batch)
+    torch.testing.assert_close(out, network(data, quotient=False)(batch), rtol=1e-4, atol=1e-5)
+    return out
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad], ids=["inference", "no grad"])
+def test_what_was_changed_where_writes_are_not_counted(mode: type[torch.no_grad]) -> None:
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data), quotient=network(data).quotient_depth)
+    batch.edge_index = batch.edge_index.as_tensor()
+    with mode():
+        batch.x = batch.x.clone()
+        before = assert_by_nodes(data, batch)
+        batch.x[::3] = batch.x.roll(1, 0)[::3]
+        assert (assert_by_nodes(data, batch) - before).abs().max() > 1e-3
+
+
+def test_batches_of_batches() -> None:
+    data = regression_set()
+    first, second = PackedLoader(data[:20], 10, quotient=network(data).quotient_depth)
+    assert len(assert_by_nodes(data, Batch.from_data_list([first, second]))) == 2
+
+
+def test_fewer_edges_in_the_same_memory() -> None:
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data), quotient=network(data).quotient_depth)
+    before = assert_by_nodes(data, batch)
+    half = batch.num_edges // 2
+    batch.edge_index, batch.edge_type = batch.edge_index.as_tensor()[:, :half], batch.edge_type[:half]
+    assert (assert_by_nodes(data, batch) - before).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("names", [("batch",), ("ptr",), ("batch", "ptr")], ids="+".join)
+def test_nodes_that_went_to_another_graph(names: tuple[str, ...]) -> None:
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data), quotient=network(data).quotient_depth)
+    before = assert_by_nodes(data, batch)
+    ptr = batch.ptr.clone()
+    ptr[1] -= 2
+    changed = {"ptr": ptr, "batch": torch.arange(len(data)).repeat_interleave(ptr.diff())}
+    for name in ("batch", "ptr"):
+        del batch[name]
+    batch.update({name: changed[name] for name in names})
+    after = assert_by_nodes(data, batch)
+    assert (after - before)[:2].abs().min() > 1e-3
+    torch.testing.assert_close(after[2:], before[2:], rtol=1e-4, atol=1e-5)
+
+
+def test_batch_counts_where_ptr_says_otherwise() -> None:
+    """Nobody else writes ``ptr`` anew when ``batch`` is changed."""
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data), quotient=network(data).quotient_depth)
+    batch.batch = torch.tensor([0] * (batch.ptr[1] - 2) + [1] * 2 + batch.batch[batch.ptr[1] :].tolist())
+    alone = batch.clone()
+    del alone["ptr"]
+    torch.testing.assert_close(assert_by_nodes(data, batch), network(data)(alone), rtol=1e-4, atol=1e-5)
+    del batch["batch"]
+    for end, other in ((-1, batch.ptr[-1] + 1), (0, 1)):
+        batch.ptr[end] = other
+        with pytest.raises(ValueError, match="expected ptr to ascend from 0 to the number of nodes"):
+            network(data)(batch)
+
+
 @pytest.mark.parametrize("change", ["edges", "nodes"])
 def test_a_batch_that_was_changed_has_another_quotient(change: str) -> None:
     """Whatever drops edges or nodes copies the quotient of the loader along."""
@@ -221,6 +286,19 @@ def test_a_batch_that_was_changed_has_another_quotient(change: str) -> None:
             torch.rand(batch.num_nodes, generator=generator) > 0.3
         )
         changed.quotient = batch.quotient
-    by_nodes = network(data, quotient=False)
-    torch.testing.assert_close(net(changed), by_nodes(changed), rtol=1e-4, atol=1e-5)
-    assert (net(changed) - net(batch)).abs().max() > 1e-3
+    assert (assert_by_nodes(data, changed) - net(batch)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("quotient", ["auto", False], ids=str)
+@pytest.mark.parametrize("change", ["short", "long", "negative"])
+def test_graphs_of_other_nodes(change: str, quotient: bool | str) -> None:
+    data = regression_set()
+    (batch,) = PackedLoader(data, len(data), quotient=network(data).quotient_depth)
+    owners = {
+        "short": batch.batch[:-3],
+        "long": torch.cat([batch.batch, batch.batch[-1:]]),
+        "negative": batch.batch - 1,
+    }
+    batch.batch = owners[change]
+    with pytest.raises(ValueError, match=r"expected batch\.batch to be the graph of each of \d+ nodes"):
+        network(data, quotient=quotient)(batch)

@@ -114,11 +114,6 @@ def made(**options: object) -> RandomWalkKernelConv:
     return layer
 
 
-def test_another_walk_length_is_another_kernel() -> None:
-    with pytest.raises(AssertionError, match="graph 0, summed over nodes: relative error"):
-        assert_matches_kernel(made(walk_length=3), RandomWalkKernel(2), [fixed_graph()])
-
-
 def test_a_wrong_layer_is_found_out() -> None:
     layer, kernel = made(walk_length=3, decay=0.7), RandomWalkKernel(3, 0.7)
     assert_matches_kernel(layer, kernel, [fixed_graph()])
@@ -177,6 +172,18 @@ def test_somebody_elses_layer() -> None:
         (made(), RandomWalkKernel(None, 0.1), "is not the kernel"),
         (made(decay=0.5), RandomWalkKernel(2), "goes with a kernel with decay=0.5, got 1.0"),
         (made(decay="gated"), RandomWalkKernel(2, 0.5), "goes with a kernel with decay=1, got 0.5"),
+        (
+            made(walk_length=3),
+            RandomWalkKernel(2),
+            "of the layer's walks, .*'walk_length': 3.*; got .*'walk_length': 2",
+        ),
+        (made(all_lengths=True), RandomWalkKernel(2), "'all_lengths': True.*; got .*'all_lengths': False"),
+        (made(), RandomWalkKernel(2, all_lengths=True), "'all_lengths': False.*; got .*'all_lengths': True"),
+        (
+            made(compose="add", all_lengths=True),
+            DeepGraphKernel(1, 2, 1.0, "add", "identity"),
+            "'all_lengths': True.*; got .*'all_lengths': False",
+        ),
         (RandomWalkKernelConv(D, K), RandomWalkKernel(2), "make the layer double"),
         (DeepKernelConv(D, K).double(), RandomWalkKernel(2), "references are needed for a DeepKernelConv"),
     ],

@@ -30,9 +30,11 @@ class Given(RandomWalkKernel):
         ([[-1, 0], [0, -2]], [-1, -2], "has eigenvalue -2 below 0"),
         ([[2, 1], [0, 2]], [2, 2], "is not symmetric: relative difference 0.5"),
         ([[2, 1], [1, 2]], [2, 1], "is unlike diag: relative difference 0.5"),
+        ([[2, 1], [1, 2]], [2, np.nan], "is unlike diag: relative difference nan"),
+        ([[0, 0], [0, 0]], [0, 1], "is unlike diag"),
         ([[1, np.nan], [np.nan, 1]], [1, 1], "is not finite"),
     ],
-    ids=["indefinite", "negative", "asymmetric", "diag", "nan"],
+    ids=["indefinite", "negative", "asymmetric", "diag", "nan diag", "diag of zeros", "nan"],
 )
 def test_what_is_no_kernel(matrix: list[list[float]], diagonal: list[float], message: str) -> None:
     with pytest.raises(AssertionError, match=message):

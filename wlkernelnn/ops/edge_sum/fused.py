@@ -9,12 +9,18 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
+from wlkernelnn.ops.differentiable import counting_writes, differentiable_gradients, transformed
 from wlkernelnn.ops.optional import optional_module
 
 
 class Loop(Protocol):
-    """A sum over edges of values of sources, targets and tables, and its gradients."""
+    """A sum over edges of values of sources, targets and tables, and its gradients.
+
+    Attributes:
+        fixed: What the gradients read beside the values, and nobody may write to before.
+    """
+
+    fixed: Sequence[Tensor | None]
 
     def sum(self, *values: Tensor | None) -> Tensor:
         """The sum; ``None`` stands in the place of a table that is not there."""
@@ -68,12 +74,14 @@ class FusedSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, loop: Loop, composed: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
         ctx.loop, ctx.composed = loop, composed
-        ctx.save_for_backward(*values)
+        ctx.save_for_backward(*values, *counting_writes(*loop.fixed))
         return loop.sum(*values)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needed, values = ctx.needs_input_grad[2:], ctx.saved_tensors
+        # All are asked for: that is when autograd sees what was written to.
+        needed, saved = ctx.needs_input_grad[2:], ctx.saved_tensors
+        values = saved[: len(needed)]
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             grads = differentiable_gradients(
                 lambda *values: (ctx.composed(*values),), values, needed, (grad,)

@@ -31,6 +31,7 @@ class Loop(ABC):
     """
 
     def __init__(self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None) -> None:
+        self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
         self.edges = edges
         self.edge_type = np.empty(0, np.int64) if edge_type is None else _array(edge_type.long())
         self.weight = _array(weight)

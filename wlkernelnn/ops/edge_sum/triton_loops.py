@@ -44,6 +44,7 @@ class Loop:
     """
 
     def __init__(self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None) -> None:
+        self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
         self.edges = edges
         self.edge_type = None if edge_type is None else edge_type.long()
         self.weight = weight

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.differentiable import transformed
+from wlkernelnn.ops.differentiable import counting_writes, transformed
 
 from .edges import SortedEdges
 from .segments import bag_sum, segment_sum
@@ -131,7 +131,8 @@ class _BlockedSum(torch.autograd.Function):
         values = tensors[: len(names)]
         ctx.message, ctx.edges, ctx.edge_type, ctx.names = message, edges, edge_type, names
         ctx.blocks = _blocks(edges, edge_type, values[0].size(1))
-        ctx.save_for_backward(*tensors)
+        fixed = counting_writes(edges.source, edges.target, edges.indptr, edge_type)
+        ctx.save_for_backward(*tensors, *fixed)
         sums = [
             block.sum(
                 message(**{name: block.take(kind, v) for (kind, name), v in zip(names, values, strict=True)})
@@ -143,8 +144,9 @@ class _BlockedSum(torch.autograd.Function):
     @staticmethod
     @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        values, parameters = ctx.saved_tensors[: len(ctx.names)], ctx.saved_tensors[len(ctx.names) :]
-        needed = ctx.needs_input_grad[4:]
+        # All are asked for: that is when autograd sees which edges were written to.
+        needed, saved = ctx.needs_input_grad[4:], ctx.saved_tensors
+        values, parameters = saved[: len(ctx.names)], saved[len(ctx.names) : len(needed)]
         wanted = [i for i in range(len(values)) if needed[i]]
         trained = [i for i in range(len(values), len(needed)) if needed[i]]
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
@@ -155,7 +157,7 @@ class _BlockedSum(torch.autograd.Function):
             grads = torch.autograd.grad(out, leaves, grad, create_graph=True, allow_unused=True)
             found = dict(zip(wanted + trained, grads, strict=True))
             return (None, None, None, None, *(found.get(i) for i in range(len(needed))))
-        totals = {i: torch.zeros_like(ctx.saved_tensors[i]) for i in wanted + trained}
+        totals = {i: torch.zeros_like(saved[i]) for i in wanted + trained}
         for block in ctx.blocks:
             taken = [block.take(kind, v) for (kind, _), v in zip(ctx.names, values, strict=True)]
             with torch.enable_grad():

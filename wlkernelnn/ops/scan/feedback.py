@@ -225,6 +225,8 @@ def _value_and_slope(act: torch.nn.Module, y: Tensor) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
         y = y.detach().requires_grad_()
         value = act(y)
+    if not value.requires_grad:
+        return value, torch.zeros_like(y)
     (slope,) = torch.autograd.grad(value, y, torch.ones_like(value))
     return value.detach(), slope
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import holds_integers
 from wlkernelnn.ops.differentiable import transformed
 
 
@@ -33,8 +34,7 @@ class Steps:
     """
 
     def __init__(self, ptr: Tensor) -> None:
-        integers = not (ptr.is_floating_point() or ptr.is_complex() or ptr.dtype == torch.bool)
-        if ptr.dim() != 1 or not ptr.numel() or not integers:
+        if ptr.dim() != 1 or not ptr.numel() or not holds_integers(ptr):
             raise ValueError(f"ptr must be a vector of integers [B+1], got {ptr.dtype} {list(ptr.shape)}")
         ptr = ptr.long()  # rows are taken by it
         begins = ptr.tolist()

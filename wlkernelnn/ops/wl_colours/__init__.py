@@ -3,14 +3,15 @@
 from .exact import packed_columns, wl_colours
 from .known import KnownColours
 from .naive import wl_colours_naive
-from .quotient import Level, Quotient, is_of, marks_of, quotient_of, wl_quotient
+from .origin import Origin
+from .quotient import Level, Quotient, is_of, quotient_of, wl_quotient
 
 __all__ = [
     "KnownColours",
     "Level",
+    "Origin",
     "Quotient",
     "is_of",
-    "marks_of",
     "packed_columns",
     "quotient_of",
     "wl_colours",

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import holds_integers
 from wlkernelnn.ops.spans import bounds_of, places_of
 
 from .exact import numbered
+from .origin import Origin
 
 
 class Level(NamedTuple):
@@ -45,7 +47,7 @@ class Quotient(NamedTuple):
             ``colour[indptr[b]:indptr[b + 1]]``, each once.
         graph: int64 ``[P]``: that graph.
         multiplicity: float32 ``[P]``: how often each occurs there.
-        origin: :func:`marks_of` the tensors of the batch; none if nobody knows them.
+        origin: The tensors of the batch: its codes, edges, edge types and ``ptr``.
     """
 
     first: Tensor
@@ -55,7 +57,7 @@ class Quotient(NamedTuple):
     indptr: Tensor
     graph: Tensor
     multiplicity: Tensor
-    origin: tuple[int, ...] = ()
+    origin: Origin = Origin()
 
     @property
     def depth(self) -> int:
@@ -103,52 +105,50 @@ def wl_quotient(
     )
 
 
-def marks_of(*tensors: Tensor | None) -> tuple[int, ...]:
-    """Where tensors lie in memory, and how often they were written to: with these a batch is the same."""
-    marks: list[int] = []
-    for tensor in tensors:
-        if tensor is not None:
-            version = 0 if tensor.is_inference() else tensor._version
-            marks += (tensor.data_ptr(), version)
-    return tuple(marks)
-
-
-def is_of(quotient: Quotient, x: Tensor, edge_index: Tensor, edge_type: Tensor | None) -> bool:
-    """Whether a quotient is that of a batch on the CPU, which may have been changed since.
+def is_of(quotient: Quotient, x: Tensor, edge_index: Tensor, edge_type: Tensor | None, ptr: Tensor) -> bool:
+    """Whether a quotient is that of a batch, which may have been changed since.
 
     Nodes have the codes of their colours 0. The neighbours of a node, with the edges to them, are those of
     its last colour; that this holds for the colours before is in the quotient itself. Neighbours are compared
     by sums of 64 mixed bits.
 
     Args:
-        quotient: On the CPU.
+        quotient: The quotient; on another device than the batch it is not of it.
         x: Codes of the nodes, ``[N, F]``.
         edge_index: ``[2, E]``, or what is none of that.
         edge_type: ``[E]``, the same; ``None`` is 0.
+        ptr: ``[B + 1]``: the nodes of graph b are ``ptr[b] … ptr[b + 1] − 1``.
     """
     given = [edge_index] if edge_type is None else [edge_index, edge_type]
-    if any(value.is_floating_point() for value in given) or edge_index.shape[:-1] != (2,):
+    if not all(map(holds_integers, given)) or edge_index.shape[:-1] != (2,):
         return False
-    if quotient.node.numel() != x.size(0):
+    if edge_type is not None and edge_type.shape != edge_index.shape[1:]:
         return False
-    source, target = edge_index.long()
-    kind = torch.zeros_like(source) if edge_type is None else edge_type.long()
-    out_of_range = source.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < x.size(0)
-    if kind.shape != source.shape or out_of_range:
+    if quotient.node.device != x.device or quotient.indptr.shape != ptr.shape:
         return False
+    num_nodes = quotient.node.numel()
+    if num_nodes != x.size(0) or (not num_nodes and edge_index.numel()):
+        return False
+    # One answer at the end: a GPU is waited for once.
+    sizes = torch.zeros_like(quotient.indptr[1:])
+    sizes.index_add_(0, quotient.graph, quotient.multiplicity.long())
+    same = (sizes == ptr.diff()).all()
     colour = quotient.node
     for level in reversed(quotient.levels):
         colour = level.own.index_select(0, colour)
-    if not torch.equal(x, x.index_select(0, quotient.first).index_select(0, colour)):
-        return False
+    same &= (x == x.index_select(0, quotient.first).index_select(0, colour)).all()
     if not quotient.levels:
-        return True
+        return bool(same)
+    edges = edge_index.long()
+    same &= ((edges >= 0) & (edges < num_nodes)).all()
+    source, target = edges.clamp(0, max(num_nodes - 1, 0))
+    kind = torch.zeros_like(source) if edge_type is None else edge_type.long()
     last = quotient.levels[-1]
     before = last.own.index_select(0, quotient.node)
     came = _mixed(before.index_select(0, source), kind)
     came = torch.zeros_like(before).index_add_(0, target, came)
     known = torch.zeros_like(last.own).index_add_(0, last.target, _mixed(last.source, last.edge_type))
-    return torch.equal(came, known.index_select(0, quotient.node))
+    return bool(same & (came == known.index_select(0, quotient.node)).all())
 
 
 def _mixed(colour: Tensor, edge_type: Tensor) -> Tensor:

@@ -285,3 +285,48 @@ def test_edge_gate_without_gates() -> None:
     x, edges = torch.randn(12, CHANNELS), sort_edges(*EDGES["random"])
     with pytest.raises(ValueError, match=r"edge_gate .* needs gates as well, got None"):
         gated_sum(x, edges, edge_gate=torch.zeros(3, CHANNELS), edge_type=torch.zeros(40, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("gated", [True, False])
+@pytest.mark.parametrize("written", ["edge_type", "edge_weight", "source"])
+def test_what_is_written_to_before_the_gradients_is_seen(written: str, gated: bool, device: str) -> None:
+    edges = sort_edges(*EDGES["random"])
+    edges = edges._replace(
+        **{name: getattr(edges, name).to(device) for name in ("source", "target", "indptr")}
+    )
+    c, a, b = torch.randn(3, 12, 4, device=device).unbind()
+    fixed = {
+        "edge_type": torch.randint(3, (40,), device=device),
+        "edge_weight": torch.rand(40, device=device),
+        "source": edges.source,
+    }
+    out = gated_sum(
+        c.requires_grad_(),
+        edges,
+        (a, b) if gated else None,
+        edge_factor=torch.randn(3, 4, device=device),
+        edge_type=fixed["edge_type"],
+        edge_weight=fixed["edge_weight"],
+    )
+    fixed[written].zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_edges_that_were_made_in_inference_mode(gated: bool, device: str) -> None:
+    """Torch saves none of these for gradients, and knows of no writes to them."""
+    edges = sort_edges(*EDGES["random"])
+    with torch.inference_mode():
+        named = {name: getattr(edges, name).to(device).clone() for name in ("source", "target", "indptr")}
+        edge_type = torch.arange(40, device=device) % 3
+    c, a, b, F = torch.randn(12, 4), torch.randn(12, 4), torch.randn(12, 4), torch.randn(3, 4)
+    c, a, b, F = (value.to(device).requires_grad_() for value in (c, a, b, F))
+    gates = (a, b) if gated else None
+
+    def gradient(edges: SortedEdges, edge_type: Tensor) -> Tensor:
+        out = gated_sum(c, edges, gates, edge_factor=F, edge_type=edge_type)
+        return torch.autograd.grad(out.square().sum(), c)[0]
+
+    expected = gradient(edges._replace(**{n: v.clone() for n, v in named.items()}), edge_type.clone())
+    torch.testing.assert_close(gradient(edges._replace(**named), edge_type), expected)

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from tests.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.ops.wl_colours import Quotient, is_of, marks_of, quotient_of, wl_colours, wl_quotient
+from wlkernelnn.ops.wl_colours import Quotient, is_of, quotient_of, wl_colours, wl_quotient
 
 
 def arrays(data: PackedGraphs) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -131,31 +131,24 @@ def test_of_which_batch_it_is(depth: int, seed: int) -> None:
     quotient, (first, *_) = made(data, depth)
     _, source, target, edge_type, _ = arrays(data)
     x, edges, types = torch.from_numpy(first)[:, None], torch.tensor(np.stack([source, target])), edge_type
-    order, types = torch.randperm(len(source)), torch.from_numpy(types)
-    assert is_of(quotient, x, edges[:, order], types[order])
-    assert is_of(quotient, x * 7 + 3, edges, types.int())
-    assert not is_of(quotient, x[1:], edges, types)
-    assert not is_of(quotient, torch.arange(len(x))[:, None] // 2, edges, types)
+    order, types, ptr = torch.randperm(len(source)), torch.from_numpy(types), data.arrays.node_ptr
+    assert is_of(quotient, x, edges[:, order], types[order], ptr)
+    assert is_of(quotient, x * 7 + 3, edges, types.int(), ptr)
+    assert not is_of(quotient, x[1:], edges, types, ptr)
+    assert not is_of(quotient, torch.arange(len(x))[:, None] // 2, edges, types, ptr)
+    shifted = ptr.clone()
+    shifted[3] += 1
+    for wrong in (shifted, ptr[1:], torch.cat([ptr, ptr[-1:]])):
+        assert not is_of(quotient, x, edges, types, wrong)
     if not depth:
         return
-    assert not is_of(quotient, x, edges, None)
-    assert not is_of(quotient, x, edges[:, 1:], types[1:])
-    assert not is_of(quotient, x, edges, 1 - types)
+    assert not is_of(quotient, x, edges, None, ptr)
+    assert not is_of(quotient, x, edges[:, 1:], types[1:], ptr)
+    assert not is_of(quotient, x, edges, 1 - types, ptr)
     for wrong in (edges.double(), edges[:1], edges[0], edges + 1, edges - 1):
-        assert not is_of(quotient, x, wrong, types)
-    assert not is_of(quotient, x, edges, types[1:])
-    assert not is_of(quotient, x, edges, types.double())
-
-
-def test_marks_change_with_a_tensor() -> None:
-    x = torch.arange(4)
-    before = marks_of(x, None)
-    assert marks_of(x) == before
-    assert marks_of(x.clone()) != before
-    x[0] = 1
-    assert marks_of(x) != before
-    with torch.inference_mode():
-        assert len(marks_of(torch.arange(4))) == 2
+        assert not is_of(quotient, x, wrong, types, ptr)
+    assert not is_of(quotient, x, edges, types[1:], ptr)
+    assert not is_of(quotient, x, edges, types.double(), ptr)
 
 
 def test_neighbours_whose_numbers_have_the_same_sum() -> None:
@@ -163,5 +156,14 @@ def test_neighbours_whose_numbers_have_the_same_sum() -> None:
     colours = wl_colours(label, source, target, 1, types)
     quotient = wl_quotient(colours, source, np.array([0, 0, 0, 0, 2]), types, np.zeros(4, np.int64), 1)
     x = torch.from_numpy(label)[:, None]
-    assert is_of(quotient, x, torch.tensor([[0, 2], [3, 3]]), None)
-    assert not is_of(quotient, x, torch.tensor([[1, 1], [3, 3]]), None)
+    ptr = torch.tensor([0, 4])
+    assert is_of(quotient, x, torch.tensor([[0, 2], [3, 3]]), None, ptr)
+    assert not is_of(quotient, x, torch.tensor([[1, 1], [3, 3]]), None, ptr)
+
+
+def test_no_nodes_have_no_edges() -> None:
+    none = np.zeros(0, np.int64)
+    quotient = wl_quotient(wl_colours(none, none, none, 1, none), none, np.zeros(1, np.int64), none, none, 2)
+    x, ptr = torch.empty(0, 1, dtype=torch.long), torch.zeros(3, dtype=torch.long)
+    assert is_of(quotient, x, torch.empty(2, 0, dtype=torch.long), None, ptr)
+    assert not is_of(quotient, x, torch.zeros(2, 1, dtype=torch.long), None, ptr)
