@@ -242,7 +242,7 @@ def get_features(name: str) -> Features:
     Raises:
         ValueError: There is no such set.
     """
-    match = _ADDITIONS.fullmatch(name)
+    match = _ADDITIONS.fullmatch(name) if isinstance(name, str) else None
     steps = int(match["steps"] or 0) if match else 0
     if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
         raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from wlkernelnn.ops.wl_colours import marks_of, wl_quotient
+from wlkernelnn.ops.wl_colours import Origin, wl_quotient
 
 from .epochs import EpochLoader, Resampler, plain_data
 from .packed import PackedGraphs
@@ -90,7 +90,10 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
         edges = edge_index[:, e0:e1]
         edges -= n0
         indptr = edges_to[n0 : n1 + 1] - e0
-        batch_x, plain_edges, types = (torch.from_numpy(part) for part in (x[n0:n1], edges, edge_type[e0:e1]))
+        batch_x, plain_edges, types, ptr = (
+            torch.from_numpy(part)
+            for part in (x[n0:n1], edges, edge_type[e0:e1], node_bounds[g0 : g1 + 1] - n0)
+        )
         parts: dict[str, Any] = {}
         if graph_x is not None:
             parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
@@ -102,7 +105,7 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
                 edge_type[e0:e1],
                 batch[n0:n1],
                 g1 - g0,
-            )._replace(origin=marks_of(batch_x, plain_edges, types))
+            )._replace(origin=Origin(batch_x, plain_edges, types, ptr))
         yield plain_data(
             **parts,
             x=batch_x,
@@ -112,5 +115,5 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
             edge_type=types,
             y=torch.from_numpy(y[g0:g1]),
             batch=torch.from_numpy(batch[n0:n1]),
-            ptr=torch.from_numpy(node_bounds[g0 : g1 + 1] - n0),
+            ptr=ptr,
         )

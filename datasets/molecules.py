@@ -126,7 +126,7 @@ def molecules_from(
 
     data = _cached(build, smiles, targets, labels, split, description) if cache else build()
     logger.info(f"{where}: {len(frame):,} rows in = {len(data):,} molecules + {len(data.rejects):,} rejected")
-    _report_duplicates(frame, smiles, where)
+    _report_duplicates(frame, smiles, data.row.tolist(), where)
     if rejects_path is not None:
         write_rejects(rejects_path, data.rejects)
     # A whole table without a molecule has another column of SMILES; no split can be made of none.
@@ -252,11 +252,11 @@ def _cached(
     return cached_store(digest.hexdigest(), build)
 
 
-def _report_duplicates(frame: pd.DataFrame, smiles: list[object], where: str) -> None:
+def _report_duplicates(frame: pd.DataFrame, smiles: list[object], kept: list[int], where: str) -> None:
     first: dict[str, int] = {}
     again: list[int] = []
-    for position, text in enumerate(smiles):
-        if isinstance(text, str) and text.strip() and first.setdefault(text.strip(), position) != position:
+    for position in kept:
+        if first.setdefault(str(smiles[position]).strip(), position) != position:
             again.append(position)
     if again:
         text = str(smiles[again[0]]).strip()

@@ -210,6 +210,11 @@ def _dialect(path: Path) -> dict[str, Any]:
     return {"delimiter": "\t" if tabs else ",", "strict": True}
 
 
+# Python's own limit is 131,072 characters, and texts of molecules may be longer. What follows a quote that is
+# never closed is one cell: no limit at all would read the rest of the file.
+csv.field_size_limit(max(csv.field_size_limit(), 2**24))
+
+
 def _header(reader: Iterator[list[str]]) -> list[str]:
     return next((fields for fields in reader if fields), [])
 

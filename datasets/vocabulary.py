@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.checks import holds_integers
 from wlkernelnn.files import write_text
 
 from .text import read_text
@@ -145,7 +146,7 @@ class Vocabulary:
 
 def check_ids(ids: Tensor, num_tokens: int, name: str) -> None:
     """Raise a ``ValueError`` unless ``ids`` are integers ``[n]`` from 0 to ``num_tokens`` − 1."""
-    if ids.dim() != 1 or (ids.numel() and (ids.is_floating_point() or ids.dtype == torch.bool)):
+    if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
         raise ValueError(f"{name}: expected integers [n], got {ids.dtype} {list(ids.shape)}")
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_tokens):
         position = int(((ids.long() < 0) | (ids.long() >= num_tokens)).nonzero()[0])

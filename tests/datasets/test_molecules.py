@@ -302,3 +302,11 @@ def test_target_columns_that_are_numbers_or_given_twice() -> None:
 def test_a_target_is_not_called_as_the_smiles() -> None:
     with pytest.raises(ValueError, match="smiles is the column of the SMILES"):
         molecules_from(["CCO"], [1.0], target_columns="smiles", cache=False)
+
+
+def test_rejected_rows_repeat_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    options: dict[str, Any] = {"target_columns": ["y"], "on_invalid": "skip", "cache": False}
+    molecules_from(["CCO", "CCO", "x", "x"], [1.0, float("nan"), 2.0, 3.0], **options)
+    assert "repeat" not in caplog.text
+    molecules_from(["CCO", "x", "CCO"], [1.0, 2.0, 3.0], **options)
+    assert "1 rows repeat the SMILES of an earlier row and are kept; the first is data row 3" in caplog.text

@@ -96,3 +96,9 @@ def test_the_schema_is_that_of_the_pieces(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text('"smiles\n')
     with pytest.raises(ValueError, match=r"bad\.csv: line 1: not a readable table"):
         read_schema(tmp_path / "bad.csv")
+
+
+def test_cells_of_any_length(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f'a,b\n1,"{"x" * 200_000}"\n')
+    (chunk,) = read_chunks(tmp_path / "t.csv", 4)
+    assert len(chunk.table["b"][0].as_py()) == 200_000

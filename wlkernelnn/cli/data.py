@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, split
+from wlkernelnn.datasets.splits import check_sizes
 from wlkernelnn.datasets.table_chunks import is_table
 
 
@@ -21,7 +22,7 @@ class DataOptions:
             freesolv, lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri.
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
-        task_type: What the targets are; by default classification if they are all 0 or 1.
+        task_type: What the targets are; by default classification if they are 0 and 1.
         features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
             the one of chirality depends on the order in which a SMILES names atoms) or "duvenaud" (the
             neural fingerprint's, used in the paper, without chirality). More can be added: "+rings" tells
@@ -85,6 +86,7 @@ class SplitOptions:
     data_seed: int = 0
 
     def __post_init__(self) -> None:
+        check_sizes(self.split_sizes)
         if self.data_seed < 0:
             raise ValueError(f"--data-seed: expected at least 0, got {self.data_seed}")
         if self.splits_column is not None:

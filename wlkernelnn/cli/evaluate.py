@@ -13,7 +13,7 @@ from wlkernelnn.checks import check_count
 from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score_tasks, write_report
 
 from .data import DataOptions
-from .options import add_options, check_file, pick, verb_parser
+from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
 from .scores import shown
 
 DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
@@ -49,6 +49,9 @@ def main(argv: list[str] | None = None) -> None:
     check_count("batch_size", options.batch_size)
     check_file("--metrics-path", options.metrics_path)
     check_file("--rejects-path", options.rejects_path)
+    for name, path in (("--metrics-path", options.metrics_path), ("--rejects-path", options.rejects_path)):
+        check_apart(name, path, [Path(parsed.data_path)])
+    check_different("--rejects-path", options.rejects_path, "--metrics-path", options.metrics_path)
 
     ensemble = load_ensemble(options.model_path)
     task, names = ensemble.about["task"], ensemble.about["target_names"]
@@ -62,6 +65,12 @@ def main(argv: list[str] | None = None) -> None:
         )
     if sorted(columns) == sorted(names):
         columns = names  # columns of these names are those targets, in whatever order they are given
+    for column, name in zip(columns, names, strict=True):
+        if column != name and column in names:
+            raise ValueError(
+                f"--target-columns: expected a column for each of {', '.join(names)}, in this order; got "
+                f"{', '.join(columns)}, where {column} stands in the place of {name}"
+            )
     data = DataOptions(
         **pick(parsed, DataOptions, DATA_OPTIONS),
         target_columns=columns,

@@ -6,7 +6,7 @@ import argparse
 import inspect
 import re
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -27,6 +27,17 @@ class _Parser(ArgumentParser):
             return super().parse_path(cfg_path, *args, **kwargs)
         finally:
             self._reading = ""
+
+    def _check_value_key(
+        self, action: argparse.Action, value: Any, key: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        """One value where a file may have several stands for a list of one."""
+        if value is not None and not isinstance(value, (list, tuple)):
+            if action.nargs == "+":
+                value = [value]
+            elif isinstance(action.nargs, int) and action.nargs > 0:
+                raise TypeError(f"{key}: expected a list of {action.nargs}, got {value!r}")
+        return super()._check_value_key(action, value, key, *args, **kwargs)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         what = self._reading + " ".join(message.split())
@@ -109,15 +120,40 @@ def add_options(
 def pick(
     namespace: Namespace, source: Callable[..., Any], names: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """The parsed values of what :func:`add_options` added, as keyword arguments of ``source``."""
-    wanted = inspect.signature(source).parameters if names is None else names
-    return {name: namespace[name] for name in wanted}
+    """The parsed values of what :func:`add_options` added, as keyword arguments of ``source``.
+
+    Raises:
+        ValueError: A file gave ``null`` for what has to have a value.
+    """
+    parameters = inspect.signature(source).parameters
+    result = {name: namespace[name] for name in (parameters if names is None else names)}
+    for name, value in result.items():
+        if value is None and parameters[name].default is not None:
+            raise ValueError(f"--{name.replace('_', '-')}: expected a value, got null")
+    return result
 
 
 def check_file(option: str, path: Path | None) -> None:
     """Refuse a folder where a file is to be written: before the work whose result it is for."""
     if path is not None and path.is_dir():
         raise ValueError(f"{option}: {path} is a folder, expected the name of a file")
+
+
+def check_apart(option: str, path: Path | None, inputs: Iterable[Path]) -> None:
+    """Refuse to write into the input."""
+    if path is None:
+        return
+    for given in inputs:
+        if path.resolve() == given.resolve():
+            raise ValueError(f"{option}: {path} is the input, which would be overwritten")
+        if given.is_dir() and path.resolve().parent == given.resolve():
+            raise ValueError(f"{option}: {path} lies in the folder of the input, as if it were part of it")
+
+
+def check_different(option: str, path: Path | None, other: str, other_path: Path | None) -> None:
+    """Refuse to write two things into one file."""
+    if path is not None and other_path is not None and path.resolve() == other_path.resolve():
+        raise ValueError(f"{option}: {path} is {other} too: one would overwrite the other")
 
 
 def _helps(source: Callable[..., Any]) -> dict[str, str]:

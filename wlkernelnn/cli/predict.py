@@ -10,7 +10,7 @@ from wlkernelnn.training import predict_tables
 from wlkernelnn.training.predict import BATCH
 
 from .data import one_column
-from .options import add_options, check_file, pick, verb_parser
+from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
 
 
 @dataclass
@@ -66,9 +66,8 @@ def run(
         )
     rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
     for name, path in (("--preds-path", options.preds_path), ("--rejects-path", rejects_path)):
-        _check_apart(name, path, options.test_path)
-    if rejects_path.resolve() == options.preds_path.resolve():
-        raise ValueError(f"--rejects-path: {rejects_path} is --preds-path too: one would overwrite the other")
+        check_apart(name, path, options.test_path)
+    check_different("--rejects-path", rejects_path, "--preds-path", options.preds_path)
     check_file("--rejects-path", rejects_path)
     if options.preds_path.suffix:
         check_file("--preds-path", options.preds_path)
@@ -93,12 +92,3 @@ def run(
         f"{counts.read:,} rows in = {counts.read - counts.rejected:,} {done} + {counts.rejected:,} "
         f"rejected{reasons}; {counts.written:,} rows out: {options.preds_path}"
     )
-
-
-def _check_apart(name: str, path: Path, inputs: list[Path]) -> None:
-    """Refuse to write into the input."""
-    for given in inputs:
-        if path.resolve() == given.resolve():
-            raise ValueError(f"{name}: {path} is the input, which would be overwritten")
-        if given.is_dir() and path.resolve().parent == given.resolve():
-            raise ValueError(f"{name}: {path} lies in the folder of the input, as if it were part of it")

@@ -13,7 +13,7 @@ from rich.table import Table
 from wlkernelnn.files import alone_in, write_text
 from wlkernelnn.models import SHORT_NAMES, GraphKernelNetwork
 from wlkernelnn.training import FitOptions, check_free, train_run
-from wlkernelnn.training.run import ensemble_options
+from wlkernelnn.training.run import PARTS, check_resumable, ensemble_options
 
 from .data import DataOptions, SplitOptions
 from .options import add_options, config_text, pick, verb_parser
@@ -71,14 +71,20 @@ def main(argv: list[str] | None = None) -> None:
 
     ensemble_options(fit_options, run_options.ensemble_size)  # all that can be refused before data are read
     network, own = SHORT_NAMES[run_options.network], OWN_OPTIONS[run_options.network]
+    network_options = pick(parsed, network, SHARED_OPTIONS + own)
     _check_network(parser, parsed)
     _check_schedule(parser, parsed, fit_options.schedule)
     directory = run_options.output_dir
+    written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
+    if Path(data_options.data_path).resolve() in [(directory / name).resolve() for name in written]:
+        raise ValueError(f"--data-path: {data_options.data_path} is a file that the run would overwrite")
     config_path = directory / "config.yaml"
     if not run_options.resume:
         check_free(directory)
-    elif config_path.is_file():
-        _check_same(parser, parsed, config_path)
+    else:
+        check_resumable(directory)
+        if config_path.is_file():
+            _check_same(parser, parsed, config_path)
     with alone_in(directory):
         data = data_options.load(directory / "rejects.csv", split_options.splits_column)
         split_idx, split_name = split_options.apply(data)
@@ -91,7 +97,7 @@ def main(argv: list[str] | None = None) -> None:
                 directory,
                 fit_options,
                 kind=network.__name__,
-                network=pick(parsed, network, SHARED_OPTIONS + own),
+                network=network_options,
                 ensemble_size=run_options.ensemble_size,
                 resume=run_options.resume,
             )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytorch_lightning as pl
+import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint
 
 from .options import LoopOptions
@@ -55,8 +56,24 @@ class Origin(Callback):
                 )
 
 
+def whole(checkpoint: Path) -> Path:
+    """The path, if torch can read what lies there.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    try:
+        torch.load(checkpoint, map_location="meta", weights_only=True)
+    except Exception as error:  # of many kinds, by where the file was cut
+        raise ValueError(
+            f"{checkpoint}: missing or not a whole checkpoint; delete {checkpoint.with_name('last.ckpt')} to "
+            "train from the start"
+        ) from error
+    return checkpoint
+
+
 class Checkpoint(ModelCheckpoint):
-    """One that may have been moved: what it remembers lies where it lies."""
+    """One that may have been moved: what it remembers lies where it lies, and is looked at at once."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         assert self.dirpath is not None
@@ -66,6 +83,8 @@ class Checkpoint(ModelCheckpoint):
         of_best = {
             str(folder / Path(path).name): score for path, score in state_dict["best_k_models"].items()
         }
+        if best := here.get("best_model_path"):
+            whole(Path(best))  # else hours of training end with it
         super().load_state_dict({**state_dict, **here, "dirpath": self.dirpath, "best_k_models": of_best})
 
 

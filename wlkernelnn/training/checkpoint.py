@@ -57,8 +57,10 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphNetwork, di
         raise ValueError(f"{path}: expected format {FORMAT}, got {config['format']!r}")
     # Before there were several, checkpoints did not name the class.
     kind = config.get("kind", GraphKernelNetwork.__name__)
-    if kind not in NETWORKS:
+    if kind not in [*NETWORKS]:  # what cannot be hashed is none either
         raise ValueError(f"{path}: expected kind {' or '.join(NETWORKS)}, got {kind!r}")
+    if not isinstance(config["about"], dict):
+        raise ValueError(f"{path}: expected about to be an object, got {config['about']!r}")
     parameters = inspect.signature(NETWORKS[kind]).parameters
     required = {name for name, p in parameters.items() if p.default is inspect.Parameter.empty}
     _check_keys(path, config["network"], set(parameters), required, "network.")

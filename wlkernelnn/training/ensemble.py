@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import rdkit
 
-from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.checks import check_count
+from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.descriptors import descriptor_names
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
@@ -22,6 +23,8 @@ from .predict import BATCH, embed, predict
 
 # In a run folder: what it was begun with.
 ORIGIN = "origin.json"
+# What the networks of an ensemble are told about their data, all the same.
+COMMON = ("features", "target_names", "task")
 
 
 @dataclass
@@ -110,14 +113,30 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
         )
     loaded = [load_checkpoint(folder) for folder in folders]
     first = loaded[0][1]
-    for folder, (_, about) in zip(folders, loaded, strict=True):
-        for key in ("features", "target_names", "task"):
-            if key not in about:
-                raise ValueError(f"{folder / CONFIG}: missing key about.{key}")
+    for folder, (net, about) in zip(folders, loaded, strict=True):
+        _check_about(folder / CONFIG, about, net)
+        for key in COMMON:
             if about[key] != first[key]:
                 raise ValueError(f"{folder}: {key} is {about[key]!r}, but {first[key]!r} in {folders[0]}")
     _check_descriptors(path, first)
     return Ensemble([net for net, _ in loaded], first)
+
+
+def _check_about(path: Path, about: dict[str, Any], net: GraphNetwork) -> None:
+    """What is needed to predict is there, and is of the network."""
+    for key in COMMON:
+        if key not in about:
+            raise ValueError(f"{path}: missing key about.{key}")
+    if about["features"] != "":  # graphs that are no molecules
+        try:
+            get_features(about["features"])
+        except ValueError as error:
+            raise ValueError(f"{path}: about.features: {error}") from error
+    names, num_tasks = about["target_names"], net.target_mean.numel()
+    if not isinstance(names, list) or len(names) != num_tasks or not all(isinstance(n, str) for n in names):
+        raise ValueError(f"{path}: about.target_names: expected {num_tasks} names, got {names!r}")
+    if about["task"] != net.task:
+        raise ValueError(f"{path}: about.task: expected {net.task!r}, the network's, got {about['task']!r}")
 
 
 def _check_descriptors(path: Path, about: dict[str, Any]) -> None:
@@ -152,6 +171,7 @@ def origin_of(directory: Path) -> dict[str, Any]:
     path = directory / ORIGIN
     try:
         origin = json.loads(path.read_text(encoding="utf-8"))
+        check_count("ensemble_size", origin["ensemble_size"])
         return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network", "options")}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error

@@ -103,8 +103,8 @@ def predict_tables(
 
     Raises:
         FileNotFoundError: An input or the networks are not there.
-        FileExistsError: There are parts of an earlier run, and ``resume`` is off, or the folder for parts
-            holds other files.
+        FileExistsError: There are parts of an earlier run, and ``resume`` is off, the folder for parts holds
+            other files, or another process works there.
         ValueError: An input cannot be read, inputs differ in their columns or have one of the name of a new
             one that is no target, a row gives no molecule and ``on_invalid`` is ``"raise"``, or the run to
             resume was another one.
@@ -130,45 +130,45 @@ def predict_tables(
         },
         "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
     }
-    parts = Parts(folder, suffix, origin, resume)
-    pieces = _pieces(sources, schema, smiles_column)
-    finished = [piece.table.num_rows for piece in islice(pieces, len(parts.done))]
-    if finished != [part.read for part in parts.done]:
-        raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
-    ahead = list(islice(pieces, PARALLEL_FROM))
-    if not ahead and not parts.done:
-        raise ValueError(f"{sources[0]}: the file has a header but no rows")
-    names = OUTPUTS[columns].names(ensemble)
-    _check_columns(set(names) - {*OUTPUTS[columns].replaced(ensemble)}, sources[0], ahead)
-    if num_workers is None:
-        num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
+    with Parts.alone(folder, suffix, origin, resume) as parts:
+        pieces = _pieces(sources, schema, smiles_column)
+        finished = [piece.table.num_rows for piece in islice(pieces, len(parts.done))]
+        if finished != [part.read for part in parts.done]:
+            raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
+        ahead = list(islice(pieces, PARALLEL_FROM))
+        if not ahead and not parts.done:
+            raise ValueError(f"{sources[0]}: the file has a header but no rows")
+        names = OUTPUTS[columns].names(ensemble)
+        _check_columns(set(names) - {*OUTPUTS[columns].replaced(ensemble)}, sources[0], ahead)
+        if num_workers is None:
+            num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
 
-    todo: deque[_Piece] = deque()
+        todo: deque[_Piece] = deque()
 
-    def tasks() -> Iterator[Task]:
-        for piece in chain(ahead, pieces):
-            todo.append(piece)
-            yield Task(piece.first, piece.table[piece.column].to_pylist(), columns)
+        def tasks() -> Iterator[Task]:
+            for piece in chain(ahead, pieces):
+                todo.append(piece)
+                yield Task(piece.first, piece.table[piece.column].to_pylist(), columns)
 
-    results = predict_tasks(tasks(), model_path, ensemble, batch_size, num_workers)
-    with closing(results), _bar(progress) as bar:
-        shown = bar.add_task("Predicting", total=None, completed=parts.counts.read)
-        for result in results:
-            piece = todo.popleft()
-            if result.rejects and on_invalid == "raise":
-                parts.clear()  # of an input that is to be mended, so of no use
-                write_rejects(rejects_path, result.rejects)
-                raise ValueError(_complaint(piece, result.rejects))
-            table = _with_columns(piece.table, names, result)
-            if on_invalid == "skip":
-                table = table.take(pa.array(result.position))
-            counts = Counts(piece.table.num_rows, len(result.rejects), table.num_rows)
-            parts.add(table, result.rejects, counts)
-            bar.advance(shown, counts.read)
-    parts.join_rejects(rejects_path)
-    if output.suffix:
-        parts.join(output)
-        parts.clear()
+        results = predict_tasks(tasks(), model_path, ensemble, batch_size, num_workers)
+        with closing(results), _bar(progress) as bar:
+            shown = bar.add_task("Predicting", total=None, completed=parts.counts.read)
+            for result in results:
+                piece = todo.popleft()
+                if result.rejects and on_invalid == "raise":
+                    write_rejects(rejects_path, result.rejects)
+                    parts.clear()  # of an input that is to be mended, so of no use
+                    raise ValueError(_complaint(piece, result.rejects))
+                table = _with_columns(piece.table, names, result)
+                if on_invalid == "skip":
+                    table = table.take(pa.array(result.position))
+                counts = Counts(piece.table.num_rows, len(result.rejects), table.num_rows)
+                parts.add(table, result.rejects, counts)
+                bar.advance(shown, counts.read)
+        parts.join_rejects(rejects_path)
+        if output.suffix:
+            parts.join(output)
+            parts.clear()
     return parts.counts
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from wlkernelnn.files import alone_in
 
 from .allocator import freed_memory_kept
-from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog
+from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, whole
 from .options import LoopOptions
 
 
@@ -153,7 +153,7 @@ def train_module(
                 module,
                 batches,
                 valid_batches,
-                ckpt_path=_whole(last) if resume and last.exists() else None,
+                ckpt_path=whole(last) if resume and last.exists() else None,
                 weights_only=True,
             )
         kept = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
@@ -211,17 +211,6 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
 def seed_epoch(seed: int, epoch: int) -> None:
     """Dropout depends on the seed and the epoch alone: a resumed run draws what one run would have drawn."""
     torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1)[0]))
-
-
-def _whole(checkpoint: Path) -> Path:
-    """The path, if torch can read what lies there."""
-    try:
-        torch.load(checkpoint, map_location="meta", weights_only=True)
-    except Exception as error:  # of many kinds, by where the file was cut
-        raise ValueError(
-            f"{checkpoint}: not a whole checkpoint; delete it to train from the start"
-        ) from error
-    return checkpoint
 
 
 @contextmanager

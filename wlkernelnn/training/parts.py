@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from wlkernelnn.datasets import Reject, write_rejects
 from wlkernelnn.datasets.rejects import rejects_text
-from wlkernelnn.files import LOCK, atomic_path, csv_writer, write_text
+from wlkernelnn.files import LOCK, alone_in, atomic_path, csv_writer, write_text
 
 MANIFEST = "_manifest.json"
 FORMAT = "wlkernelnn.predictions/1"
@@ -52,6 +53,7 @@ class Parts:
     def __init__(self, folder: Path, suffix: str, origin: Mapping[str, Any], resume: bool) -> None:
         self.folder, self.suffix, self.origin = folder, suffix, dict(origin)
         self.done: list[Counts] = []
+        self.cleared = False
         self._manifest = folder / MANIFEST
         origin_there: dict[str, Any] | None = None
         if self._manifest.is_file():
@@ -76,6 +78,29 @@ class Parts:
                     f"{folder}: the run to resume had {key} {origin_there.get(key)!r}, "
                     f"now it is {self.origin.get(key)!r}; delete the folder to start again"
                 )
+
+    @classmethod
+    @contextmanager
+    def alone(cls, folder: Path, suffix: str, origin: Mapping[str, Any], resume: bool) -> Iterator[Self]:
+        """Parts that no other process writes at the time; nothing is left where there are none.
+
+        Raises:
+            FileExistsError: Another process does, or see the class.
+        """
+        new, lock = not folder.exists(), folder / LOCK
+        locked_before = lock.exists()
+        with alone_in(folder):
+            try:
+                parts = cls(folder, suffix, origin, resume)
+            except (OSError, ValueError):
+                if not locked_before:
+                    lock.unlink()  # the folder is somebody else's
+                raise
+            try:
+                yield parts
+            finally:
+                if new and not parts.done and not parts.cleared:
+                    parts.clear()
 
     def _check_folder(self) -> None:
         """Refuse a folder with anything but parts, and what a killed run leaves of the next one."""
@@ -140,6 +165,7 @@ class Parts:
 
     def clear(self) -> None:
         """Remove the folder."""
+        self.cleared = True  # from here on the folder may be another's
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _rows(self, number: int) -> Path:

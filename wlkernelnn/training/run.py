@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,9 @@ def train_run(
 
     Raises:
         ValueError: Options that :func:`ensemble_options` refuses, an unknown ``kind``, a split without a
-            training part or with an unknown one, names of targets that columns of predictions could not be
-            told by, other data, split, network or options than the run to resume has, or the data don't fit
-            the options.
+            training part, with an unknown one or with graphs in two parts, names of targets that columns of
+            predictions could not be told by, other data, split, network or options than the run to resume
+            has or nothing that says what these were, or the data don't fit the options.
         FileExistsError: The folder holds a run already, and ``resume`` is off; or another process trains
             there.
         NotADirectoryError: ``directory`` is a file.
@@ -88,6 +89,9 @@ def train_run(
     parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
     if "train" not in parts:
         raise ValueError("the split has no training part")
+    for (name, part), (other, others) in combinations(parts.items(), 2):
+        if len(both := np.intersect1d(part.index, others.index)):
+            raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
     task = data.task or "regression"
     about: dict[str, Any] = {
         "features": data.description.features,
@@ -146,8 +150,9 @@ def _begin(
     splits = directory / "splits.json"
     origin = json.loads(json.dumps(origin))  # as it comes from a file
     if resume:
-        if splits.is_file() and json.loads(splits.read_text(encoding="utf-8")) != rows:
+        if splits.is_file() and _read_json(splits) != rows:
             raise ValueError(f"{splits}: the run to resume has another split than the one given")
+        check_resumable(directory)
         if not (directory / ORIGIN).is_file():
             logger.info(f"{directory.absolute()}: no run to resume, so one is begun")
         else:
@@ -158,6 +163,13 @@ def _begin(
                     )
     write_text(splits, json.dumps(rows) + "\n")
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # not JSON, or not even text
+        raise ValueError(f"{path}: not JSON ({error})") from error
 
 
 def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs]) -> dict[str, Any]:
@@ -233,6 +245,15 @@ def check_free(directory: str | os.PathLike[str]) -> None:
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
     if network_folders(Path(directory)):
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
+
+
+def check_resumable(directory: Path) -> None:
+    """Raise an error if the folder holds finished networks of which nothing says how they were trained."""
+    finished = [folder for folder in network_folders(directory) if (folder / CONFIG).is_file()]
+    if finished and not (directory / ORIGIN).is_file():
+        raise ValueError(
+            f"{directory}: holds networks, but no {ORIGIN} says of which run: choose another folder"
+        )
 
 
 def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:

@@ -173,3 +173,29 @@ def test_no_molecule_at_all(run_folder: Path, tmp_path: Path, capsys: pytest.Cap
     assert "bad.csv: 1 of 1 rows give no molecule data row 1 (line 2): 'C1CC'" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+def test_columns_in_the_place_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A column of a target's name is that target: in another's place it would be taken for that."""
+    data = classification_set()
+    about = {"features": "ogb", "target_names": ["active", "aza"], "task": "classification"}
+    save_checkpoint(tmp_path / "model", small_network(data), about)
+    frame = pd.DataFrame({"smiles": data.smiles, "aza": data.y[:, 1], "other": data.y[:, 0]})
+    frame.to_csv(tmp_path / "set.csv", index=False)
+    command = ["--data-path", tmp_path / "set.csv", "--model-path", tmp_path / "model", "--target-columns"]
+    assert evaluate(*command, "aza", "other") == 1
+    assert "got aza, other, where aza stands in the place of active" in capsys.readouterr().err
+    assert evaluate(*command, "other", "aza") == 0
+
+
+@pytest.mark.parametrize("option", ["--metrics-path", "--rejects-path"])
+def test_the_data_are_not_overwritten(
+    option: str, run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "set.csv"
+    table.write_text("smiles,Act\nCCO,1\nCCC,2\n")
+    command = ["--data-path", table, "--model-path", run_folder]
+    assert evaluate(*command, option, table) == 1
+    assert f"{option}: {table} is the input, which would be overwritten" in capsys.readouterr().err
+    assert evaluate(*command, "--metrics-path", tmp_path / "a", "--rejects-path", tmp_path / "a") == 1
+    assert "is --metrics-path too" in capsys.readouterr().err

@@ -8,7 +8,14 @@ from typing import Literal
 import pytest
 from jsonargparse import ArgumentParser
 
-from wlkernelnn.cli.options import add_options, config_text, pick, verb_parser
+from wlkernelnn.cli.options import (
+    add_options,
+    check_apart,
+    check_different,
+    config_text,
+    pick,
+    verb_parser,
+)
 
 
 @dataclass
@@ -162,3 +169,41 @@ def test_options_of_a_base_class_come_with_their_help() -> None:
     assert "Another rate. (default: 2.0)" in text
     assert "How fast." not in text
     assert "A whole number, by default none." in text
+
+
+def test_files_may_give_one_of_several_as_it_is(parser: ArgumentParser, tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text("path: x\nnames: a b\n")
+    assert parse(parser, f"--config {path}").names == ["a b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("sizes: 0.5", "sizes: expected a list of 3, got 0.5"),
+        ("rate: null", "--rate: expected a value, got null"),
+        ("path: null", "the following arguments are required: path"),
+    ],
+)
+def test_files_that_give_too_little(
+    content: str, message: str, parser: ArgumentParser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "options.yaml"
+    path.write_text(f"{'' if 'path' in content else 'path: x'}\n{content}\n")
+    with pytest.raises((ValueError, SystemExit)) as left:
+        parse(parser, f"--config {path}")
+    assert message in str(left.value) + capsys.readouterr().err
+
+
+def test_files_that_must_not_be_the_same(tmp_path: Path) -> None:
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    check_apart("--out", None, [path])
+    check_apart("--out", other, [path, Path("esol")])
+    check_different("--out", None, "--in", path)
+    check_different("--out", other, "--in", path)
+    with pytest.raises(ValueError, match=r"^--out: .*a\.csv is the input, which would be overwritten"):
+        check_apart("--out", path, [other, tmp_path / "x" / ".." / "a.csv"])
+    with pytest.raises(ValueError, match=r"^--out: .*a\.csv lies in the folder of the input"):
+        check_apart("--out", path, [tmp_path])
+    with pytest.raises(ValueError, match=r"^--out: .*a\.csv is --in too: one would overwrite the other"):
+        check_different("--out", path, "--in", path)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -220,7 +221,30 @@ def test_a_finished_run_is_not_touched(
     assert {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()} == before
 
 
+def test_networks_of_an_unknown_run(
+    run_folder: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run_folder / "model_0", folder / "model_0")
+    before = sorted(folder.rglob("*"))
+    assert train("--data-path", table, "--target-columns", "Act", "--output-dir", folder, "--resume") == 1
+    assert "holds networks, but no origin.json says of which run" in capsys.readouterr().err
+    assert sorted(folder.rglob("*")) == before
+
+
 # Bad input
+
+
+def test_a_table_that_the_run_would_overwrite(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run" / "test_predictions.csv"
+    path.parent.mkdir()
+    shutil.copy(table, path)
+    content = path.read_bytes()
+    assert train("--data-path", path, "--target-columns", "Act", "--output-dir", path.parent) == 1
+    assert "test_predictions.csv is a file that the run would overwrite" in capsys.readouterr().err
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,8 @@ def test_config_that_is_not_json(folder: Path, content: bytes) -> None:
         ({"network__node_dims": None}, r"missing key network\.node_dims"),
         ({"network": [1]}, r"expected an object with keys .*, got \[1\]"),
         ({"kind": "Transformer"}, "expected kind GraphKernelNetwork or .*, got 'Transformer'"),
+        ({"kind": []}, r"expected kind GraphKernelNetwork or .*, got \[\]"),
+        ({"about": []}, r"expected about to be an object, got \[\]"),
         ({"format": "wlkernelnn.checkpoint/9"}, "expected format wlkernelnn.checkpoint/1, got '.*/9'"),
         ({"network__pooling": "max"}, "network: pooling must be .* got 'max'"),
         ({"network__hidden_channels": "8"}, "network: hidden_channels must be an integer .* got '8'"),

@@ -100,3 +100,34 @@ def test_other_descriptors_are_refused(tmp_path: Path) -> None:
     del config["about"]["descriptors"]  # of before they were kept
     path.write_text(json.dumps(config))
     load_ensemble(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"features": "ecfp"}, r"config\.json: about\.features: unknown features 'ecfp'"),
+        ({"features": None}, r"config\.json: about\.features: unknown features None"),
+        ({"target_names": []}, r"config\.json: about\.target_names: expected 1 names, got \[\]"),
+        ({"target_names": "A"}, r"config\.json: about\.target_names: expected 1 names, got 'A'"),
+        ({"task": "ranking"}, r"config\.json: about\.task: expected 'regression', .* got 'ranking'"),
+    ],
+    ids=str,
+)
+def test_what_a_damaged_network_says_of_its_data(
+    entries: dict[str, Any], message: str, folder: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(folder / "model_0", tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_text())
+    config["about"] |= entries
+    path.write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=message):
+        load_ensemble(tmp_path / "model")
+
+
+def test_a_number_of_networks_that_is_none(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    origin = json.loads((folder / "origin.json").read_text())
+    (tmp_path / "run" / "origin.json").write_text(json.dumps(origin | {"ensemble_size": "2"}))
+    with pytest.raises(ValueError, match=r"origin\.json: .*ensemble_size must be an integer"):
+        load_ensemble(tmp_path / "run")

@@ -102,7 +102,22 @@ def test_resuming_from_a_damaged_file(parts: tuple[PackedGraphs, PackedGraphs], 
     fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
     last = tmp_path / "last.ckpt"
     last.write_bytes(last.read_bytes()[:2000])
-    with pytest.raises(ValueError, match=r"last\.ckpt: not a whole checkpoint; delete it"):
+    with pytest.raises(ValueError, match=r"last\.ckpt: missing or not a whole checkpoint; delete "):
+        fit(small_network(parts[0]), *parts, quick(), directory=tmp_path, resume=True, progress=False)
+
+
+def test_a_damaged_best_file_is_found_before_hours_of_training(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
+    best = tmp_path / "best.ckpt"
+    best.write_bytes(best.read_bytes()[:2000])
+
+    def train(*_: Any) -> None:
+        raise AssertionError("nothing is to be trained")
+
+    monkeypatch.setattr(NetworkModule, "training_step", train)
+    with pytest.raises(ValueError, match=r"best\.ckpt: missing or not a whole checkpoint; delete .*last"):
         fit(small_network(parts[0]), *parts, quick(), directory=tmp_path, resume=True, progress=False)
 
 

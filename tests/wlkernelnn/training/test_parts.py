@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from filelock import FileLock, Timeout
 
 from wlkernelnn.datasets import Reject
+from wlkernelnn.files import LOCK
 from wlkernelnn.training.parts import MANIFEST, Counts, Parts
 
 ORIGIN = {"input": [["a.csv", "1234"]], "options": {"batch_size": 3}}
@@ -113,3 +115,28 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "parts").write_text("mine")
     with pytest.raises(NotADirectoryError, match="parts is a file, expected a folder"):
         Parts(tmp_path / "parts", ".parquet", ORIGIN, resume=False)
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    """Another would take unfinished files for its own; a folder that was made for nothing goes."""
+    folder = tmp_path / "parts"
+    with Parts.alone(folder, ".csv", ORIGIN, resume=False) as parts:
+        with pytest.raises(Timeout):
+            FileLock(folder / LOCK, timeout=0).acquire()
+        parts.add(table(0, 3), [], Counts(3, 0, 3))
+    assert filled_names(folder) == {MANIFEST, "part-000000.csv", LOCK}
+    again = Parts.alone(folder, ".csv", ORIGIN, resume=False)
+    with pytest.raises(FileExistsError, match="holds 1 finished parts"), again:
+        pass
+    assert MANIFEST in filled_names(folder)
+    with pytest.raises(KeyError), Parts.alone(tmp_path / "new", ".csv", ORIGIN, resume=False):
+        raise KeyError
+    assert not (tmp_path / "new").exists()
+    with Parts.alone(tmp_path / "new", ".csv", ORIGIN, resume=False) as parts:
+        parts.clear()
+        filled(tmp_path / "new", ".csv")  # by another process, since
+    assert (tmp_path / "new" / MANIFEST).is_file()
+
+
+def filled_names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}

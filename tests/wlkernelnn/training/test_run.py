@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 import torch
 
+from tests.graphs import random_packed
 from tests.molecules import (
     SMALL,
     assert_same_weights,
     classification_set,
+    described,
     quick,
     regression_set,
 )
@@ -231,7 +233,7 @@ def test_splits_that_do_not_fit(tmp_path: Path) -> None:
         ({"options": quick(patience=3), "split_idx": {"train": np.arange(50)}}, "patience=3 needs valid"),
         ({"options": quick(accelerator="abacus")}, "abacus"),
         (
-            {"data": classification_set(), "split_idx": {"train": np.arange(9), "valid": [0]}},
+            {"data": classification_set(), "split_idx": {"train": np.arange(1, 9), "valid": [0]}},
             "roc_auc cannot",
         ),
         (
@@ -278,3 +280,34 @@ def test_nothing_to_resume_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixt
         caplog.clear()
         run(tmp_path / "mistyped", resume=True)
     assert "no run to resume" not in caplog.text
+
+
+def test_graphs_in_two_parts(tmp_path: Path) -> None:
+    split = SPLIT | {"test": np.append(SPLIT["test"], SPLIT["train"][:2])}
+    with pytest.raises(ValueError, match="split_idx: 2 graphs are in train and in test; expected none"):
+        run(tmp_path, split_idx=split)
+    assert not list(tmp_path.iterdir())
+
+
+def test_networks_of_an_unknown_run_are_not_taken_for_its_own(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "model_0", tmp_path / "run" / "model_0")
+    with pytest.raises(ValueError, match=r"holds networks, but no origin\.json says of which run"):
+        run(tmp_path / "run", resume=True)
+
+
+def test_resuming_with_a_damaged_split(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "splits.json").write_text('{"train": [')
+    with pytest.raises(ValueError, match=r"splits\.json: not JSON"):
+        run(tmp_path / "run", ensemble_size=2, resume=True)
+
+
+def test_graphs_that_are_no_molecules(tmp_path: Path) -> None:
+    """Networks say of their data that no featurizer made them, and come back."""
+    data = described(random_packed(60, max_nodes=5, num_edge_types=2), node_dims=(7, 7, 7), task="regression")
+    data = data.with_targets(torch.randn(len(data), 1))
+    assert data.description.features == ""
+    ensemble, report = run(tmp_path, data=data)
+    assert report["test"] == pytest.approx(
+        score("rmse", data[SPLIT["test"]].y.numpy(), ensemble.predict(data[SPLIT["test"]])[0])
+    )
