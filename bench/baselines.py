@@ -38,7 +38,7 @@ class Result:
         name: The method.
         prediction: ``[G, tasks]``: values in the unit of the targets, or probabilities of class 1.
         parameters: How many numbers were fitted (of a forest: the nodes of its trees).
-        seconds: Wall time of fitting and predicting, fingerprints included.
+        seconds: Wall time: of a network, its epochs; else of fitting and predicting, fingerprints included.
     """
 
     name: str
@@ -215,11 +215,10 @@ def gine(
         progress: Show a progress bar.
         **network: Arguments of :class:`GINENetwork`.
     """
-    start = time.perf_counter()
     options = options or FitOptions()
     make = partial(GINENetwork.from_data, train, **network)
     width = width_for(lambda width: make(hidden_channels=width), parameters)
     torch.manual_seed(options.seed)
     net = make(hidden_channels=width)
-    fit(net, train, valid, options, progress=progress)
-    return Result("GINE", predict(net, test), count_parameters(net), time.perf_counter() - start)
+    fitted = fit(net, train, valid, options, progress=progress)
+    return Result("GINE", predict(net, test), count_parameters(net), sum(fitted.epoch_seconds))

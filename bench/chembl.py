@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jsonargparse.typing import PositiveInt
 from matplotlib.figure import Figure
 from rich.console import Console
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import load_molecules
-from wlkernelnn.files import atomic_path, json_text, write_text
+from wlkernelnn.files import atomic_path
 from wlkernelnn.training import FitOptions, check_free, score, train_run
 
-from .about import environment
+from .about import about
 from .baselines import Result, gine, mean_predictor, random_forest, ridge
-from .tables import printed
-from .trained import spread
+from .runs import write_results
+from .tables import Rows, printed
+from .trained import Record, spread
 
 METRICS = ("rmse", "mae", "r2")
 # Eight hundred molecules are few: a narrow network.
 NETWORK: dict[str, Any] = {"hidden_channels": 64, "norm": False, "dropout": 0.2}
+
+LEGEND = """* Mean and, over several seeds, unbiased standard deviation.
+* GINE is of the width that gives it as many parameters as our network has, and trained by the same recipe.
+  Of the forest, the nodes of its trees are counted, in the mean of its seeds.
+* Seconds are those of all seeds: of the networks, their epochs; of the others, fingerprints, fitting and
+  predicting.
+"""
 
 
 @dataclass
@@ -32,7 +41,8 @@ class ChemblOptions:
     """What is computed, and where results go.
 
     Args:
-        output_dir: The run folder, for "wlkernelnn predict"; comparison.json and the plot lie in it as well.
+        output_dir: The run folder, for "wlkernelnn predict"; the plot lies in it as well.
+        table_dir: Folder of the table, as Markdown and JSON; default the run folder.
         epochs: Epochs of the two networks.
         seed: Seed of everything.
         seeds: Train the networks, and grow the forest, with so many seeds, from that one on: the table has
@@ -42,6 +52,7 @@ class ChemblOptions:
     """
 
     output_dir: Path = Path("runs/chembl")
+    table_dir: Path | None = None
     epochs: int = 100
     seed: int = 0
     seeds: PositiveInt = 1
@@ -82,40 +93,50 @@ def main(argv: list[str] | None = None) -> None:
     results += [ridge(train, valid, test), mean_predictor(train, test)]
 
     target = test.y.numpy()
-    rows: list[dict[str, Any]] = [
-        {"model": r.name, **{name: score(name, target, r.prediction) for name in METRICS}}
-        | {"parameters": r.parameters, "seconds": r.seconds}
-        for r in results
+    runs: list[Record] = [
+        {
+            "data": data.description.name,
+            "split": "scaffold",
+            "model": result.name,
+            "metric": METRICS[0],
+            "parameters": result.parameters,
+            "scores": {"test": {metric: score(metric, target, result.prediction) for metric in METRICS}},
+            "seconds": result.seconds,
+        }
+        for result in results
     ]
-    of_model: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        of_model.setdefault(row["model"], []).append(row)
-    table: list[tuple[str, ...]] = [("model", *METRICS, "parameters", "seconds")]
-    for name, of_row in of_model.items():
-        numbers = (spread([row[metric] for row in of_row], 3) for metric in METRICS)
-        seconds = sum(row["seconds"] for row in of_row)
-        table.append((name, *numbers, f"{of_row[0]['parameters']:,}", f"{seconds:.1f}"))
+    known = about("chembl", argv, options.quick) | {
+        "threads": torch.get_num_threads(),
+        "seeds": len(recipes),
+        "epochs": epochs,
+    }
+    title = f"{data.description.name}, scaffold split, {len(test)} test molecules"
+    table = rows(runs)
+    write_results((options.table_dir or options.output_dir) / "chembl", title, table, LEGEND, known, runs)
     console = Console()
-    quick = " (quick: too few epochs)" if options.quick else ""
-    seeds = f", {len(recipes)} seeds" if len(recipes) > 1 else ""
-    console.print(printed(table, f"chembl2321810, scaffold split, {len(test)} test molecules{seeds}{quick}"))
-
+    console.print(printed(table, f"{title}, seeds: {len(recipes)} ({known['mode']})"))
     plot = options.output_dir / "predicted_against_measured.png"
     draw(plot, data.description.unit, target[:, 0], results[:2])
-    record = {
-        "quick": options.quick,
-        "options": asdict(recipes[0]),
-        "seeds": len(recipes),
-        "environment": environment(),
-        "results": rows,
-    }
-    write_text(options.output_dir / "comparison.json", json_text(record, indent=2))
     console.print(f"plot: {plot}")
     console.print(
         f"predict with: wlkernelnn predict --model-path {options.output_dir} --test-path FILE.csv "
         "--preds-path predictions.csv",
         soft_wrap=True,
     )
+
+
+def rows(runs: Sequence[Record]) -> Rows:
+    """A row per model, over its runs, the header first."""
+    of_model: dict[str, list[Record]] = {}
+    for run in runs:
+        of_model.setdefault(run["model"], []).append(run)
+    table: list[Sequence[str]] = [("model", *METRICS, "parameters", "seconds")]
+    for name, own in of_model.items():
+        scores = (spread([run["scores"]["test"][metric] for run in own], 3) for metric in METRICS)
+        parameters = np.mean([run["parameters"] for run in own])
+        seconds = sum(run["seconds"] for run in own)
+        table.append((name, *scores, f"{parameters:,.0f}", f"{seconds:.1f}"))
+    return table
 
 
 def draw(path: Path, unit: str, measured: np.ndarray, results: Sequence[Result]) -> None:

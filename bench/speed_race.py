@@ -12,7 +12,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training.allocator import freed_memory_kept
 
 from .speed_chemprop import DEFAULT_BATCH
-from .speed_contestants import NODES_UP_TO, SIZES, Contestant, contestants, train
+from .speed_contestants import GINES, NODES_UP_TO, SIZES, Contestant, contestants, train
 from .speed_tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
 from .tables import Rows
 from .timing import race, torch_settings
@@ -22,7 +22,7 @@ from .timing import race, torch_settings
 Opponent = tuple[str, int | None]
 OPPONENTS: tuple[Opponent, ...] = (
     ("plain PyG", None),
-    ("GINE×4", None),
+    *((gine, None) for gine in GINES),
     ("chemprop", None),
     ("chemprop", DEFAULT_BATCH),
 )
@@ -61,7 +61,7 @@ class Kind:
 
 
 def _step(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
-    # A few different batches: what they share must not be in the caches by chance.
+    # Small batches would stay in the caches: many of them take turns.
     molecules = max(1, min(NODES_UP_TO, contestant.molecules) // size) * size
     batches = list(contestant.loader(molecules, size, False))
     return partial(train, contestant.training_step(), batches), molecules

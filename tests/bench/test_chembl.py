@@ -15,13 +15,15 @@ def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest
     folder = tmp_path / "run"
     assert main(["benchmark", "chembl", "--epochs", "20", "--quick", "--output-dir", str(folder)]) == 0
     shown = capsys.readouterr().out
-    record = json.loads((folder / "comparison.json").read_text())
+    record = json.loads((folder / "chembl.json").read_text())
     # Quick is a tenth of the epochs.
-    assert (record["quick"], record["options"]["epochs"]) == (True, 2)
-    rows = {row["model"]: row for row in record["results"]}
+    assert (record["mode"], record["epochs"]) == ("quick", 2)
+    rows = {run["model"]: run["scores"]["test"] for run in record["runs"]}
     assert len(rows) == 5
+    table = (folder / "chembl.md").read_text()
     for name, row in rows.items():
         assert f"{row['rmse']:.3f}" in shown, name
+        assert f"| {name} | {row['rmse']:.3f} |" in table
     # The mean of the training part explains nothing of the test part; fingerprints do.
     assert rows["mean of training set"]["r2"] <= 0 < rows["Morgan random forest"]["r2"]
     assert rows["mean of training set"]["rmse"] > rows["Morgan random forest"]["rmse"]
@@ -29,9 +31,10 @@ def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest
 
     # Of more seeds, means; the first is as it was.
     words = ["benchmark", "chembl", "--epochs", "20", "--quick", "--seeds", "2"]
-    assert main([*words, "--output-dir", str(tmp_path / "more")]) == 0
-    several = json.loads((tmp_path / "more" / "comparison.json").read_text())["results"]
-    ours = [row["rmse"] for row in several if row["model"] == "gated WL kernel network"]
+    words += ["--output-dir", str(tmp_path / "more"), "--table-dir", str(tmp_path / "tables")]
+    assert main(words) == 0
+    several = json.loads((tmp_path / "tables" / "chembl.json").read_text())["runs"]
+    ours = [run["scores"]["test"]["rmse"] for run in several if run["model"] == "gated WL kernel network"]
     assert ours[0] == rows["gated WL kernel network"]["rmse"] != ours[1]
     mean, std = statistics.mean(ours), statistics.stdev(ours)
     assert f"{mean:.3f} ± {std:.3f}" in capsys.readouterr().out

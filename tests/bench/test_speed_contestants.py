@@ -5,6 +5,7 @@ import torch
 
 pytest.importorskip("numba")
 
+from wlkernelnn.bench.baselines import count_parameters
 from wlkernelnn.bench.speed_contestants import (
     OURS,
     Contestant,
@@ -80,6 +81,14 @@ def test_operations() -> None:
     with stock_operations():
         assert fused.LOOPS["cpu"]() is None
     assert fused.LOOPS["cpu"]() is fused.numba_loops()
+
+
+def test_one_gine_is_twice_our_size_and_one_as_large(data: PackedGraphs) -> None:
+    ours, wide, as_large = (
+        count_parameters(contestant(name, data).net) for name in ("by nodes", "GINE×4", "GINE×4, our size")
+    )
+    assert wide / ours == pytest.approx(2, abs=0.1)
+    assert as_large / ours == pytest.approx(1, abs=0.02)
 
 
 def test_batch_sizes(data: PackedGraphs) -> None:
