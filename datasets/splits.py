@@ -153,11 +153,11 @@ def _scaffold(smiles: str, chirality: bool) -> str:
         return ""
 
 
-def check_sizes(sizes: Sizes) -> None:
-    """Raise a ``ValueError`` unless ``sizes`` are three fractions that sum to 1."""
+def check_sizes(sizes: Sizes, name: str = "split sizes") -> None:
+    """Raise a ``ValueError`` that says ``name`` unless ``sizes`` are three fractions that sum to 1."""
     if len(sizes) != len(PARTS) or min(sizes) < 0 or not np.isclose(sum(sizes), 1.0):
         raise ValueError(
-            f"split sizes: expected three fractions (train, valid, test) that sum to 1, got {tuple(sizes)}"
+            f"{name}: expected three fractions (train, valid, test) that sum to 1, got {tuple(sizes)}"
         )
 
 

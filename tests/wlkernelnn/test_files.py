@@ -17,6 +17,7 @@ from wlkernelnn.files import (
     atomic_path,
     csv_writer,
     json_text,
+    read_json,
     read_tensors,
     write_tensors,
     write_text,
@@ -47,6 +48,16 @@ def test_numbers_that_json_lacks_are_null() -> None:
     text = json_text(value, indent=1)
     assert json.loads(text) == {"a": [1.5, None], "b": {"c": None, "d": ["x", 2, None]}}
     assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe"])
+def test_what_is_no_json_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"config\.json: not JSON \("):
+        read_json(path)
+    path.write_bytes(json_text({"a": [1]}).encode())
+    assert read_json(path) == {"a": [1]}
 
 
 def test_strided_and_trained_tensors_are_written_right(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ class SplitOptions:
     data_seed: int = 0
 
     def __post_init__(self) -> None:
-        check_sizes(self.split_sizes)
+        check_sizes(self.split_sizes, "--split-sizes")
         if self.data_seed < 0:
             raise ValueError(f"--data-seed: expected at least 0, got {self.data_seed}")
         if self.splits_column is not None:

@@ -130,7 +130,7 @@ class KernelConv(MessagePassing):
             raise ValueError(
                 f"{name}: x must have a row per first colour ({quotient.first.numel()}), got {came}"
             )
-        if any(part.watched for part in self.modules() if isinstance(part, KernelConv)):
+        if is_watched(self):
             raise ValueError(f"{name}: whoever watches single messages needs nodes; give edge_index")
         if self.num_edge_types is not None and quotient.node.is_cpu and not torch.compiler.is_compiling():
             for level in quotient.levels:
@@ -152,3 +152,8 @@ class KernelConv(MessagePassing):
             or type(self.aggr_module) is not SumAggregation
             or any(not getattr(type(self), step).__module__.startswith(_OWN) for step in _STEPS)
         )
+
+
+def is_watched(module: torch.nn.Module) -> bool:
+    """Whether somebody watches messages of the module or of a layer in it."""
+    return any(part.watched for part in module.modules() if isinstance(part, KernelConv))

@@ -16,7 +16,7 @@ from torch_geometric.nn.inits import reset
 
 from wlkernelnn.checks import check_count, check_dropout, check_one_of, plain
 from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
-from wlkernelnn.conv.kernel_conv import KernelConv
+from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.differentiable import transformed
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
@@ -289,7 +289,7 @@ class GraphNetwork(torch.nn.Module, ABC):
 
     def _why_by_nodes(self, batch: Data, given: bool) -> str:
         """A reason not to go by colours, or ``""``."""
-        if any(module.watched for module in self.modules() if isinstance(module, KernelConv)):
+        if is_watched(self):
             return "somebody watches single messages of the layer"
         if given:
             return ""

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from wlkernelnn.files import read_tensors, write_tensors, write_text
+from wlkernelnn.files import read_json, read_tensors, write_tensors, write_text
 from wlkernelnn.models import NETWORKS, GraphKernelNetwork, GraphNetwork
 
 FORMAT = "wlkernelnn.checkpoint/1"
@@ -48,10 +48,7 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[GraphNetwork, di
     path = directory / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected a folder that holds {CONFIG} and {WEIGHTS}")
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # not JSON, or not even text
-        raise ValueError(f"{path}: not JSON ({error})") from error
+    config = read_json(path)
     _check_keys(path, config, {"format", "kind", "network", "about"}, {"format", "network", "about"})
     if config["format"] != FORMAT:
         raise ValueError(f"{path}: expected format {FORMAT}, got {config['format']!r}")

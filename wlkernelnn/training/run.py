@@ -19,7 +19,7 @@ import torch
 from wlkernelnn.checks import check_count, plain
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.descriptors import descriptor_names
-from wlkernelnn.files import alone_in, atomic_path, json_text, write_text
+from wlkernelnn.files import alone_in, atomic_path, json_text, read_json, write_text
 from wlkernelnn.models import NETWORKS
 
 from .callbacks import DivergedError
@@ -150,7 +150,7 @@ def _begin(
     splits = directory / "splits.json"
     origin = json.loads(json.dumps(origin))  # as it comes from a file
     if resume:
-        if splits.is_file() and _read_json(splits) != rows:
+        if splits.is_file() and read_json(splits) != rows:
             raise ValueError(f"{splits}: the run to resume has another split than the one given")
         check_resumable(directory)
         if not (directory / ORIGIN).is_file():
@@ -163,13 +163,6 @@ def _begin(
                     )
     write_text(splits, json.dumps(rows) + "\n")
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:  # not JSON, or not even text
-        raise ValueError(f"{path}: not JSON ({error})") from error
 
 
 def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs]) -> dict[str, Any]:
