@@ -22,4 +22,4 @@ def locked_dropout(x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
     if ptr is None:
         return x * locked_mask(x.size(0), x.size(2), dropout, x).unsqueeze(1)
     mask = locked_mask(ptr.numel() - 1, x.size(1), dropout, x)
-    return x * mask.repeat_interleave(ptr.to(x.device).diff(), 0, output_size=x.size(0))
+    return x * mask.repeat_interleave(ptr.to(x.device, torch.long).diff(), 0, output_size=x.size(0))

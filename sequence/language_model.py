@@ -95,7 +95,7 @@ class LanguageModel(torch.nn.Module):
         self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """What the encoder writes, ``[…, out_channels]``, and the state."""
-        check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
+        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
         x = self.embedding(tokens)
         if self.training and self.word_dropout:
             kept = x.new_ones(self.embedding.num_embeddings, 1)

@@ -11,6 +11,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from wlkernelnn.checks import holds_integers
 from wlkernelnn.datasets import sorted_edge_index
 from wlkernelnn.ops.scan import Steps
 
@@ -32,7 +33,7 @@ def path_graph(
         ``ptr [B+1]`` and ``batch [ΣT]``.
 
     Raises:
-        ValueError: No strings, strings of different widths, or lengths that do not match.
+        ValueError: No strings, strings of different widths or types, or lengths that do not match.
     """
     if isinstance(strings, Tensor):
         strings = _unpadded(strings, lengths)
@@ -48,6 +49,8 @@ def path_graph(
                 f"string {i} has tokens of shape {list(string.shape[1:])}, "
                 f"expected {list(strings[0].shape[1:])} like string 0"
             )
+        if string.dtype != strings[0].dtype:
+            raise ValueError(f"string {i} has {string.dtype}, expected {strings[0].dtype} like string 0")
     x = torch.cat(list(strings))
     counts = torch.tensor([len(string) for string in strings], device=x.device)
     ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
@@ -143,9 +146,12 @@ def _unpadded(padded: Tensor, lengths: Tensor | Sequence[int] | None) -> list[Te
     num_strings, longest = padded.shape[:2]
     if lengths is None:
         return list(padded)
-    ends = torch.as_tensor(lengths).tolist()
-    if len(ends) != num_strings:
-        raise ValueError(f"{len(ends)} lengths for {num_strings} padded strings")
+    of_strings = torch.as_tensor(lengths)
+    if len(of_strings) != num_strings:
+        raise ValueError(f"{len(of_strings)} lengths for {num_strings} padded strings")
+    if num_strings and not holds_integers(of_strings):
+        raise ValueError(f"lengths must be integers, got {of_strings.dtype}")
+    ends = of_strings.tolist()
     for i, end in enumerate(ends):
         if not 0 <= end <= longest:
             raise ValueError(f"string {i} has length {end}, expected 0 … {longest}")

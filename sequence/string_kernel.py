@@ -51,7 +51,7 @@ class StringKernelConv(StringModel):
         decay: λ: a float in [0, 1], ``"learned"`` (a vector), or ``"gated"``:
             :math:`\lambda_t = \mathrm{sigmoid}(W x_t + b)`, one for all j.
         compose: ∘, ``"mul"`` or ``"add"``.
-        normalize: s = 1 − λ instead of 1.
+        normalize: s = 1 − λ instead of 1; where λ = 1, tokens then leave no trace.
         act: σ, elementwise and not in place; ``None`` is the identity.
         readout: What h is made of: ``"last"`` (:math:`c_n`), ``"sum"`` (:math:`\sum_j c_j`), or ``"learned"``
             (:math:`\sum_j a_j \odot c_j` with learned vectors that start as :math:`c_n`).

@@ -58,7 +58,8 @@ class SyncFilters(torch.nn.Module):
             self.omega.uniform_(0, math.pi)
             self.phi.uniform_(-math.pi, math.pi)
             width = self.ngram * torch.empty_like(self.beta_raw).uniform_(1 / 8, 1 / 2)
-            self.beta_raw.copy_((0.5 / width.square()).expm1().log())
+            beta = 0.5 / width.square()
+            self.beta_raw.copy_(beta + (-(-beta).expm1()).log())  # softplus(beta_raw) = beta
             # The squares of a filter's values in a channel sum up to 1 / 3C, as those of a convolution drawn
             # uniformly from ± 1 / sqrt(nC) do; cos² is 1/2 on average.
             energy = self._envelope().square().sum(1, keepdim=True) / 2

@@ -58,5 +58,5 @@ class TextClassifier(StringClassifier):
         self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
 
     def forward(self, tokens: Tensor, ptr: Tensor | None = None) -> Tensor:
-        check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
+        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
         return super().forward(self.embedding_dropout(self.embedding(tokens)), ptr)

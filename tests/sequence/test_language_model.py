@@ -157,6 +157,17 @@ def test_weights_in_a_file(tmp_path: Path) -> None:
     assert len(model.state_dict()) == len({value.data_ptr() for value in model.state_dict().values()})
 
 
+def test_tokens_are_integers_of_any_size() -> None:
+    model = LanguageModel(7, StringKernelNetwork(4, 4, 1, ngram=1), word_dropout=0.5)
+    tokens, ptr = torch.tensor([5, 0, 6, 2]), torch.tensor([0, 1, 4])
+    found = []
+    for dtype in (torch.int64, torch.uint8, torch.int16):
+        torch.manual_seed(0)
+        found.append(model(tokens.to(dtype), ptr)[0])
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
+
+
 def test_bad_tokens() -> None:
     model = made()
     with pytest.raises(IndexError, match=r"tokens have ids 0 … 7, expected 0 … 6 \(num_tokens=7\)"):

@@ -155,6 +155,11 @@ X = torch.zeros(3, 2)
             r"string 1 has tokens of shape \[3\], expected \[2\] like string 0",
         ),
         (
+            lambda: path_graph([torch.zeros(2).long(), torch.zeros(1)]),
+            "string 1 has torch.float32, expected torch.int64 like string 0",
+        ),
+        (lambda: path_graph(torch.zeros(2, 2), [1.5, 2.0]), "lengths must be integers, got torch.float32"),
+        (
             lambda: path_graph(torch.zeros(3)),
             r"shape \[B, T, …\], got \[3\]: put a single string into a list",
         ),

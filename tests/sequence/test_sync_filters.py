@@ -59,6 +59,13 @@ def test_filters_are_drawn_as_strong_as_free_ones() -> None:
     assert width.max() < 40 / 2 + 1e-3
 
 
+def test_drawn_in_half_precision() -> None:
+    filters = SyncFilters(2, 300, 1).half()
+    filters.reset_parameters()
+    assert filters.beta_raw.isfinite().all()
+    assert filters.alpha.isfinite().all()
+
+
 def test_repr() -> None:
     assert repr(SyncFilters(11, 30, 40)) == "SyncFilters(11, 30, ngram=40)"
 

@@ -8,7 +8,8 @@ from wlkernelnn.sequence.tokens import check_tokens
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8], ids=str)
 def test_ids_in_range(dtype: torch.dtype) -> None:
-    check_tokens("Model", torch.tensor([[0, 4, 2]], dtype=dtype), None, 5)
+    tokens = check_tokens("Model", torch.tensor([[0, 4, 2]], dtype=dtype), None, 5)
+    torch.testing.assert_close(tokens, torch.tensor([[0, 4, 2]]))
     check_tokens("Model", torch.tensor([], dtype=dtype), torch.tensor([0, 0]), 5)
 
 

@@ -170,6 +170,10 @@ def _sequence(name: str, item: Any) -> _Sequence:
 
 def _from_array(name: str, array: np.ndarray) -> _Sequence:
     integers, floats = array.dtype.kind in "iub", array.dtype.kind == "f"
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        if array.ndim == 1:
+            return _from_list(name, array.tolist())
+        raise ValueError(f"{name}: expected rows of integers below 2^63, got {array.max()}")
     if array.ndim == 1 and integers:
         return _Sequence(name, "a list of tokens", array.astype(np.int64))
     if array.ndim == 1 and not (floats and len(array)):
@@ -199,7 +203,9 @@ def _from_list(name: str, tokens: list[Any] | tuple[Any, ...]) -> _Sequence:
     except TypeError as error:
         raise TypeError(f"{name}: tokens must be hashable: {error}") from error
     array = np.array(tokens) if types <= {int} else objects(tokens)
-    return _Sequence(name, "a list of tokens", array if array.dtype == np.int64 else array.astype(object))
+    if array.dtype != np.int64:  # numpy makes floats of integers beyond int64 with small ones beside them
+        array = objects(tokens)
+    return _Sequence(name, "a list of tokens", array)
 
 
 def _paths(name: str, graph: Data) -> list[np.ndarray]:

@@ -69,6 +69,11 @@ def test_tokens_are_compared_by_equality() -> None:
     assert matches([np.array([1, 2])], [np.array(["1", "2"])]).sum() == 0
     # Integers beyond int64 are tokens like others.
     assert matches([[2**70, 1]], [[2**70]]).tolist() == [[1], [0]]
+    large = np.array([2**63 + 5, 3], dtype=np.uint64)
+    assert matches([large], [[2**63 + 5], np.array([3]), np.array([2**63 + 5 - 2**64])]).tolist() == [
+        [1, 0, 0],
+        [0, 1, 0],
+    ]
     # A text that cannot be encoded is still a text.
     assert matches(["\ud800a"], ["\ud800"]).tolist() == [[1], [0]]
 
@@ -140,6 +145,12 @@ def test_parts_hold_steps(from_end: bool) -> None:
         ([[torch.tensor(1)]], None, TypeError, r"X\[0\] is a list of Tensor"),
         ([np.ones((1, 2, 3))], None, ValueError, r"X\[0\]: expected ids .* got float64 \[1, 2, 3\]"),
         ([np.array([[np.nan, 1]])], None, ValueError, r"X\[0\]: its vectors hold values that are not finite"),
+        (
+            [np.full((1, 2), 2**63, np.uint64)],
+            None,
+            ValueError,
+            r"X\[0\]: expected rows of integers below 2\^63, got 9223372036854775808",
+        ),
         (["cat", ["c"]], None, ValueError, r"X\[1\] is a list of tokens, X\[0\] is a str"),
         (["", "cat"], [[1]], ValueError, r"Y\[0\] is a list of tokens, X\[1\] is a str"),
         (

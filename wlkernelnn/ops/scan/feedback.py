@@ -13,7 +13,8 @@ from wlkernelnn.compose import composed
 from wlkernelnn.modes import in_modes
 from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 
-from .naive import feedback_scan_naive
+from .equations import feedback_step
+from .plain import by_step
 from .steps import Steps
 
 
@@ -46,8 +47,8 @@ def feedback_scan(
         compose, normalize: See :func:`ngram_scan`.
         mix: a, ``[n, d]``; default :math:`y = c_n`.
         act: σ, elementwise; default the identity. Where it is random, by parts of torch's (dropout,
-            ``RReLU``), or a function with tensors of its own that learn, strings are read one by one, which
-            is slow.
+            ``RReLU``), or a function with tensors of its own that learn, steps are of plain operations, which
+            is slower.
         carry: f and x, each ``[N, d]`` in step order; without, :math:`h = \sigma(y)`.
         mask: m, of dropout, ``[B, d]`` in the order of a step; default 1. Without ``carry`` only the gate
             has it.
@@ -58,8 +59,9 @@ def feedback_scan(
     parameters = () if act is None else tuple(act.parameters())
     f, x = carry or (None, None)
     # The fast backward pass computes σ again, which must not be another one.
-    fast = not transformed() and (act is None or comes_again(act, logits))
-    scan = _FeedbackScan.apply if fast else _composed_scan
+    plain = transformed() or torch.compiler.is_compiling()
+    fast = not plain and (act is None or comes_again(act, logits))
+    scan = _FeedbackScan.apply if fast else _plain_scan
     return scan(
         steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, len(u), *u, *parameters
     )
@@ -140,7 +142,7 @@ class _FeedbackScan(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             values = (steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, n)
             values = (*values, *u, *parameters)
-            return differentiable_gradients(_composed_scan, values, ctx.needs_input_grad, grads)
+            return differentiable_gradients(_plain_scan, values, ctx.needs_input_grad, grads)
         before = [steps.previous(buffer) for buffer in buffers]
         c = [buffer[steps.num_strings :] for buffer in buffers[:n]]
         m = None if mask is None else steps.of_tokens(mask)
@@ -243,7 +245,7 @@ def _parameter_gradients(act: torch.nn.Module | None, y: Tensor, grad: Tensor) -
     return tuple(next(found) if weight.requires_grad else None for weight in weights)
 
 
-def _composed_scan(
+def _plain_scan(
     steps: Steps,
     act: torch.nn.Module | None,
     compose: str,
@@ -258,7 +260,7 @@ def _composed_scan(
     n: int,
     *rest: Tensor,
 ) -> tuple[Tensor, ...]:
-    """The same of operations that can be differentiated any number of times."""
+    """The same of torch's own operations."""
     u, parameters = rest[:n], rest[n:]
 
     def activated(y: Tensor) -> Tensor:
@@ -267,18 +269,6 @@ def _composed_scan(
         names = (name for name, _ in act.named_parameters())
         return torch.func.functional_call(act, dict(zip(names, parameters, strict=True)), (y,))
 
-    rows, _ = feedback_scan_naive(
-        [steps.leave(value) for value in u],
-        steps.leave(logits),
-        weight,
-        steps.ptr,
-        None if state is None else steps.unsort(state),
-        compose,
-        normalize,
-        mix,
-        activated,
-        None if f is None or x is None else (steps.leave(f), steps.leave(x)),
-        None if mask is None else steps.unsort(mask),
-    )
-    states = [None] * (n + 1) if state is None else state.unbind(0)
-    return tuple(steps.with_state(steps.enter(row), before) for row, before in zip(rows, states, strict=True))
+    carry = None if f is None or x is None else (f, x)
+    step = feedback_step(u, logits, weight, compose, normalize, mix, activated, carry, mask)
+    return by_step(step, steps, [None] * (n + 1) if state is None else state.unbind(0), logits)

@@ -15,7 +15,8 @@ from wlkernelnn.ops.products import linear, weight_gradient
 
 from . import gated_sweeps
 from .cell import Cell
-from .naive import gated_scan_naive
+from .equations import gated_step
+from .plain import by_step
 from .steps import Steps
 
 
@@ -56,7 +57,8 @@ def gated_scan(
     c_0, h_0 = state
     gamma, beta, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
     norm_state = norm_state and norm is not None
-    scan = _composed_scan if transformed() else _GatedScan.apply
+    plain = transformed() or torch.compiler.is_compiling()
+    scan = _plain_scan if plain else _GatedScan.apply
     c, h = scan(cell, steps, norm_state, eps, x, weight, bias, feedback, c_0, h_0, i, f, gamma, beta)
     return c, h
 
@@ -126,7 +128,7 @@ class _GatedScan(torch.autograd.Function):
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             arrived = [torch.zeros_like(c) if grad is None else grad for grad in grads]
             values = (*arguments, x, weight, bias, *given)
-            return differentiable_gradients(_composed_scan, values, needed, arrived)
+            return differentiable_gradients(_plain_scan, values, needed, arrived)
         scan = gated_for(x, *given)
         slopes, *found = scan.gated_gradients(*arguments, needed[7:], parts, given, (c, h), grads)
         of_x = slopes
@@ -141,7 +143,7 @@ class _GatedScan(torch.autograd.Function):
         )
 
 
-def _composed_scan(
+def _plain_scan(
     cell: Cell,
     steps: Steps,
     norm_state: bool,
@@ -157,14 +159,13 @@ def _composed_scan(
     gamma: Tensor | None,
     beta: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    """The same of operations that can be differentiated any number of times."""
+    """The same of torch's own operations."""
 
     def norm(c: Tensor) -> Tensor:
         return c if gamma is None else torch.layer_norm(c, gamma.shape, gamma, beta, eps)
 
-    parts = steps.leave(affine(x, weight, bias, torch.nn.functional.linear))
-    states = [before if before is None else steps.unsort(before) for before in (c_0, h_0)]
-    rows, _ = gated_scan_naive(cell, parts, feedback, steps.ptr, states, (scale_i, scale_f), norm, norm_state)
-    return tuple(
-        steps.with_state(steps.enter(row), before) for row, before in zip(rows, (c_0, h_0), strict=True)
-    )
+    # As in the fast version, only products are of lower precision under autocast.
+    parts = affine(x, weight, bias, torch.nn.functional.linear).to(x.dtype)
+    like = parts[:, : parts.size(1) // len(cell.parts)]
+    step = gated_step(cell, parts, feedback, (scale_i, scale_f), norm, norm_state)
+    return by_step(step, steps, (c_0, h_0), like)

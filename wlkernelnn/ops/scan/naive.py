@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .cell import Cell
+from .equations import Step, feedback_step, gated_step, ngram_step
 
 
 def decayed_scan_naive(
@@ -58,14 +59,9 @@ def ngram_scan_naive(
         :math:`c_1 … c_n`, each ``[N, d]``, and the last of every string ``[n, B, d]``.
     """
 
-    def gate(h: Tensor, t: int, string: int) -> float | Tensor:
-        return decay[t] if isinstance(decay, Tensor) and decay.dim() == 2 else decay
-
-    def output(c: list[Tensor], t: int, string: int) -> Tensor:
-        return c[-1]
-
-    rows, last = _recurrence(u, gate, output, ptr, state, compose, normalize)
-    return rows[:-1], last[:-1]
+    states = [None] * len(u) if state is None else state.unbind(0)
+    rows, last = _by_string(ngram_step(u, decay, compose, normalize), ptr, states, u[0])
+    return rows, torch.stack(last)
 
 
 def feedback_scan_naive(
@@ -104,50 +100,10 @@ def feedback_scan_naive(
         :math:`c_1 … c_n` and h, each ``[N, d]``, and the last of every string ``[n+1, B, d]``.
     """
 
-    def gate(h: Tensor, t: int, string: int) -> Tensor:
-        seen = h if mask is None else mask[string] * h
-        return torch.sigmoid(logits[t] + weight @ seen)
-
-    def output(c: list[Tensor], t: int, string: int) -> Tensor:
-        h = c[-1] if mix is None else torch.stack([a * c_j for a, c_j in zip(mix, c, strict=True)]).sum(0)
-        h = h if act is None else act(h)
-        if carry is None:
-            return h
-        f, x = carry[0][t], carry[1][t]
-        return f * (h if mask is None else mask[string] * h) + (1 - f) * x
-
-    return _recurrence(u, gate, output, ptr, state, compose, normalize)
-
-
-def _recurrence(
-    u: Sequence[Tensor],
-    gate: Callable[[Tensor, int, int], float | Tensor],
-    output: Callable[[list[Tensor], int, int], Tensor],
-    ptr: Tensor,
-    state: Tensor | None,
-    compose: str,
-    normalize: bool,
-) -> tuple[list[Tensor], Tensor]:
-    """String by string and token by token; ``gate(h, t, string)`` gives λ and ``output(c, t, string)`` h."""
-    n, zero = len(u), u[0].new_zeros(u[0].size(1))
-    rows: list[list[Tensor]] = [[] for _ in range(n + 1)]
-    last = []
-    for string, (begin, end) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
-        c = [zero if state is None else state[j, string] for j in range(n)]
-        h = zero if state is None or len(state) == n else state[n, string]
-        for t in range(begin, end):
-            decay = gate(h, t, string)
-            scale = 1 - decay if normalize else 1
-            new = [decay * c[0] + scale * u[0][t]]
-            for j in range(1, n):
-                part = c[j - 1] * u[j][t] if compose == "mul" else c[j - 1] + u[j][t]
-                new.append(decay * c[j] + scale * part)
-            c, h = new, output(new, t, string)
-            for kept, value in zip(rows, (*c, h), strict=True):
-                kept.append(value)
-        last.append(torch.stack([*c, h]))
-    out = [torch.stack(kept) if kept else u[0].new_zeros(0, u[0].size(1)) for kept in rows]
-    return out, torch.stack(last, 1) if last else u[0].new_zeros(n + 1, 0, u[0].size(1))
+    states = [None] * (len(u) + 1) if state is None else state.unbind(0)
+    step = feedback_step(u, logits, weight, compose, normalize, mix, act, carry, mask)
+    rows, last = _by_string(step, ptr, states, u[0])
+    return rows, torch.stack(last)
 
 
 def gated_scan_naive(
@@ -180,34 +136,28 @@ def gated_scan_naive(
     Returns:
         c and h, each ``[N, d]``, and the last of every string, each ``[B, d]``.
     """
-    width = parts.size(1) // len(cell.parts)
-    zero = parts.new_zeros(width)
-    rows: tuple[list[Tensor], list[Tensor]] = ([], [])
-    last: tuple[list[Tensor], list[Tensor]] = ([], [])
+    step = gated_step(cell, parts, weight, scales, norm, norm_state)
+    (c, h), (last_c, last_h) = _by_string(step, ptr, state, parts[:, : parts.size(1) // len(cell.parts)])
+    return (c, h), (last_c, last_h)
+
+
+def _by_string(
+    step: Step, ptr: Tensor, states: Sequence[Tensor | None], like: Tensor
+) -> tuple[list[Tensor], list[Tensor]]:
+    """String by string and token by token: what strings carry, and what they end with."""
+    zero = like.new_zeros(like.size(1))
+    rows: list[list[Tensor]] = [[] for _ in states]
+    last: list[list[Tensor]] = [[] for _ in states]
     for string, (begin, end) in enumerate(zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)):
-        c, h = (zero if before is None else before[string] for before in state)
+        carried: Sequence[Tensor] = [zero if state is None else state[string] for state in states]
         for t in range(begin, end):
-            seeing = parts.new_zeros(parts.size(1))
-            if weight is not None:
-                seeing = torch.cat([seeing[weight.size(0) :], weight @ h])
-            part = cell.named(parts[t] + seeing)
-            gate = {name: torch.sigmoid(logit) for name, logit in part.items()}
-            new = torch.tanh(part["cell"]) if cell.squash else part["cell"]
-            f: float | Tensor = 0.0
-            if cell.forget is not None:
-                f = gate["forget"] if cell.forget == "gate" else scales[1]
-            i = 1 - f if cell.input == "rest" else gate["input"] if cell.input == "gate" else scales[0]
-            c = i * new + f * c
-            y = c if norm is None else norm(c)
-            c = y if norm_state else c
-            h = torch.tanh(y) if cell.squash_output else y
-            h = gate["output"] * h if cell.output else h
-            rows[0].append(c)
-            rows[1].append(h)
-        last[0].append(c)
-        last[1].append(h)
+            carried = step(carried, t, string)
+            for of_token, value in zip(rows, carried, strict=True):
+                of_token.append(value)
+        for of_string, value in zip(last, carried, strict=True):
+            of_string.append(value)
 
     def stacked(values: list[Tensor]) -> Tensor:
-        return torch.stack(values) if values else parts.new_zeros(0, width)
+        return torch.stack(values) if values else like.new_zeros(0, like.size(1))
 
-    return (stacked(rows[0]), stacked(rows[1])), (stacked(last[0]), stacked(last[1]))
+    return [stacked(values) for values in rows], [stacked(values) for values in last]

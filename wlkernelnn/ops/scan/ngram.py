@@ -13,7 +13,8 @@ from wlkernelnn.ops.differentiable import differentiable_gradients, transformed
 from wlkernelnn.ops.optional import optional_module
 
 from . import sweeps
-from .naive import ngram_scan_naive
+from .equations import ngram_step
+from .plain import by_step
 from .steps import Steps
 
 
@@ -58,7 +59,7 @@ def ngram_scan(
     Returns:
         :math:`c_1 … c_n`, each behind its state, ``[B + N, d]`` in step order.
     """
-    scan = _composed_scan if transformed() else _NgramScan.apply
+    scan = _plain_scan if transformed() else _NgramScan.apply
     return scan(steps, decay, state, compose, normalize, *u)
 
 
@@ -81,15 +82,9 @@ def scan_for(u: Tensor) -> Any:
 
 class _NgramScan(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        steps: Steps,
-        decay: float | Tensor,
-        state: Tensor | None,
-        compose: str,
-        normalize: bool,
-        *u: Tensor,
-    ) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, *given: Any) -> tuple[Tensor, ...]:
+        # Unpacked here: torch's compiler drops ctx where as many arguments come as forward names.
+        steps, decay, state, compose, normalize, *u = given
         c = scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize)
         ctx.steps, ctx.compose, ctx.normalize = steps, compose, normalize
         ctx.number = None if isinstance(decay, Tensor) else decay
@@ -104,7 +99,7 @@ class _NgramScan(torch.autograd.Function):
         u, c = saved[: len(grads)], saved[len(grads) :]
         if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
             values = (steps, decay, state, compose, normalize, *u)
-            return differentiable_gradients(_composed_scan, values, ctx.needs_input_grad, grads)
+            return differentiable_gradients(_plain_scan, values, ctx.needs_input_grad, grads)
         of_decay, of_state = ctx.needs_input_grad[1:3]
         grad_u, grad_decay, grad_state = scan_for(u[0]).ngram_gradients(
             u, decay, steps, c, grads, compose, normalize, of_decay
@@ -112,13 +107,9 @@ class _NgramScan(torch.autograd.Function):
         return None, grad_decay, grad_state if of_state else None, None, None, *grad_u
 
 
-def _composed_scan(
+def _plain_scan(
     steps: Steps, decay: float | Tensor, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
 ) -> tuple[Tensor, ...]:
-    """The same of operations that can be differentiated any number of times."""
-    if isinstance(decay, Tensor) and decay.dim() == 2:
-        decay = steps.leave(decay)
-    before = None if state is None else steps.unsort(state)
-    c, _ = ngram_scan_naive([steps.leave(value) for value in u], decay, steps.ptr, before, compose, normalize)
+    """The same of torch's own operations."""
     states = [None] * len(u) if state is None else state.unbind(0)
-    return tuple(steps.with_state(steps.enter(c_j), c_0) for c_j, c_0 in zip(c, states, strict=True))
+    return by_step(ngram_step(u, decay, compose, normalize), steps, states, u[0])

@@ -25,7 +25,13 @@ def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tenso
     reach = (size - 1) * dilation
     if not reach:
         return x
-    extended, starts = _extended(x, steps, reach, before)
+    extended = _extended(x, steps, reach, before)
+    if steps.equal:
+        length = len(steps.counts)
+        rows = extended.view(reach + length, steps.num_strings, x.size(1))
+        lagging = [rows[lag : lag + length] for lag in range(reach, -1, -dilation)]
+        return torch.cat(lagging, dim=2).flatten(0, 1)
+    starts = _starts(steps, reach)
     lags = torch.arange(size, device=x.device) * dilation
     places = starts[steps.step.unsqueeze(1) + reach - lags] + steps.string.unsqueeze(1)
     return extended.index_select(0, places.view(-1)).view(steps.num_tokens, size * x.size(1))
@@ -43,17 +49,23 @@ def last_tokens(x: Tensor, steps: Steps, reach: int, before: Tensor | None = Non
     """
     if not reach:
         return x.new_zeros(0, steps.num_strings, x.size(1))
-    extended, starts = _extended(x, steps, reach, before)
+    extended = _extended(x, steps, reach, before)
+    if steps.equal:
+        return extended[steps.num_tokens :].view(reach, steps.num_strings, x.size(1)).clone()
+    starts = _starts(steps, reach)
     strings = torch.arange(steps.num_strings, device=x.device)
     last = starts[steps.lengths + torch.arange(reach, device=x.device).unsqueeze(1)] + strings
     return extended.index_select(0, last.view(-1)).view(reach, steps.num_strings, x.size(1))
 
 
-def _extended(x: Tensor, steps: Steps, reach: int, before: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Tokens behind those before them, and where each step begins there."""
+def _extended(x: Tensor, steps: Steps, reach: int, before: Tensor | None) -> Tensor:
+    """Tokens behind those before them."""
     if before is None:
         before = x.new_zeros(reach, steps.num_strings, x.size(1))
-    # Steps before the first ones are as any others, of all strings.
-    ahead = torch.arange(reach, device=x.device) * steps.num_strings
-    starts = torch.cat([ahead[:-1], ahead[-1] + steps.starts])
-    return torch.cat([before.reshape(-1, x.size(1)), x]), starts
+    return torch.cat([before.reshape(-1, x.size(1)), x])
+
+
+def _starts(steps: Steps, reach: int) -> Tensor:
+    """Where each step begins behind so many before the first, which are as any others, of all strings."""
+    ahead = torch.arange(reach, device=steps.ptr.device) * steps.num_strings
+    return torch.cat([ahead[:-1], ahead[-1] + steps.starts])
