@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
 
 
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty: not one with the word nan."""
+    return not isinstance(value, str) and str(value) in ("None", "nan", "<NA>", "NaT")
+
+
 class Reject(NamedTuple):
     """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from rdkit import Chem
 
-# Beyond so many atoms the information content takes seconds, and minutes beyond twice as many.
-_MOST_ATOMS = 300
+# Beyond so many atoms what RDKit computes of all pairs of atoms takes seconds, and then minutes.
+_MOST_ATOMS = 200
+_OF_PAIRS = ("Ipc", "BCUT2D", "EState", "BalabanJ", "BertzCT")
 
 
 def descriptor_names() -> list[str]:
@@ -27,9 +28,10 @@ def descriptors(molecule: Chem.Mol) -> np.ndarray:
 
     Returns:
         float32 ``[num_descriptors()]``, in the order of ``rdkit.Chem.Descriptors.descList``; 0 where a
-        molecule has no value, and at most what a float32 holds. Of more than 300 atoms, where it would take
-        seconds to minutes, the information content is not computed: ``Ipc`` is that largest number, which it
-        has reached before, and ``AvgIpc`` 0.
+        molecule has no value, and at most what a float32 holds. Of more than 200 atoms, where they would
+        take seconds to minutes, those of all pairs of atoms are not computed: information content,
+        ``BCUT2D_…``, all of the EState, ``BalabanJ`` and ``BertzCT``. They are 0, but for ``Ipc``, which has
+        reached that largest number before.
     """
     most = float(np.finfo(np.float32).max)
     with np.errstate(all="ignore"):
@@ -38,7 +40,7 @@ def descriptors(molecule: Chem.Mol) -> np.ndarray:
 
 
 def _value(name: str, compute: Callable[[Chem.Mol], float], molecule: Chem.Mol) -> float:
-    if name in ("Ipc", "AvgIpc") and molecule.GetNumAtoms() > _MOST_ATOMS:
+    if molecule.GetNumAtoms() > _MOST_ATOMS and any(part in name for part in _OF_PAIRS):
         return float(np.finfo(np.float32).max) if name == "Ipc" else 0.0
     try:
         return float(compute(molecule))

@@ -51,7 +51,8 @@ def load_molecules(
     if not isinstance(source, str) or is_table(source):
         if root is not None:
             raise ValueError(
-                "root goes with the name of a published data set; give a table by its whole path"
+                "root goes with the name of a published data set; give a table by its whole path, targets of "
+                "SMILES as y=…"
             )
         return molecules_from(source, **options)
     spec = _published(source)

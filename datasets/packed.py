@@ -17,7 +17,7 @@ from wlkernelnn.files import read_tensors, write_tensors
 
 from .arrays import Arrays, check_arrays, content_hash
 from .colours import Colours
-from .description import Description, Reject
+from .description import Description, Reject, is_missing
 from .packing import packed_arrays, packed_targets
 from .sorted_edge_index import sorted_edge_index
 
@@ -271,7 +271,11 @@ class PackedGraphs(Dataset):
         colours, about_colours = self._colours.to_file(self.arrays)
         # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
         rejects = [
-            (int(row), value if value is None or isinstance(value, (str, float)) else str(value), reason)
+            (
+                int(row),
+                value if isinstance(value, (str, float)) else None if is_missing(value) else str(value),
+                reason,
+            )
             for row, value, reason in self.rejects
         ]
         header = {

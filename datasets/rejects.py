@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from wlkernelnn.files import csv_writer, write_text
 
-from .description import Reject
+from .description import Reject, is_missing
 
 
 def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> None:
@@ -26,6 +26,5 @@ def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
     if header:
         writer.writerow(Reject._fields)
     for row, smiles, reason in rejects:
-        missing = str(smiles) in ("None", "nan", "<NA>")
-        writer.writerow((row + 1, "" if missing else smiles, reason))
+        writer.writerow((row + 1, "" if is_missing(smiles) else smiles, reason))
     return text.getvalue()

@@ -25,7 +25,8 @@ def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
 
 def _check_header(name: str, where: str) -> None:
     """Refuse the only column of a table if its name says that the table was misread."""
-    for sign in (";", "\t", "|"):
+    of_tabs = where.lower().endswith((".tsv", ".tsv.gz"))
+    for sign in (";", "," if of_tabs else "\t", "|"):
         if sign in name:
             raise ValueError(
                 f"{where}: the only column is called {name!r}: is {sign!r} its separator? Expected ',' "

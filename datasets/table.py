@@ -73,6 +73,8 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
     for j, name in enumerate(columns):
         cells = frame[name]
         missing = cells.isna().to_numpy(dtype=bool)
+        if pd.api.types.is_complex_dtype(cells.dtype):
+            raise ValueError(f"{source}: column {name!r}: expected real numbers, got {cells.dtype}")
         if not pd.api.types.is_numeric_dtype(cells.dtype):
             text = cells.astype(str).str.strip().str.lower()
             missing = missing | text.isin(MISSING).to_numpy(dtype=bool)

@@ -206,6 +206,8 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
     >>> model.fit(["C" * n for n in range(1, 31)], range(30)).predict(["CCCC", "CCO"]).shape
     (2,)
 
+    All molecules count the same: there is no ``sample_weight``.
+
     Args:
         network: ``"wl"``, :class:`~wlkernelnn.models.GraphKernelNetwork`, or ``"stack"``,
             :class:`~wlkernelnn.models.KernelStackNetwork`.

@@ -28,22 +28,38 @@ def test_several_columns_called_smiles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("name", "text", "message"),
     [
-        ("CCO\nCCN\n", "the only column is called 'CCO', which is a SMILES: expected a first line with"),
-        ("smiles;name\nCCO;ethanol\n", "the only column is called 'smiles;name': is ';' its separator"),
         (
+            "a.csv",
+            "CCO\nCCN\n",
+            "the only column is called 'CCO', which is a SMILES: expected a first line with",
+        ),
+        (
+            "a.csv",
+            "smiles;name\nCCO;ethanol\n",
+            "the only column is called 'smiles;name': is ';' its separator",
+        ),
+        (
+            "a.tsv",
+            "smiles,name\nCCO,ethanol\n",
+            "the only column is called 'smiles,name': is ',' its separator",
+        ),
+        (
+            "a.csv",
             "smiles\tname\nCCO\tethanol\n",
             r"is '\\t' its separator\? Expected ',' \(in files called",
         ),
     ],
 )
-def test_tables_that_are_misread(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "table.csv").write_text(text)
+def test_tables_that_are_misread(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
-        load_molecules(tmp_path / "table.csv", cache=False)
+        load_molecules(tmp_path / name, cache=False)
 
 
 def test_the_only_column_may_have_any_name(tmp_path: Path) -> None:
+    (tmp_path / "quoted.csv").write_text('"structure, as drawn"\nCCO\n')
+    assert load_molecules(tmp_path / "quoted.csv", cache=False).smiles == ["CCO"]
     (tmp_path / "table.csv").write_text("structure\nCCO\nCCN\n")
     assert load_molecules(tmp_path / "table.csv", cache=False).smiles == ["CCO", "CCN"]

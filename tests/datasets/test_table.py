@@ -159,6 +159,11 @@ def test_true_and_false_are_1_and_0(tmp_path: Path) -> None:
         np.testing.assert_array_equal(binary_targets(table, ["o"], name)[:, 0], [1, np.nan, 0])
 
 
+def test_complex_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="frame: column 'y': expected real numbers, got complex128"):
+        numeric_targets(pd.DataFrame({"y": [1 + 2j, 1]}), ["y"], "frame")
+
+
 @pytest.mark.parametrize("cell", ["abc", "inf", "-inf", "1e39", "1,5", "0x10", "1 2"])
 def test_what_is_no_number_is_refused_with_its_place(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path, "t.csv", f'smiles,y\nC,1\nC,"{cell}"\nC,2\nC,x\n')

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from wlkernelnn.checks import check_count
-from wlkernelnn.training import METRICS, get_metric, load_ensemble, score, score_tasks, write_report
+from wlkernelnn.training import (
+    METRICS,
+    get_metric,
+    load_ensemble,
+    score,
+    score_tasks,
+    unscored,
+    write_report,
+)
 
 from .data import DataOptions
 from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
 from .scores import shown
+
+logger = logging.getLogger("wlkernelnn")
 
 DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
 
@@ -82,6 +94,9 @@ def main(argv: list[str] | None = None) -> None:
 
     scores = {name: score(name, target, prediction) for name in metrics}
     each = {name: score_tasks(name, target, prediction) for name in metrics}
+    if len(columns) > 1 and np.isfinite(prediction).all():
+        for what in filter(None, (unscored(name, columns, each[name]) for name in metrics)):
+            logger.warning(f"{data.description.name}: {what}")
     print(f"{data.description.name}: {len(data):,} molecules")
     table = Table()
     table.add_column("target")

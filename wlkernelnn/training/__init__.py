@@ -9,7 +9,7 @@ from .fit import fit
 from .language import LanguageOptions, fit_language_model, perplexity
 from .library import predict_tables
 from .loop import FitResult
-from .metrics import METRICS, get_metric, score, score_tasks
+from .metrics import METRICS, get_metric, score, score_tasks, unscored
 from .options import FitOptions, LoopOptions
 from .predict import embed, predict
 from .run import check_free, train_run, write_report
@@ -47,5 +47,6 @@ __all__ = [
     "score_strings",
     "score_tasks",
     "train_run",
+    "unscored",
     "write_report",
 ]

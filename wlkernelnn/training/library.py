@@ -211,8 +211,8 @@ def _check_columns(new: Collection[str], source: Path, pieces: Sequence[_Piece])
     for piece in pieces[:1]:
         if there := [name for name in piece.table.column_names if name in new]:
             raise ValueError(
-                f"{source}: has a column {there[0]!r}, and so has the output, where it is no prediction: "
-                "rename or drop it"
+                f"{source}: has a column {there[0]!r}, and so has the output, which is never replaced: it "
+                "may be a measurement's error, or an earlier prediction; rename or drop it"
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +82,23 @@ def score_tasks(name: str, target: np.ndarray, prediction: np.ndarray) -> np.nda
         if enough and np.isfinite(p).all():
             scores[task] = metric.score(y, p)
     return scores
+
+
+def unscored(metric: str, names: Sequence[str], scores: np.ndarray) -> str:
+    """What to say of a mean over tasks some of which have no score; ``""`` if all have one.
+
+    Args:
+        metric: A key of ``METRICS``.
+        names: Of the tasks.
+        scores: Of :func:`score_tasks`.
+    """
+    without = [names[task] for task in np.flatnonzero(np.isnan(scores))]
+    if not without:
+        return ""
+    return (
+        f"{metric} is the mean of {len(names) - len(without)} of {len(names)} targets; too few values, or a "
+        f"single class, have {', '.join(without)}"
+    )
 
 
 def score(name: str, target: np.ndarray, prediction: np.ndarray) -> float:

@@ -27,7 +27,7 @@ from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, networks_of, origin_of
 from .fit import check_fit, fit
 from .loop import check_accelerator
-from .metrics import get_metric, score, score_tasks
+from .metrics import get_metric, score, score_tasks, unscored
 from .options import FitOptions
 
 logger = logging.getLogger("wlkernelnn")
@@ -184,12 +184,8 @@ def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs])
         if len(names) > 1:
             each = score_tasks(metric, target, mean)
             report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
-            without = [names[task] for task in np.flatnonzero(np.isnan(each))]
-            if without and np.isfinite(mean).all():
-                logger.warning(
-                    f"{name}: {metric} is the mean of {len(names) - len(without)} of {len(names)} targets; "
-                    f"too few values, or a single class, have {', '.join(without)}"
-                )
+            if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
+                logger.warning(f"{name}: {what}")
         table = _predictions(parts[name], names, mean, std if len(ensemble.networks) > 1 else None)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             table.to_csv(temporary, index=False)

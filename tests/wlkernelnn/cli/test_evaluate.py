@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from tests.molecules import (
     SMALL_RUN,
@@ -114,7 +115,9 @@ def test_other_names_of_the_targets_and_chosen_metrics(
     assert "metric must be one of rmse, mae, r2 for regression, got 'roc_auc'" in capsys.readouterr().err
 
 
-def test_a_score_that_cannot_be_computed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_score_that_cannot_be_computed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     data = classification_set()
     about = {"features": "ogb", "target_names": ["active", "aza"], "task": "classification"}
     save_checkpoint(tmp_path / "net", small_network(data), about)
@@ -129,6 +132,14 @@ def test_a_score_that_cannot_be_computed(tmp_path: Path, capsys: pytest.CaptureF
     )
     assert report["mean"]["accuracy"] == pytest.approx(expected)
     assert " nan " in capsys.readouterr().out
+
+    assert "roc_auc is the mean of 0 of 2 targets" in caplog.text
+    caplog.clear()
+    one_class = torch.stack([data.y[:, 0], only_ones[:, 1]], dim=1)
+    table = write_table(tmp_path / "set.csv", data.with_targets(one_class))
+    assert evaluate(*command) == 0
+    said = "set.csv: roc_auc is the mean of 1 of 2 targets; too few values, or a single class, have aza"
+    assert caplog.messages[1:] == [said]
 
     table = write_table(tmp_path / "set.csv", data.with_targets(only_ones + 1, task="regression"))
     assert evaluate(*command) == 1
