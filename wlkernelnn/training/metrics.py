@@ -92,7 +92,7 @@ def unscored(metric: str, names: Sequence[str], scores: np.ndarray) -> str:
         names: Of the tasks.
         scores: Of :func:`score_tasks`.
     """
-    without = [names[task] for task in np.flatnonzero(np.isnan(scores))]
+    without = [names[task] for task in np.flatnonzero(np.isnan(scores)).tolist()]
     if not without:
         return ""
     return (
