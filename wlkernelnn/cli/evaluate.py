@@ -37,7 +37,8 @@ class EvaluateOptions:
 
     Args:
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        target_columns: Columns of targets; by default those that the networks were trained on.
+        target_columns: Columns of targets: some that the networks were trained on, by default all, or as many
+            of other names, in their order.
         metrics: Metrics; by default all that fit the task.
         metrics_path: JSON file for the scores; by default none is written.
         rejects_path: CSV file for the rows that gave no molecule; by default none is written.
@@ -70,14 +71,16 @@ def main(argv: list[str] | None = None) -> None:
     metrics = options.metrics or [name for name, metric in METRICS.items() if metric.task == task]
     for name in metrics:
         get_metric(name, task)
-    columns = options.target_columns or names
-    if len(columns) != len(names):
+    targets, columns = names, options.target_columns or names
+    if {*columns} <= {*names} and len({*columns}) == len(columns):
+        # Columns of these names are those targets, in whatever order they are given; some will do.
+        targets = columns = [name for name in names if name in columns]
+    elif len(columns) != len(names):
         raise ValueError(
-            f"--target-columns: expected {len(names)} columns ({', '.join(names)}), got {len(columns)}"
+            f"--target-columns: expected some of {', '.join(names)}, or {len(names)} columns of other names; "
+            f"got {', '.join(columns)}"
         )
-    if sorted(columns) == sorted(names):
-        columns = names  # columns of these names are those targets, in whatever order they are given
-    for column, name in zip(columns, names, strict=True):
+    for column, name in zip(columns, targets, strict=True):
         if column != name and column in names:
             raise ValueError(
                 f"--target-columns: expected a column for each of {', '.join(names)}, in this order; got "
@@ -90,6 +93,7 @@ def main(argv: list[str] | None = None) -> None:
         features=ensemble.about["features"],
     ).load(options.rejects_path)
     prediction, _ = ensemble.predict(data, options.batch_size)
+    prediction = prediction[:, [names.index(name) for name in targets]]
     target = data.y.numpy()
 
     scores = {name: score(name, target, prediction) for name in metrics}
