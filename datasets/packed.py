@@ -273,7 +273,7 @@ class PackedGraphs(Dataset):
         rejects = [
             (
                 int(row),
-                value if isinstance(value, (str, float)) else None if is_missing(value) else str(value),
+                None if is_missing(value) else value if isinstance(value, float) else str(value),
                 reason,
             )
             for row, value, reason in self.rejects

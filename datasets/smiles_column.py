@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from rdkit import Chem, rdBase
 
-from .table_chunks import require_columns
+from .table_chunks import require_columns, separator
 
 
 def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
@@ -25,8 +25,7 @@ def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
 
 def _check_header(name: str, where: str) -> None:
     """Refuse the only column of a table if its name says that the table was misread."""
-    of_tabs = where.lower().endswith((".tsv", ".tsv.gz"))
-    for sign in (";", "," if of_tabs else "\t", "|"):
+    for sign in (";", "\t" if separator(where) == "," else ",", "|"):
         if sign in name:
             raise ValueError(
                 f"{where}: the only column is called {name!r}: is {sign!r} its separator? Expected ',' "

@@ -205,9 +205,13 @@ def text_pieces(
         raise _not_text(path, line + reader.line_num, error) from error
 
 
+def separator(name: str) -> str:
+    """What is between the cells of a table in a text file of that name."""
+    return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
+
+
 def _dialect(path: Path) -> dict[str, Any]:
-    tabs = path.name.lower().endswith((".tsv", ".tsv.gz"))
-    return {"delimiter": "\t" if tabs else ",", "strict": True}
+    return {"delimiter": separator(path.name), "strict": True}
 
 
 # Python's own limit is 131,072 characters, and texts of molecules may be longer. What follows a quote that is
