@@ -73,10 +73,11 @@ def revision() -> str:
 
 
 def state(folders: Mapping[str, Path]) -> str:
-    """What a source is called: by git's name of it, if nothing was changed since.
+    """What a source is called: by the last commit that changed a module, if none was changed since.
 
     Otherwise a hash of all modules is added, those that git does not know included: as in ``"81be0d9"``,
-    ``"81be0d9+3fa2c1d0"``, or, for source that is not in git, ``"not in git, 3fa2c1d0"``.
+    ``"81be0d9+3fa2c1d0"``, or, for source that is not in git, ``"not in git, 3fa2c1d0"``. Commits of texts and
+    of tables leave the name as it is.
 
     Args:
         folders: The folder of each package.
@@ -91,7 +92,7 @@ def state(folders: Mapping[str, Path]) -> str:
         # An installed package may lie in the checkout of another project.
         git("ls-files", "--error-unmatch", "--", *places)
         changed = git("status", "--porcelain", "--untracked-files=all", "--", *places).splitlines()
-        commit = git("rev-parse", "--short", "HEAD").strip()
+        commit = git("log", "-1", "--format=%h", "--", *(f"{place}/*.py" for place in places)).strip()
     except (OSError, subprocess.CalledProcessError):
         return f"not in git, {_digest(folders)}"
     # Tables lie beside the source: those that a run writes do not change it.

@@ -228,7 +228,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train)
+    return kept(directory, epochs, train, quick=options.quick)
 
 
 COLUMNS = (

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu, random_split
-from wlkernelnn.files import json_text, write_text
+from wlkernelnn.files import json_text, read_json, write_text
 
 from .about import PACKAGES, about, versions
 from .nested_svm import CS, DEPTHS, INNER_FOLDS, KERNELS, MAX_ITER, OUTER_FOLDS, cross_validate, wl_grams
@@ -110,7 +110,7 @@ class _Progress:
         self.done: dict[str, Record] = {}
         if path is None or not path.is_file():
             return
-        before = json.loads(path.read_text(encoding="utf-8"))
+        before = read_json(path)
         for name, here in protocol.items():
             if (there := before["protocol"].get(name, "unknown")) != here:
                 raise ValueError(

@@ -174,7 +174,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, fit)
+    return kept(directory, epochs, fit, quick=options.quick)
 
 
 def _fit_network(

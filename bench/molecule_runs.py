@@ -164,7 +164,8 @@ def run_method(
         }
 
     # One run may be of several rows and kinds of splits: what it is here, its file does not say.
-    return kept(place, epochs, train) | {
+    quick = (known or {}).get("mode") == "quick"
+    return kept(place, epochs, train, quick=quick) | {
         "model": model,
         "split": split.kind,
         "split_file": str(split.write(folder.parent / "splits")),
@@ -306,7 +307,8 @@ def spread_of(records: Sequence[Record], part: str, metric: str, digits: int = 3
 
     Of small errors there are more digits than ``digits`` behind the point: three that count.
     """
-    values = [record["scores"][part][metric] for record in survivors(records)]
+    scores = [record["scores"][part][metric] for record in survivors(records)]
+    values = [math.nan if score is None else score for score in scores]  # JSON has no NaN
     if values and 0 < (mean := np.mean(values)) < 0.1:
         digits = max(digits, 2 - math.floor(math.log10(mean)))
     return cell(values, records, digits)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from rich.console import Console
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.datasets import PackedGraphs, featurize, load_molecules, split
+from wlkernelnn.datasets.download import data_folders
 from wlkernelnn.datasets.splits import PARTS, SplitIndex
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
@@ -38,7 +40,7 @@ LEGEND = """* valid, test: mean and, over several seeds, unbiased standard devia
   lengths count, are those with the best score on the validation part. Its parameters are the weights of the
   colours of the training part, of every target.
 * "epochs" are those of the recipe that were trained, "seeds" those of the benchmark. **A row with fewer
-  epochs ("5 of 60") is not a result yet**, and one with fewer seeds says less.
+  epochs ("5 of 60") is not a result yet**, and one with fewer seeds says less. "s / epoch" is of one network.
 """
 
 
@@ -132,7 +134,9 @@ def run_table(
     ):
         chosen(option, wanted, list(dict.fromkeys(there)))
     known = about_training(name, argv, options)
-    absent, without = [], []
+    data_folders(options.root)  # a folder that is none is an error, not sets that are not there
+    absent: dict[str, FileNotFoundError] = {}
+    without = []
     for key in keys:
         stem, heading = name.replace("-", "_"), title
         if len(tasks) > 1:
@@ -145,11 +149,11 @@ def run_table(
             continue
         task = replace(task, splits=kinds, models=models)
         try:
-            stores = _stores(key, task, options)
-        except FileNotFoundError:
-            if options.sets is not None:
+            stores, splits = _stores(key, task, options)
+        except FileNotFoundError as error:
+            if options.sets is not None or len(tasks) == 1:
                 raise
-            absent.append(key)
+            absent[key] = error
             continue
         contents = {features: store.digest() for features, store in stores.items()}
         runs = Runs(
@@ -159,12 +163,15 @@ def run_table(
             on_same_data("features", contents),
         )
         made = (
-            for_table(record, options.output_dir) for record in _records(key, task, stores, options, known)
+            for_table(record, options.output_dir)
+            for record in _records(key, task, stores, splits, options, known)
         )
         runs.fill(
             made, heading, partial(rows, seeds=seeds), lambda records: legend + LEGEND + _about_sets(records)
         )
     if absent:
+        if len(absent) == len(keys):
+            raise next(iter(absent.values()))
         Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
     if without:
         Console().print(f"Without these splits or models, so left out: {', '.join(without)}.")
@@ -175,29 +182,42 @@ def place(task: MoleculeTask, run: Record) -> Place:
     return (task.splits.index(run["split"]), list(task.models).index(run["model"])), (run["set_seed"],)
 
 
-def _stores(key: str, task: MoleculeTask, options: MoleculeOptions) -> dict[str, PackedGraphs]:
-    """The molecules of a set, by features; in a quick run few of them."""
+# From the kind of a split and a seed.
+_Splits = Callable[[str, int], SplitIndex]
+
+
+def _stores(
+    key: str, task: MoleculeTask, options: MoleculeOptions
+) -> tuple[dict[str, PackedGraphs], _Splits]:
+    """The molecules of a set, by features, and their splits; in a quick run few of each part."""
     load = task.load or partial(load_molecules, key)
     wanted = dict.fromkeys(model.features for model in task.models.values())
     if not options.quick:
-        return {features: load(options.root, features=features) for features in wanted}
+        stores = {features: load(options.root, features=features) for features in wanted}
+        return stores, partial(_split, next(iter(stores.values())))
+    whole = load(options.root, features="ogb")
+    taken = {kind: _few(whole, _split(whole, kind, 0)) for kind in task.splits}
+    all_taken = np.unique(np.concatenate([rows for index in taken.values() for rows in index.values()]))
+    few = {
+        kind: {part: np.searchsorted(all_taken, rows) for part, rows in index.items()}
+        for kind, index in taken.items()
+    }
     # Descriptors take milliseconds a molecule: only the few get them.
-    few = _few(load(options.root, features="ogb"))
-    return {features: _seen_by(features, few) for features in wanted}
+    stores = {features: _seen_by(features, whole[all_taken]) for features in wanted}
+    return stores, lambda kind, _: few[kind]
 
 
 def _seen_by(features: str, data: PackedGraphs) -> PackedGraphs:
     """The same molecules with other features."""
     graphs, _ = featurize(data.smiles, features=features, rows=data.row.tolist())
-    seen = graphs.with_targets(data.y, **data.description.of_set())
-    seen.split_idx = data.split_idx
-    return seen
+    return graphs.with_targets(data.y, **data.description.of_set())
 
 
 def _records(
     key: str,
     task: MoleculeTask,
     stores: Mapping[str, PackedGraphs],
+    splits: _Splits,
     options: MoleculeOptions,
     known: Mapping[str, Any],
 ) -> Iterator[Record]:
@@ -206,7 +226,7 @@ def _records(
         for seed in range(1 if options.quick else options.seeds):
             for row, model in task.models.items():
                 data = stores[model.features]
-                parts = Split(data, kind, _split(data, kind, seed))
+                parts = Split(data, kind, splits(kind, seed))
                 if seed and kind != "random" and not model.members:
                     continue  # a machine has no seed of its own
                 folder = options.folder(key, model.features)
@@ -222,7 +242,8 @@ def _records(
                         "epochs": min((network["epochs"] for network in networks), default=0),
                         "recipe_epochs": task.options.epochs if networks else 0,
                         "recipe_ended": all(member["stopped"] for member in members),
-                        "size": len(members),
+                        "networks": len(networks),
+                        "network_seconds": sum(network["seconds"] for network in networks),
                         "member_parameters": [member["parameters"] for member in members],
                     }
                 )
@@ -236,19 +257,18 @@ def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
     return split(data, kind, seed=seed)  # type: ignore[arg-type]  # one of the two by now
 
 
-def _few(data: PackedGraphs) -> PackedGraphs:
-    """Some molecules of each part, those with a target of class 1 as many as those without, if there are."""
-    positive = (data.y == 1).any(1).numpy() & (data.task == "classification")
-    parts = data.split_idx or {"train": np.arange(len(data))}
+def _few(data: PackedGraphs, parts: SplitIndex) -> SplitIndex:
+    """Some molecules of each part, of classes as many 1 as others, of the target whose classes are most even."""
+    positive = np.zeros(len(data), dtype=bool)
+    if data.task == "classification":
+        counts = torch.stack([(data.y == value).sum(0) for value in (0, 1)])
+        positive = (data.y[:, counts.amin(0).argmax()] == 1).numpy()
     some: SplitIndex = {}
     for part, index in parts.items():
         count = max(1, QUICK * len(index) // len(data) // 2)
         groups = (index[positive[index]], index[~positive[index]])
         some[part] = np.sort(np.concatenate([group[:: max(1, len(group) // count)] for group in groups]))
-    few = data[np.concatenate(list(some.values()))]
-    ends = np.cumsum([len(index) for index in some.values()])
-    few.split_idx = dict(zip(some, np.split(np.arange(len(few)), ends[:-1]), strict=True))
-    return few
+    return some
 
 
 COLUMNS = (
@@ -272,8 +292,12 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
     for key in dict.fromkeys((record["data"], record["split"], record["model"]) for record in records):
         of_row = [r for r in records if (r["data"], r["split"], r["model"]) == key]
         first = of_row[0]
-        each = [record | {"seconds": record["seconds"] / record["size"]} for record in of_row]
-        trained = bool(first["recipe_epochs"])
+        trained = bool(first["networks"])
+        of_network = [
+            record | {"seconds": record["network_seconds"] / record["networks"]}
+            for record in of_row
+            if trained
+        ]
         out.append(
             (
                 first["data"],
@@ -285,7 +309,7 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
                 first["metric"],
                 *(spread_of(of_row, part, first["metric"]) for part in ("valid", "test")),
                 first["published"],
-                seconds_per_epoch(each, 1) if trained else "–",
+                seconds_per_epoch(of_network, 1) if trained else "–",
             )
         )
     return out

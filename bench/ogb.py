@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,8 @@ import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs, load_ogb
 from wlkernelnn.datasets.ogb import ogb_parts, ogb_source
+from wlkernelnn.datasets.ogb_sets import ogb_set
+from wlkernelnn.files import read_json
 
 from .members import run_members
 from .molecule_runs import Split, ensemble, for_table, spread_of
@@ -40,9 +42,9 @@ SUBMISSION = f"""* The targets of the test parts are not public: beside each run
   first), in a folder of the row's name, lie the predictions to be submitted, of {" and ".join(SUBMITTED)};
   "test" is both.
 """
-CHOSEN = """* All recipes but their lengths are those of molhiv, chosen by the scores of single runs on its
-  validation part; that walk encodings help was seen on ESOL, whose molecules molesol's are, with test scores
-  in sight.
+CHOSEN = """* All recipes but for epochs, batch size and the decay of the averaged weights are those of molhiv, chosen by
+  the scores of single runs on its validation part; that walk encodings help was seen on ESOL, whose molecules
+  molesol's are, with test scores in sight.
 """
 TUNED = """* OGB's evaluator on the validation part, at the best validation epoch (counted from 0): mean and
   unbiased standard deviation over the seeds. Nothing here looked at the test part. A first row is the recipe
@@ -59,6 +61,8 @@ class OGBOptions(TrainedOptions):
             ensemble; by default all.
         epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
+        quick: One epoch of few graphs of each part, of one seed, without files to submit: only to see that
+            everything works. The whole set is read first: of pcqm4mv2 this takes minutes by itself.
         tune: Instead try the values of the recipe's grid, each with seeds 0 and 1, on the validation part
             alone.
     """
@@ -78,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
         argv: Arguments; default the command line's.
     """
     options = parsed("ogb", __doc__, OGBOptions, argv)
-    (name,) = chosen("name", [options.name], RECIPES)
+    name = ogb_set(options.name).name
     recipes = {model: RECIPES[name][model] for model in chosen("models", options.models, RECIPES[name])}
     known = about_training("ogb", argv, options, "scikit-learn")
     stem = options.output_dir / f"ogb_{name.removeprefix('ogbg-')}"
@@ -95,7 +99,7 @@ def main(argv: list[str] | None = None) -> None:
         title, table, notes, seeds = name, rows, LEGEND, options.seeds
         notes += SUBMISSION if name == "pcqm4mv2" else ""
         notes += CHOSEN + tried_values(of_tuning, RECIPES[name])
-        runs = [(model, recipe, {"grid": recipe.grid}) for model, recipe in recipes.items()]
+        runs = [(model, recipe, {}) for model, recipe in recipes.items()]
     sets = {
         features: load_ogb(name, options.root, features=features, progress=True)
         for features in dict.fromkeys(recipe.features for _, recipe, _ in runs)
@@ -131,16 +135,27 @@ def place(recipes: Mapping[str, Recipe], run: Record) -> Place:
 def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
     """What a table says of the values that were tried, by the table of tuning beside it, if there is one."""
     path = of_tuning.with_suffix(".json")
-    runs = json.loads(path.read_text(encoding="utf-8"))["runs"] if path.is_file() else []
-    tried = {run["model"] for run in runs}
-    lines = [
-        f"* {recipe.title.format(members=recipe.members)}: {recipe.shown_grid()}\n"
-        for model, recipe in recipes.items()
-        if model in tried
-    ]
+    runs = read_json(path)["runs"] if path.is_file() else []
+    # A run of --tune that was interrupted has tried less than the grid.
+    seeds = Counter((run["model"], run["changed"], run["value"]) for run in runs)
+    lines = []
+    for model, recipe in recipes.items():
+        tried = [
+            (name, value)
+            for name, value, _ in recipe.variations()
+            if seeds[model, name, value] >= (TUNED_SEEDS if recipe.members else 1)
+        ]
+        if grid := recipe.shown_grid(tried):
+            lines.append(f"* {recipe.title.format(members=recipe.members)}: {grid}\n")
     if not lines:
         return "* Nothing was tuned by --tune.\n"
-    return "".join([*lines, f"* What came of that on the validation part: {of_tuning.name}.md\n"])
+    return "".join(
+        [
+            "* Tried by --tune, one value changed at a time, those of the recipe bold:\n",
+            *lines,
+            f"* What came of that on the validation part: {of_tuning.name}.md\n",
+        ]
+    )
 
 
 def missing(data: PackedGraphs, parts: Mapping[str, np.ndarray]) -> dict[str, int]:
@@ -158,10 +173,10 @@ def _split(data: PackedGraphs, options: OGBOptions) -> Split:
     """OGB's split; to tune, without the test part."""
     index = dict(data.split_idx or {})
     parts = {"train": index["train"], "valid": index["valid"]}
-    if options.quick:
-        parts["train"] = parts["train"][:QUICK_GRAPHS]
     if not options.tune:
         parts["test"] = np.concatenate([index[part] for part in _without_targets(data, options) or ["test"]])
+    if options.quick:
+        parts = {part: rows[:QUICK_GRAPHS] for part, rows in parts.items()}
     return Split(data, "ogb", parts)
 
 
@@ -183,7 +198,7 @@ def evaluate(
     """
     name, index = data.description.name, dict(data.split_idx or {})
     submitted = _without_targets(data, options)
-    for part in submitted:
+    for part in submitted if not options.quick else ():
         check_size(part, len(index[part]))
     split = _split(data, options)
     folder = options.folder(name, recipe.features)
@@ -194,6 +209,8 @@ def evaluate(
     for part in [] if "diverged" in record else split.parts[1:]:
         target, prediction = _predicted(data.description.target_names, part, members)
         if part == "test" and submitted:
+            if options.quick:
+                continue
             ends = np.cumsum([len(index[of_part]) for of_part in submitted])
             for of_part, values in zip(submitted, np.split(prediction, ends[:-1]), strict=True):
                 write_submission(Path(first["folder"]) / model, of_part, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -58,14 +59,19 @@ class Recipe:
         ]
         return [("", None, self), *others]
 
-    def shown_grid(self) -> str:
-        """The values that are tried, the recipe's own marked."""
-        tried = [
-            f"{name} "
-            + ", ".join(f"**{value}**" if value == self.value(name) else f"{value}" for value in values)
-            for name, values in self.grid.items()
-        ]
-        return f"grid of --tune, one value changed at a time, those of the recipe bold: {'; '.join(tried)}"
+    def shown_grid(self, tried: Collection[tuple[str, Any]]) -> str:
+        """The values of the grid that were tried beside the recipe's own, which are marked; "" if none were."""
+        lines = []
+        for name, values in self.grid.items():
+            own = self.value(name)
+            shown = [
+                f"**{value}**" if value == own else f"{value}"
+                for value in values
+                if value == own or (name, value) in tried
+            ]
+            if len(shown) > 1:
+                lines.append(f"{name} {', '.join(shown)}")
+        return "; ".join(lines)
 
 
 # All networks have less than 150,000 parameters for a single target, the members of an ensemble together; so

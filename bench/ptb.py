@@ -211,7 +211,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train)
+    return kept(directory, epochs, train, quick=options.quick)
 
 
 def shortened(recipe: LanguageOptions, epochs: int) -> LanguageOptions:

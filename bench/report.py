@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ import matplotlib
 from rich.console import Console
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
-from wlkernelnn.files import atomic_path, write_text
+from wlkernelnn.files import atomic_path, read_json, write_text
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -27,6 +27,8 @@ differ. "quick" tables only show that everything works. This page is made by `wl
 """
 
 Found = Mapping[str, Any]
+# Where a link to a file begins, not one to an address or to a heading.
+_LINK = re.compile(r"\]\((?!\w+:|#)")
 
 
 @dataclass
@@ -50,11 +52,13 @@ def main(argv: list[str] | None = None) -> None:
 
     Raises:
         FileNotFoundError: No results lie there.
-        ValueError: A file is not what a benchmark writes.
+        ValueError: A file is not what a benchmark writes, or the page's name has no ending.
     """
     parser = verb_parser("benchmark report", __doc__)
     add_options(parser, "Options", ReportOptions)
     options = ReportOptions(**pick(parser.parse_args(argv), ReportOptions))
+    if not options.output.suffix:
+        raise ValueError(f"--output: expected the name of a page, such as results.md, got {options.output}")
     tables = sorted(options.results_dir.glob("*.md"))
     if not tables:
         raise FileNotFoundError(f"{options.results_dir}: no results; run a benchmark first")
@@ -76,17 +80,13 @@ def _section(table: Path, plots: Path, root: Path) -> tuple[str, str]:
     title, _, body = table.read_text(encoding="utf-8").partition("\n")
     if not title.startswith("# "):
         raise ValueError(f"{table}: expected a title on the first line, got {title!r}")
-    # Links of a table go from its own folder.
-    body = (
-        body.replace("](", f"]({Path(os.path.relpath(table.parent, root)).as_posix()}/")
-        if "](" in body
-        else body
-    )
-    body = body.replace("\n#", "\n##")
+    # Links of a table go from its own folder, but for those that go elsewhere.
+    folder = Path(os.path.relpath(table.parent, root)).as_posix()
+    body = _LINK.sub(lambda _: f"]({folder}/", body).replace("\n#", "\n##")
     text = f"## {title[2:]}\n{body}"
     record = table.with_suffix(".json")
     if record.is_file() and (
-        drawn := plot(json.loads(record.read_text(encoding="utf-8")), plots / f"{table.stem}.png")
+        drawn := plot(read_json(record), plots / f"{table.stem}.png")
     ):
         text += f"\n![{title[2:]}]({drawn.relative_to(root).as_posix()})\n"
     return title[2:], text

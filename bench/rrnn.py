@@ -197,7 +197,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train)
+    return kept(directory, epochs, train, quick=options.quick)
 
 
 def _common(fitted: TreeFit) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from filelock import FileLock
 from rich.console import Console
 
-from wlkernelnn.files import json_text, write_text
+from wlkernelnn.files import json_text, read_json, write_text
 
 from .about import PACKAGES
 from .tables import Rows, items, markdown, printed
@@ -57,7 +56,7 @@ class Runs:
         path = self._stem.with_suffix(".json")
         if not self._full or not path.is_file():
             return {}
-        there = json.loads(path.read_text(encoding="utf-8"))
+        there = read_json(path)
         if there["mode"] != "full":
             return {}
         try:

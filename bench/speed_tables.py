@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,7 +13,7 @@ import numpy as np
 from jsonargparse.typing import PositiveInt
 
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules
-from wlkernelnn.files import json_text, write_text
+from wlkernelnn.files import json_text, read_json, write_text
 
 from .options import TableOptions
 from .tables import Rows, items, markdown
@@ -155,7 +154,7 @@ def read_tables(path: Path) -> list[Table]:
     """Tables of an earlier run; none if there was none."""
     if not path.exists():
         return []
-    return [Table(**table) for table in json.loads(path.read_text(encoding="utf-8"))["tables"]]
+    return [Table(**table) for table in read_json(path)["tables"]]
 
 
 def merged(old: Iterable[Table], new: Iterable[Table], order: Sequence[str]) -> list[Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets.download import require_file
-from wlkernelnn.files import json_text, write_text
+from wlkernelnn.files import json_text, read_json, write_text
 
 from .about import PACKAGES, about, revision, versions
 from .options import TableOptions
@@ -109,29 +109,38 @@ def check_shorten(epochs: int, recipe: int) -> None:
         raise ValueError(f"--shorten: expected from 1 to {recipe} epochs, the whole recipe, got {epochs}")
 
 
-def kept(folder: Path, epochs: int, train: Callable[[], Record]) -> Record:
+def kept(folder: Path, epochs: int, train: Callable[[], Record], *, quick: bool = False) -> Record:
     """The record of a run, from its file if it was trained for so many epochs (or to its recipe's end).
 
     A record has ``epochs``, those that were trained, and ``stopped``, whether the recipe ended there.
 
+    Args:
+        folder: Of the run.
+        epochs: How many are wanted.
+        train: Trains, or goes on with what lies in the folder.
+        quick: The run only shows that everything works: one of another revision makes way for it.
+
     Raises:
         ValueError: The folder holds a run, finished or not, of another revision of the source, or with other
-            versions of the packages under it.
+            versions of the packages under it, and not a quick one.
     """
     path, begun = folder / "result.json", folder / "revision.txt"
-    record: Record | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    record: Record | None = read_json(path) if path.is_file() else None
     here = {"revision": revision(), **versions(*PACKAGES)}
     there = {name: (record or {}).get(name, of_this) for name, of_this in here.items()}
     if begun.is_file():
         # The first line is the revision, each other a package with its version.
         first, *others = begun.read_text(encoding="utf-8").splitlines()
         there |= {"revision": first, **dict(line.split(" ", 1) for line in others)}
-    for name in here:
-        if there[name] != here[name]:
+    if other := [name for name in here if there[name] != here[name]]:
+        if not quick:
+            name = other[0]
             raise ValueError(
                 f"{folder}: holds a run of {name} {there[name]}, and this is {here[name]}: delete it, or "
                 f"name another --run-dir, since a run is of one {name}"
             )
+        shutil.rmtree(folder)
+        record = None
     if record is not None and (record["epochs"] >= epochs or record["stopped"]):
         return record
     write_text(begun, "\n".join([here["revision"], *(f"{name} {here[name]}" for name in PACKAGES)]) + "\n")

@@ -217,6 +217,10 @@ def _fetch(spec: OGBSet, root: str | os.PathLike[str] | None, progress: bool) ->
     folders, marker = data_folders(root), spec.files[0]
     target = folders[-1] / "ogb" / spec.folder
     target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir() and any(target.iterdir()):
+        raise FileNotFoundError(
+            f"{target}: has no {marker}: put all of OGB's files there, or remove the folder, and they are fetched"
+        )
     try:
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             archive = download(spec.url, Path(scratch, f"{spec.folder}.zip"), None, progress=progress)
@@ -228,7 +232,11 @@ def _fetch(spec: OGBSet, root: str | os.PathLike[str] | None, progress: bool) ->
             came = Path(scratch, "content", spec.inside)
             if not (came / marker).is_file():
                 raise ValueError(f"{spec.url}: there is no {spec.inside}/{marker} in it")
-            came.rename(target)  # in one step: a reader never sees half of it
+            try:
+                came.rename(target)  # in one step: a reader never sees half of it
+            except OSError:
+                if not (target / marker).is_file():  # else another process was faster
+                    raise
     except (OSError, ValueError) as error:
         raise FileNotFoundError(
             f"{spec.name}: there is no ogb/{spec.folder}/{marker} in {' nor in '.join(map(str, folders))}, "

@@ -66,4 +66,9 @@ def test_every_state_of_the_source_has_a_name(tmp_path: Path) -> None:
     assert len(names) == 5
     (tmp_path / "other" / "deep" / "new.py").unlink()
     (tmp_path / "some" / "module.py").write_text("A = 1\n")
+    git("add", "some/table.md")
+    git("commit", "--quiet", "-m", "a table")
     assert state(folders) == clean
+    (tmp_path / "some" / "module.py").write_text("A = 4\n")
+    git("commit", "--quiet", "--all", "-m", "z")
+    assert state(folders) == git("rev-parse", "--short", "HEAD") != clean

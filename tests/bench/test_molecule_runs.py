@@ -243,6 +243,11 @@ def test_trainings_that_diverge_are_records(tmp_path: Path, monkeypatch: pytest.
     assert spread_of([good, lost], "test", "rmse") == expected
 
 
+def test_a_score_that_was_no_number_makes_the_row_none() -> None:
+    records = [{"scores": {"test": {"roc_auc": score}}} for score in (0.7, None)]
+    assert spread_of(records, "test", "roc_auc") == "nan ± nan"
+
+
 @pytest.mark.parametrize(
     ("errors", "shown"), [((0.0109,), "0.0109"), ((0.00123, 0.00125), "0.00124 ± 0.00001"), ((0.5,), "0.500")]
 )

@@ -11,7 +11,7 @@ import pytest
 
 from tests.molecules import classification_set, regression_set
 from wlkernelnn.bench import members, molecule_table
-from wlkernelnn.bench.molecule_table import Model, MoleculeTask, _few, run_table
+from wlkernelnn.bench.molecule_table import Model, MoleculeTask, run_table
 from wlkernelnn.datasets import PackedGraphs, featurize, random_split
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
@@ -88,6 +88,15 @@ def test_a_shortened_run_says_so(tmp_path: Path) -> None:
 def test_a_set_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         run(tmp_path, "--sets", "absent")
+    with pytest.raises(FileNotFoundError, match="other: root is not a folder"):
+        run(tmp_path, "--root", str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("names", [["absent"], ["absent", "too"]])
+def test_some_set_must_be_there(names: list[str], tmp_path: Path) -> None:
+    tasks = dict.fromkeys(names, TASKS["absent"])
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        run_table("one", "Title", tasks, ["--output-dir", str(tmp_path)], None)
 
 
 def test_files_that_training_misses_are_no_missing_set(
@@ -134,6 +143,8 @@ def test_a_machine_is_fitted_once_to_a_split(tmp_path: Path) -> None:
         assert [member["folder"] for member in together["members"]] == [network["folder"], machine["folder"]]
         assert together["parameters"] == network["parameters"] + machine["parameters"]
         assert together["epochs"] == 2
+        assert together["seconds"] == network["seconds"] + machine["seconds"]
+        assert (together["networks"], together["network_seconds"]) == (1, network["seconds"])
     lines = (tmp_path / "one.md").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith("| some | published | machine |"))
     assert f"| {machines[2]['parameters'] / 1e3:.0f}k | – | – | rmse |" in line
@@ -169,22 +180,37 @@ def test_unknown_names(option: str, tmp_path: Path) -> None:
         run(tmp_path, f"--{option}", "other")
 
 
-def test_a_quick_run_has_both_classes_in_every_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quick_run_has_both_classes_in_every_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where each molecule is of class 1 by some target, and one target has hardly any other class."""
     monkeypatch.setattr(molecule_table, "QUICK", 30)
     data = classification_set()
-    y = np.zeros((len(data), 1))
-    y[::6] = 1
-    rare = data.with_targets(y, target_names=("rare",))
-    for parts in (None, {"train": np.arange(40), "test": np.arange(40, len(data))}):
-        rare.split_idx = parts
-        few = _few(rare)
-        assert len(few) < len(rare)
-        assert few.split_idx is not None
-        assert list(few.split_idx) == list(parts or {"train": 0})
-        for part, index in few.split_idx.items():
-            assert set(few.y[index, 0].tolist()) == {0.0, 1.0}
-            if parts is not None:
-                assert set(few.row[index].tolist()) <= set(rare.row[parts[part]].tolist())
+    y = np.ones((len(data), 2))
+    y[::2, 0] = 0
+    y[7, 1] = 0
+    sets = {
+        name: data.with_targets(y[:, tasks], target_names=("a", "b")[: len(tasks)], name=name)
+        for name, tasks in (("two", [1, 0]), ("one", [0]))
+    }
+    for whole in sets.values():
+        whole.split_idx = random_split(len(data), (0.5, 0.25, 0.25), seed=3)
+    tasks = {
+        name: MoleculeTask(
+            OPTIONS, {"wl": MODELS["wl"]}, ("random", "published"), load=lambda *_, found=whole, **__: found
+        )
+        for name, whole in sets.items()
+    }
+    run_table("some", "Title", tasks, ["--quick", "--run-dir", str(tmp_path)], None)
+    for name, whole in sets.items():
+        of = dict(zip(whole.row.tolist(), whole.y.numpy(), strict=True))
+        for record in json.loads((tmp_path / "quick" / f"some_{name}.json").read_text())["runs"]:
+            parts = json.loads((tmp_path / "quick" / record["split_file"]).read_text())
+            assert sum(map(len, parts.values())) < len(whole)
+            for rows in parts.values():
+                even = [of[row][-1] for row in rows]
+                assert set(even) == {0.0, 1.0}
+            if record["split"] == "published":
+                for part, index in (whole.split_idx or {}).items():
+                    assert set(parts[part]) <= set(whole.row[index].tolist())
 
 
 def test_a_quick_run_featurizes_only_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

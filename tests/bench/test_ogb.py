@@ -53,7 +53,7 @@ def run(root: Path, *more: str) -> list[dict[str, Any]]:
     arguments = f"--name {name} --root {root} --run-dir {root / 'runs'} --output-dir {root / 'out'} --seeds 3"
     assert main(["benchmark", "ogb", *arguments.split(), *more[1:]]) == 0
     suffix = "_tuned" if "--tune" in more else ""
-    path = root / "out" / f"ogb_{name.removeprefix('ogbg-')}{suffix}.json"
+    path = root / "out" / f"ogb_{name.lower().removeprefix('ogbg-')}{suffix}.json"
     return json.loads(path.read_text())["runs"]
 
 
@@ -159,6 +159,24 @@ def test_tuning_sees_no_test_part(root: Path) -> None:
     assert "| small | hidden_channels 8 | " in table
 
 
+def test_only_what_was_tried_is_a_grid(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = replace(SMALL, title="machine", members=0, machine=(1,), grid={})
+    monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", {"small": SMALL, "machine": machine})
+    tuned = run(root, "ogbg-molbbbp", "--tune")
+    path = root / "out" / "ogb_molbbbp_tuned.json"
+
+    def said(runs: list[dict[str, Any]]) -> list[str]:
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": runs}))
+        run(root, "ogbg-molbbbp", "--seeds", "1")
+        lines = (root / "out" / "ogb_molbbbp.md").read_text().splitlines()
+        return [line for line in lines if line.startswith(("* small: ", "* machine: ", "* Nothing was tuned"))]
+
+    assert said(tuned) == ["* small: lr **0.001**, 0.01; hidden_channels **4**, 8"]
+    # As if it had been interrupted: a value counts once all of its seeds are there.
+    assert said(tuned[:5]) == ["* small: lr **0.001**, 0.01"]
+    assert said(tuned[:3]) == ["* Nothing was tuned by --tune."]
+
+
 def _best_weights(folder: Path) -> dict[str, torch.Tensor]:
     kept = torch.load(folder / "best.ckpt", weights_only=True)["state_dict"]
     return {name.removeprefix("net."): value for name, value in kept.items()}
@@ -228,6 +246,13 @@ def test_parts_that_are_not_whole(root: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "train 1, valid 0, test 1; **what is scored is not OGB's whole part**" in line
 
 
+def test_a_quick_run_submits_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ogb, "QUICK_GRAPHS", 2)
+    (record,) = run(root, "PCQM4Mv2", "--quick")
+    assert record["counts"] == {"train": 2, "valid": 2, "test": 2}
+    assert not list(root.rglob("*.npz"))
+
+
 def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipes = {"small": SMALL, "two": replace(SMALL, title="two", members=2, grid={})}
     monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", recipes)
@@ -244,7 +269,6 @@ def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert two["scores"]["test"]["roc_auc"] == expected
     text = (root / "out" / "ogb_molbbbp.md").read_text()
     assert f"| two | {two['parameters']:,} | 1 of 10 | 2 | " in text
-    assert "* two: grid" not in text
     assert plot(json.loads((root / "out" / "ogb_molbbbp.json").read_text()), root / "plot.png") is not None
 
 
@@ -278,4 +302,4 @@ def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_unknown_names(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["benchmark", "ogb", "--name", "ogbg-ppa"]) != 0
-    assert "--name: expected any of ogbg-molhiv" in capsys.readouterr().err
+    assert "name must be one of ogbg-molhiv" in capsys.readouterr().err

@@ -28,12 +28,13 @@ def score(model: str, value: float, data: str = "esol") -> dict[str, object]:
 def test_tables_follow_each_other_under_headings(tmp_path: Path) -> None:
     tuned = {"scores": {"valid": {"rmse": 1.0}}}
     runs = [{"acc": 1}, tuned]
-    write(tmp_path / "results", "b", "# Words (full)\n\n| a |\n| --- |\n| [x](x.png) |\n", runs=runs)
+    links = "[x](x.png) [y](https://example.org/y) [z](#first-one)"
+    write(tmp_path / "results", "b", f"# Words (full)\n\n| a |\n| --- |\n| {links} |\n", runs=runs)
     write(tmp_path / "results", "a", "# First one\n\n# Part\n", rows=[])
     page = run(tmp_path)
     assert page.index("## First one\n") < page.index("\n## Part") < page.index("## Words (full)\n")
     assert "* [Words (full)](#words-full)\n" in page
-    assert "[x](../results/x.png)" in page
+    assert "[x](../results/x.png) [y](https://example.org/y) [z](#first-one)" in page
     assert not (tmp_path / "docs" / "page").exists()  # nothing to draw
 
 
@@ -64,6 +65,19 @@ def test_names_of_headings() -> None:
 
 def test_no_results(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no results; run a benchmark first"):
+        run(tmp_path)
+
+
+def test_pages_without_an_ending(tmp_path: Path) -> None:
+    write(tmp_path / "results", "a", "# Title\n")
+    with pytest.raises(ValueError, match=r"--output: expected the name of a page, .* got .*page"):
+        main(["--results-dir", str(tmp_path / "results"), "--output", str(tmp_path / "page")])
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "results", "a", "# Title\n")
+    (tmp_path / "results" / "a.json").write_text('{"runs": ')
+    with pytest.raises(ValueError, match=r"a\.json: not JSON"):
         run(tmp_path)
 
 

@@ -126,6 +126,12 @@ def test_tables_of_rows_that_are_no_longer_there(tmp_path: Path) -> None:
     assert len(_table(tmp_path, "full", _run("x", 0))) == 2
 
 
+def test_damaged_tables_are_named(tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text('{"runs": [')
+    with pytest.raises(ValueError, match=r"table\.json: not JSON"):
+        _table(tmp_path, "full", _run("x", 0))
+
+
 def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
     """Each has read the table before the other wrote its rows."""
     known = {"mode": "full", "time": "now", "revision": "aaa"}

@@ -62,6 +62,20 @@ def test_revisions_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         run("bbb", "finished")
 
 
+def test_quick_runs_of_other_revisions_make_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(revision: str) -> dict[str, object]:
+        def train() -> dict[str, object]:
+            assert not (tmp_path / "a" / "last.ckpt").exists()
+            (tmp_path / "a" / "last.ckpt").touch()
+            return {"epochs": 1, "stopped": True, "revision": revision}
+
+        monkeypatch.setattr(trained, "revision", lambda: revision)
+        return kept(tmp_path / "a", 1, train, quick=True)
+
+    assert run("aaa") == run("aaa")
+    assert run("bbb")["revision"] == "bbb"
+
+
 def test_versions_of_packages_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(version: str, fails: bool = False) -> dict[str, object]:
         def train() -> dict[str, object]:

@@ -190,6 +190,32 @@ def test_download(esol: Path, publisher: Path, tmp_path: Path, caplog: pytest.Lo
     assert [path.name for path in (tmp_path / "cache" / "data" / "ogb").iterdir()] == ["ogbg_molesol"]
 
 
+def test_another_process_may_be_faster(
+    esol: Path, publisher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    esol.rename(tmp_path / "esol")
+    shutil.make_archive(str(publisher.with_suffix("")), "zip", tmp_path, "esol")
+    cached = tmp_path / "cache" / "data" / "ogb" / "ogbg_molesol"
+
+    def other_first(url: str, path: Path, *_: object, **__: object) -> Path:
+        shutil.copytree(tmp_path / "esol", cached)
+        shutil.copy(publisher, path)
+        return path
+
+    monkeypatch.setattr(ogb, "download", other_first)
+    assert len(load_ogb("ogbg-molesol")) == 8
+    assert [path.name for path in cached.parent.iterdir()] == ["ogbg_molesol"]
+
+
+def test_a_folder_that_is_not_whole(publisher: Path, tmp_path: Path) -> None:
+    cached = tmp_path / "cache" / "data" / "ogb" / "ogbg_molesol"
+    (cached / "raw").mkdir(parents=True)
+    with pytest.raises(
+        FileNotFoundError, match=r"ogbg_molesol: has no raw/node-feat\.csv\.gz: put .* or remove the folder"
+    ):
+        load_ogb("ogbg-molesol")
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
