@@ -76,8 +76,8 @@ def state(folders: Mapping[str, Path]) -> str:
     """What a source is called: by the last commit that changed a module, if none was changed since.
 
     Otherwise a hash of all modules is added, those that git does not know included: as in ``"81be0d9"``,
-    ``"81be0d9+3fa2c1d0"``, or, for source that is not in git, ``"not in git, 3fa2c1d0"``. Commits of texts and
-    of tables leave the name as it is.
+    ``"81be0d9+3fa2c1d0"``, or, for source that is not in git, ``"not in git, 3fa2c1d0"``. Commits of texts
+    and of tables leave the name as it is.
 
     Args:
         folders: The folder of each package.

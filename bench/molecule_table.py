@@ -258,7 +258,7 @@ def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
 
 
 def _few(data: PackedGraphs, parts: SplitIndex) -> SplitIndex:
-    """Some molecules of each part, of classes as many 1 as others, of the target whose classes are most even."""
+    """Some molecules of each part, by the most even target as many of class 1 as others."""
     positive = np.zeros(len(data), dtype=bool)
     if data.task == "classification":
         counts = torch.stack([(data.y == value).sum(0) for value in (0, 1)])

@@ -20,7 +20,8 @@ from wlkernelnn.ops.wl_colours import Quotient
 class NeuralFingerprintConv(MessagePassing):
     r"""One layer of `"Convolutional Networks on Graphs for Learning Molecular Fingerprints"
     <https://arxiv.org/abs/1509.09292>`_ (Duvenaud et al. 2015, algorithm 2), as in the release of Lei et al.
-    2017: one set of weights for all degrees, and batch normalisation.
+    2017: one set of weights for all degrees, others for an atom than for its neighbours, and batch
+    normalisation.
 
     .. math::
         r'_v = \mathrm{relu}\Big( \mathrm{norm}\big( W_1 r_v + b

@@ -42,9 +42,9 @@ SUBMISSION = f"""* The targets of the test parts are not public: beside each run
   first), in a folder of the row's name, lie the predictions to be submitted, of {" and ".join(SUBMITTED)};
   "test" is both.
 """
-CHOSEN = """* All recipes but for epochs, batch size and the decay of the averaged weights are those of molhiv, chosen by
-  the scores of single runs on its validation part; that walk encodings help was seen on ESOL, whose molecules
-  molesol's are, with test scores in sight.
+CHOSEN = """* All recipes but for epochs, batch size and the decay of the averaged weights are those of
+  molhiv, chosen by the scores of single runs on its validation part; that walk encodings help was seen on
+  ESOL, whose molecules molesol's are, with test scores in sight.
 """
 TUNED = """* OGB's evaluator on the validation part, at the best validation epoch (counted from 0): mean and
   unbiased standard deviation over the seeds. Nothing here looked at the test part. A first row is the recipe

@@ -60,7 +60,7 @@ class Recipe:
         return [("", None, self), *others]
 
     def shown_grid(self, tried: Collection[tuple[str, Any]]) -> str:
-        """The values of the grid that were tried beside the recipe's own, which are marked; "" if none were."""
+        """The values that were tried beside the recipe's own, which are marked; "" if none were."""
         lines = []
         for name, values in self.grid.items():
             own = self.value(name)

@@ -85,9 +85,7 @@ def _section(table: Path, plots: Path, root: Path) -> tuple[str, str]:
     body = _LINK.sub(lambda _: f"]({folder}/", body).replace("\n#", "\n##")
     text = f"## {title[2:]}\n{body}"
     record = table.with_suffix(".json")
-    if record.is_file() and (
-        drawn := plot(read_json(record), plots / f"{table.stem}.png")
-    ):
+    if record.is_file() and (drawn := plot(read_json(record), plots / f"{table.stem}.png")):
         text += f"\n![{title[2:]}]({drawn.relative_to(root).as_posix()})\n"
     return title[2:], text
 

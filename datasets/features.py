@@ -1,4 +1,4 @@
-"""What the codes of atoms and bonds mean: the feature sets ``"ogb"`` and ``"duvenaud"``, and additions."""
+"""What the codes of atoms and bonds mean: three sets of features, and additions to them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from rdkit.Chem import ValenceType
 
 from .descriptors import num_descriptors
 from .morgan import SIZE
@@ -203,6 +204,12 @@ _DUVENAUD_ELEMENTS = (
     *("Cd", "In", "Mn", "Zr", "Cr", "Pt", "Hg", "Pb", "Unknown"),
 )
 
+_LEI_ELEMENTS = (
+    *_DUVENAUD_ELEMENTS[:-1],
+    *("W", "Ru", "Nb", "Re", "Te", "Rh", "Tc", "Ba", "Bi", "Hf", "Mo", "U", "Sm", "Os", "Ir", "Ce", "Gd"),
+    *("Ga", "Cs", "unknown"),
+)
+
 # The set of the neural fingerprints (Duvenaud et al. 2015) that Lei et al. 2017, section 6.3, use. Larger
 # numbers get the last code. The paper's one-hot bond type is all zeros for a bond that is none of the
 # four; here such a bond (dative, for example) is "other".
@@ -222,7 +229,22 @@ _DUVENAUD = Features(
     ),
 )
 
-FEATURES = {features.name: features for features in (_OGB, _DUVENAUD)}
+# The set of the release of Lei et al. 2017, which is not the paper's: more elements, and explicit valences in
+# the place of hydrogens; 82 values in all. An atom without bonds has explicit valence 0, which is none of the
+# six, and so gets the last code there too.
+_LEI = replace(
+    _DUVENAUD,
+    name="lei",
+    atom=(
+        Column("element", methodcaller("GetSymbol"), _LEI_ELEMENTS),
+        Column("degree", methodcaller("GetDegree"), _numbers(0, 5)),
+        Column("explicit_valence", methodcaller("GetValence", ValenceType.EXPLICIT), _numbers(1, 6)),
+        Column("implicit_valence", methodcaller("GetNumImplicitHs"), _numbers(0, 5)),
+        Column("is_aromatic", methodcaller("GetIsAromatic"), _FLAG),
+    ),
+)
+
+FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
 MAX_STEPS = 64
 _ADDITIONS = re.compile(
     r"(?P<codes>[a-z]+)(?P<rings>\+rings)?(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|rdkit))?"
@@ -233,8 +255,9 @@ def get_features(name: str) -> Features:
     """The feature set of that name.
 
     Args:
-        name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, or ``"duvenaud"``, the 5
-            atom and 3 bond columns of the neural fingerprints; then, if they are wanted and in this order,
+        name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, ``"duvenaud"``, the 5 atom
+            and 3 bond columns of the neural fingerprints, which Lei et al. 2017 name, or ``"lei"``, those of
+            the release of that paper; then, if they are wanted and in this order,
             ``"+rings"``, 7 atom columns that count rings by their size, ``"+rw16"``, random-walk encodings of
             1 … 16 steps (any number from 1 to 64), and either ``"+morgan"``, the molecule's Morgan
             fingerprint, or ``"+rdkit"``, RDKit's descriptors: as in ``"ogb+rw16+morgan"``.

@@ -72,7 +72,7 @@ def molecules_from(
         metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.
         unit: Unit of the targets, for people.
         name: Name of the set; default the file's.
-        features: ``"ogb"`` or ``"duvenaud"``, with additions such as ``"ogb+rw16+morgan"``, see
+        features: ``"ogb"``, ``"duvenaud"`` or ``"lei"``, with additions such as ``"ogb+rw16+morgan"``, see
             :func:`~wlkernelnn.datasets.get_features`.
         on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
             ``rejects``: ``"skip"`` and ``"nan"`` do the same here and differ in what is predicted for them.

@@ -219,7 +219,8 @@ def _fetch(spec: OGBSet, root: str | os.PathLike[str] | None, progress: bool) ->
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_dir() and any(target.iterdir()):
         raise FileNotFoundError(
-            f"{target}: has no {marker}: put all of OGB's files there, or remove the folder, and they are fetched"
+            f"{target}: has no {marker}: put all of OGB's files there, or remove the folder and have them "
+            "fetched"
         )
     try:
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:

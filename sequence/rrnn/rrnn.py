@@ -43,12 +43,14 @@ class RRNN(TreeModel):
             :math:`\mathrm{softmax}(\alpha / \tau)`), or ``"straight_through"`` (the best one, and the scores
             have the gradients of the mean), or ``"hard"`` (the scores have none). Elsewhere it is hard.
         temperature: τ.
-        distinct: No node is a copy of another one of the same tree either.
+        distinct: No node is a copy of another one of the same tree either. With the norms ``"layer"`` and
+            ``"batch"``, which change a node once it is chosen, only none is chosen that is a copy before.
         norm: What keeps products of products from overflowing within a few dozen tokens. ``"layer"``: nodes
             are normalised over their channels when they are made; ``"batch"``: over the strings of a step,
             which bounds nothing in evaluation (the paper has batch normalisation, and does not say where);
             ``"max"``: candidates whose root mean square is larger than 1 are scaled down to 1, which no node
-            of a GRU is, so that theorem 5 holds; ``None``: nothing.
+            of the paper's GRU is, from a state within 1, so that theorem 5 holds (torch's GRU has a node
+            without bounds, :math:`W_{hn} h + b_{hn}`, and the LSTM has its c); ``None``: nothing.
         bias_std: Standard deviation at first of the :math:`b_r` and of the shifts of a norm. α sees a node's
             values and not how it was made: that it was made by this tuple, of the nodes of these rounds, are
             such offsets to it. Default: the :math:`b_r` uniform in :math:`\pm 1 / \sqrt p`, shifts 0.

@@ -47,7 +47,8 @@ def search(
         distinct: No candidate is chosen that is a copy of a node of 𝒫 (line 14 to the letter). Otherwise
             only none that is made in the same way: c and :math:`0 + c` are both in 𝒫 then, if the scorer
             likes c. If there is nothing but copies, they are chosen.
-        norm: What is done to the node of each round, counted from 0.
+        norm: What is done to the node of each round, counted from 0, once it is chosen: copies are looked for
+            before.
     """
     start = len(pool.nodes)
     blocks: list[Tensor] = []

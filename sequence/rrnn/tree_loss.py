@@ -45,8 +45,9 @@ class TreeLoss(torch.nn.Module):
     summed over tokens and states, mean over strings. :math:`c_k^{**}` is the best candidate that is neither
     chosen already nor a copy of :math:`c_k^*`. The vectors of the target come from the model's own tuples, in
     the order of their roles, at the current :math:`x_t, h_{t-1}`, and are normalised as its nodes are: a
-    tree that is made like the target has distance 0. (With batch normalisation, which is here over the
-    strings of all steps at once, that holds in evaluation only.) No gradients go through them.
+    tree that is made like the target, in the same rounds, has distance 0. (Norms have a scale and a shift for
+    each round: the same tree grown in another order differs by these. With batch normalisation, which is here
+    over the strings of all steps at once, it holds in evaluation only.) No gradients go through them.
 
     Args:
         cell: The target: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.

@@ -169,7 +169,9 @@ def test_only_what_was_tried_is_a_grid(root: Path, monkeypatch: pytest.MonkeyPat
         path.write_text(json.dumps(json.loads(path.read_text()) | {"runs": runs}))
         run(root, "ogbg-molbbbp", "--seeds", "1")
         lines = (root / "out" / "ogb_molbbbp.md").read_text().splitlines()
-        return [line for line in lines if line.startswith(("* small: ", "* machine: ", "* Nothing was tuned"))]
+        return [
+            line for line in lines if line.startswith(("* small: ", "* machine: ", "* Nothing was tuned"))
+        ]
 
     assert said(tuned) == ["* small: lr **0.001**, 0.01; hidden_channels **4**, 8"]
     # As if it had been interrupted: a value counts once all of its seeds are there.

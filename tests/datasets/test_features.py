@@ -40,6 +40,19 @@ def test_duvenaud_sizes_are_those_of_the_paper() -> None:
     }
 
 
+def test_lei_sizes_are_those_of_the_release() -> None:
+    features = get_features("lei")
+    assert dict(zip(features.node_columns, features.node_dims, strict=True)) == {
+        "element": 63,
+        "degree": 6,
+        "explicit_valence": 6,
+        "implicit_valence": 6,
+        "is_aromatic": 2,
+    }
+    assert sum(features.node_dims) - 1 == 82  # a flag is one column there
+    assert features.bond == get_features("duvenaud").bond
+
+
 @pytest.mark.parametrize("name", sorted(FEATURES))
 def test_values_of_a_column_are_distinct(name: str) -> None:
     features = get_features(name)
@@ -79,7 +92,7 @@ def test_codes_out_of_range_are_errors() -> None:
 
 
 def test_unknown_features_are_named_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"'morgan'.*'duvenaud', 'ogb'"):
+    with pytest.raises(ValueError, match=r"'morgan'.*'duvenaud', 'lei', 'ogb'"):
         get_features("morgan")
 
 
@@ -90,6 +103,7 @@ def test_unknown_features_are_named_with_the_known_ones() -> None:
         ("ogb+rw1", "ogb", 1, 0),
         ("duvenaud+rw64", "duvenaud", 64, 0),
         ("duvenaud+morgan", "duvenaud", 0, 2048),
+        ("lei+rw4", "lei", 4, 0),
         ("ogb+rw16+morgan", "ogb", 16, 2048),
         ("ogb+rw2+rdkit", "ogb", 2, num_descriptors()),
     ],
@@ -121,8 +135,8 @@ def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
 )
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
-        "'duvenaud', 'ogb'], followed or not by '+rings', '+rw1' … '+rw64' and '+morgan' or '+rdkit', as in "
-        "'ogb+rings+rw16+morgan'"
+        "'duvenaud', 'lei', 'ogb'], followed or not by '+rings', '+rw1' … '+rw64' and '+morgan' or '+rdkit', "
+        "as in 'ogb+rings+rw16+morgan'"
     )
     with pytest.raises(
         ValueError, match=re.escape(f"unknown features {name!r}, ") + ".*" + re.escape(expected)
@@ -153,8 +167,27 @@ def test_duvenaud_codes_of_the_first_atom(smiles: str, expected: list[str] | Non
     assert [column.values[code] for column, code in zip(features.atom, codes, strict=True)] == expected
 
 
-def test_duvenaud_implicit_valence_is_that_of_rdkit() -> None:
-    column = get_features("duvenaud").atom[3]
+@pytest.mark.parametrize(
+    ("smiles", "expected"),
+    [
+        ("CC", ["C", "1", "1", "3", "False"]),
+        ("C", ["C", "0", "6", "4", "False"]),  # explicit valence 0 is none of 1 to 6: the last code
+        ("[NH4+]", ["N", "0", "4", "0", "False"]),
+        ("S(F)(F)(F)(F)(F)F", ["S", "5", "6", "0", "False"]),
+        ("[U]", ["U", "0", "6", "0", "False"]),
+        ("*", ["unknown", "0", "6", "0", "False"]),
+        ("c1ccccc1", ["C", "2", "3", "1", "True"]),
+    ],
+)
+def test_lei_codes_of_the_first_atom(smiles: str, expected: list[str]) -> None:
+    features = get_features("lei")
+    codes = features.atom_codes(Chem.MolFromSmiles(smiles).GetAtomWithIdx(0))
+    assert [column.values[code] for column, code in zip(features.atom, codes, strict=True)] == expected
+
+
+@pytest.mark.parametrize("name", ["duvenaud", "lei"])
+def test_implicit_valence_is_that_of_rdkit(name: str) -> None:
+    column = get_features(name).atom[3]
     molecule = Chem.MolFromSmiles("CC(=O)[O-].[NH4+].c1cc[nH]c1.[CH2]C.O=S(=O)(O)O.[13CH3]N.[Na+]")
     for atom in molecule.GetAtoms():
         assert column.code(atom) == atom.GetValence(Chem.ValenceType.IMPLICIT)

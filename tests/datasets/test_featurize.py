@@ -120,12 +120,13 @@ def test_every_code_is_ogbs() -> None:
     assert equal(graphs, expected)
 
 
-def test_every_duvenaud_code_is_what_rdkit_says() -> None:
-    features = get_features("duvenaud")
+@pytest.mark.parametrize("name", ["duvenaud", "lei"])
+def test_every_code_is_what_rdkit_says(name: str) -> None:
+    features = get_features(name)
     smiles = DIVERSE + RARE
     with rdBase.BlockLogs():
         expected = packed(smiles, [by_objects(text, features) for text in smiles], features)
-    graphs, rejects = featurize(smiles, features="duvenaud")
+    graphs, rejects = featurize(smiles, features=name)
     assert rejects == []
     assert equal(graphs, expected)
 
@@ -267,7 +268,7 @@ def test_progress_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     assert "Featurizing" in err
 
 
-@pytest.mark.parametrize("codes", ["ogb", "duvenaud"])
+@pytest.mark.parametrize("codes", ["ogb", "duvenaud", "lei"])
 def test_additions_are_those_of_each_molecule(codes: str) -> None:
     """Next to the codes, which stay as they are, for every atom and molecule, also past bad rows."""
     smiles = [*DIVERSE, "C(", *RARE, None]

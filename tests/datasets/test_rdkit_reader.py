@@ -15,7 +15,7 @@ def test_the_fast_reading_knows_this_rdkit() -> None:
     assert [text for text, is_rare in zip(smiles, rare, strict=True) if is_rare] == RARE, rdBase.rdkitVersion
 
 
-@pytest.mark.parametrize("features", ["ogb", "duvenaud"])
+@pytest.mark.parametrize("features", ["ogb", "duvenaud", "lei"])
 def test_both_readings_agree(features: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fast, _ = featurize(DIVERSE, features=features)
     monkeypatch.setattr(rdkit_reader, "_HEADERS", ())

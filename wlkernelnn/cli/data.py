@@ -24,8 +24,9 @@ class DataOptions:
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1.
         features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
-            the one of chirality depends on the order in which a SMILES names atoms) or "duvenaud" (the
-            neural fingerprint's, used in the paper, without chirality). More can be added: "+rings" tells
+            the one of chirality depends on the order in which a SMILES names atoms), "duvenaud" (the
+            neural fingerprint's, used in the paper, without chirality) or "lei" (those of the paper's
+            release, without it too). More can be added: "+rings" tells
             each atom in how many rings of each size it lies, "+rw16" how likely a walk along random bonds
             is back at it after 1, 2, ... 16 steps (any number from 1 to 64), "+morgan" each molecule its
             Morgan fingerprint (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in

@@ -47,6 +47,15 @@ def test_sizes_and_scaling_come_from_the_data() -> None:
     torch.testing.assert_close(net.target_std.tolist(), [np.nanstd(y[:, 0]), 1.0, 1.0], rtol=1e-6, atol=0)
 
 
+def test_size_of_the_released_network() -> None:
+    """263,376 parameters, where bonds are six columns and a flag is one."""
+    data = molecules_from(["CCO", "CC"], [0.0, 1.0], features="lei", cache=False)
+    release: dict[str, Any] = {"readout": "last", "share_walk_weights": True, "all_lengths": False}
+    net = GraphKernelNetwork.from_data(data, hidden_channels=175, gate_scale=10.0, norm=False, **release)
+    assert sum(parameter.numel() for parameter in net.parameters()) == 270_901
+    assert 270_901 - 3 * (20 - 6) * 175 - 175 == 263_376
+
+
 def test_scaling_sees_only_the_view_that_is_given() -> None:
     data = regression_set()
     train = data[::2]
