@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from wlkernelnn.ops.wl_colours import Origin, wl_quotient
 
 from .epochs import EpochLoader, Resampler, plain_data
-from .packed import PackedGraphs
+from .packed import PackedGraphs, check_packed
 from .sorted_edge_index import sorted_edge_index
 from .spans import bounds_of, take_spans
 
@@ -52,6 +52,7 @@ class PackedLoader(EpochLoader):
         resample: Resampler | None = None,
         quotient: int | None = None,
     ) -> None:
+        check_packed("data", data)
         super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
         if quotient is not None and quotient < 0:
             raise ValueError(f"quotient is a number of iterations or None, got {quotient}")

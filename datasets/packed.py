@@ -334,6 +334,15 @@ class PackedGraphs(Dataset):
         return _reopen, (self._path, changed)
 
 
+def check_packed(name: str, data: object) -> None:
+    """Refuse other containers of graphs, such as lists of PyG's ``Data``."""
+    if not isinstance(data, PackedGraphs):
+        raise TypeError(
+            f"{name} must be PackedGraphs, as of load_molecules, load_tu or PackedGraphs.pack, got "
+            f"{type(data).__name__}"
+        )
+
+
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
     """What changes where another file takes the place of this one."""
     about = os.stat(path)

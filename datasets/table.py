@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from .arrays import lost_in_float32
 from .table_chunks import check_file, is_parquet, not_parquet, require_columns, text_pieces
 
-MISSING = frozenset({"", "nan", "na", "n/a", "null", "none"})
+MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 BOOLEAN = {"true": "1", "false": "0"}
 
 

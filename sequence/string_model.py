@@ -43,12 +43,18 @@ class StringModel(torch.nn.Module, ABC):
         a hook on a layer inside another model sees.
 
         Raises:
+            TypeError: ``x`` is no tensor.
             ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
                 ``state`` is not of the parameters' type (under autocast x may be of autocast's).
         """
         if isinstance(ptr, Steps):
             return self._in_step_order(x, ptr, state)
         name = type(self).__name__
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"{name} needs x as a tensor, got {type(x).__name__}; path_graph makes x and ptr of lists "
+                "and packed sequences"
+            )
         if ptr is None:
             if x.dim() != 3:
                 raise ValueError(
@@ -59,7 +65,7 @@ class StringModel(torch.nn.Module, ABC):
         else:
             if x.dim() != 2:
                 raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
-            steps = Steps(ptr.to(x.device))
+            steps = Steps(torch.as_tensor(ptr, device=x.device))
             if steps.num_tokens != x.size(0):
                 raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {x.size(0)} tokens")
         if self.in_channels not in (-1, x.size(-1)):

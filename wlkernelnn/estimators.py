@@ -252,12 +252,17 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Args:
             X: SMILES ``[n]``.
-            return_std: Also give the standard deviation over the networks, in the same shape.
+            return_std: Also give the standard deviation over the networks, of which there must be several, in
+                the same shape.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
+            TypeError, ValueError: X is no list of SMILES, or one gives no molecule; or there is one network
+                alone, which has no standard deviation.
         """
+        check_is_fitted(self)
+        if return_std and len(self.ensemble_.networks) < 2:
+            raise ValueError("return_std=True needs several networks: ensemble_size of at least 2, got 1")
         mean, std = (values[:, 0] if self._single else values for values in self._predict(X))
         return (mean, std) if return_std else mean
 

@@ -286,6 +286,11 @@ def test_features_of_whole_graphs(data: PackedGraphs, batch_size: int) -> None:
     np.testing.assert_array_equal(data.arrays.graph_x.numpy(), graph_x)
 
 
+def test_other_containers(data: PackedGraphs) -> None:
+    with pytest.raises(TypeError, match=r"data must be PackedGraphs, as of load_molecules, .* got list"):
+        PackedLoader([data[0], data[1]])  # type: ignore[arg-type]
+
+
 def test_quotient_out_of_range(data: PackedGraphs) -> None:
     with pytest.raises(ValueError, match="quotient is a number of iterations or None, got -1"):
         PackedLoader(data, quotient=-1)

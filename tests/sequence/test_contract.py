@@ -328,6 +328,14 @@ def test_copies_are_independent(make: Make) -> None:
 
 
 @ALL_MODELS
+def test_inputs_of_other_kinds(make: Make) -> None:
+    model, (x, ptr) = drawn(make), end_to_end([normal(2, D), normal(3, D)])
+    assert torch.equal(model(x, ptr.tolist())[0], model(x, ptr)[0])
+    with pytest.raises(TypeError, match="needs x as a tensor, got PackedSequence; path_graph makes"):
+        model(torch.nn.utils.rnn.pack_sequence([normal(2, D)]))
+
+
+@ALL_MODELS
 def test_inputs_that_do_not_match(make: Make) -> None:
     model, x, ptr = drawn(make), normal(11, D), ptr_of(LENGTHS["ragged"])
     name = type(model).__name__

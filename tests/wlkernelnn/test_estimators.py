@@ -95,6 +95,9 @@ def test_ensembles() -> None:
     assert_allclose(mean, (a + b) / 2, rtol=1e-5)
     assert_allclose(std, np.abs(a - b) / 2, rtol=1e-3, atol=1e-5)
     assert std.max() > 0
+    alone = MoleculeRegressor(**SMALL).fit(SMILES, SIZE)
+    with pytest.raises(ValueError, match=r"return_std=True needs several networks: ensemble_size .* got 1"):
+        alone.predict(SMILES, return_std=True)
 
 
 def test_several_targets_with_missing_values() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,8 @@ from wlkernelnn.training.predict import BATCH
 
 from .data import one_column
 from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
+
+logger = logging.getLogger("wlkernelnn")
 
 
 @dataclass
@@ -92,3 +95,8 @@ def run(
         f"{counts.read:,} rows in = {counts.read - counts.rejected:,} {done} + {counts.rejected:,} "
         f"rejected{reasons}; {counts.written:,} rows out: {options.preds_path}"
     )
+    if counts.read and counts.rejected == counts.read:
+        logger.warning(
+            f"none of {counts.read:,} rows gives a molecule: is their SMILES in another column "
+            "(--smiles-columns)?"
+        )

@@ -91,6 +91,8 @@ class KernelConv(MessagePassing):
         if isinstance(edge_index, AnyGraph):
             return edge_index
         name = type(self).__name__
+        if self.flow != "source_to_target":
+            raise ValueError(f'{name} sums over sources: flow must be "source_to_target", got {self.flow!r}')
         if isinstance(edge_index, Quotient):
             self._check_quotient(x, edge_index, edge_attr, edge_type, edge_weight)
             return QuotientGraph.of(edge_index)

@@ -180,5 +180,6 @@ def _spectral_radius(matrix: sparse.csr_array) -> float:
 def _refusal(decay: float, radius: float, of: str) -> str:
     return (
         f"decay={decay:g} is too large for walks of every length: their sum exists below 1/ρ = "
-        f"{1 / radius:.6g} only, ρ = {radius:.6g} being the spectral radius {of}"
+        f"{1 / radius:.6g} only, ρ = {radius:.6g} being the spectral radius {of} (in a Gaussian process, "
+        'decay_bounds must end below that, or be "fixed")'
     )

@@ -18,6 +18,7 @@ from wlkernelnn.checks import check_count, check_dropout, check_one_of, plain
 from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.packed import check_packed
 from wlkernelnn.ops.differentiable import transformed
 from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
 from wlkernelnn.ops.neighbor_sum.segments import segment_sum
@@ -128,8 +129,10 @@ class GraphNetwork(torch.nn.Module, ABC):
             **kwargs: Any other argument of the class.
 
         Raises:
+            TypeError: ``data`` is no packed store.
             ValueError: ``data`` has no targets, or does not say how many values its node codes have.
         """
+        check_packed("data", data)
         about = data.description
         if data.num_tasks == 0:
             raise ValueError(f"data set {about.name!r} has no targets to size a network from")

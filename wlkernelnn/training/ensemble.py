@@ -15,6 +15,7 @@ import rdkit
 from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.descriptors import descriptor_names
+from wlkernelnn.datasets.packed import check_packed
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 
@@ -79,6 +80,7 @@ class Ensemble:
         batch_size: int,
         caches: Sequence[ColourCache] | None,
     ) -> list[np.ndarray]:
+        check_packed("data", data)
         if data.description.features != self.about["features"]:
             raise ValueError(
                 f"the networks were trained on features {self.about['features']!r}, "

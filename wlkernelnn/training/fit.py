@@ -15,6 +15,7 @@ from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.datasets.description import DEFAULT_METRIC
+from wlkernelnn.datasets.packed import check_packed
 from wlkernelnn.models import GraphNetwork
 
 from .loop import FitResult, Watched, check_patience, contents, train_module
@@ -66,6 +67,7 @@ def fit(
             per epoch goes to the logger ``wlkernelnn``.
 
     Raises:
+        TypeError: ``train`` or ``valid`` is no packed store.
         ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
             ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``,
             from a damaged file, or of a training of other data, of another network or with other options
@@ -75,7 +77,10 @@ def fit(
     """
     options = options or FitOptions()
     for name, data in (("train", train), ("valid", valid)):
-        if data is not None and (len(data) == 0 or data.num_tasks != net.config["num_tasks"]):
+        if data is None:
+            continue
+        check_packed(name, data)
+        if len(data) == 0 or data.num_tasks != net.config["num_tasks"]:
             raise ValueError(
                 f"{name} has {len(data)} graphs with {data.num_tasks} targets, expected at least one graph "
                 f"with {net.config['num_tasks']}"

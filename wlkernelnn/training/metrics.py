@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import metrics as sk
 
 
@@ -52,7 +53,7 @@ def get_metric(name: str, task: str | None = None) -> Metric:
     return METRICS[name]
 
 
-def score_tasks(name: str, target: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarray:
     """The metric of every task.
 
     Args:
@@ -68,6 +69,7 @@ def score_tasks(name: str, target: np.ndarray, prediction: np.ndarray) -> np.nda
         ValueError: There is no such metric, or the shapes differ.
     """
     metric = get_metric(name)
+    target, prediction = np.asarray(target), np.asarray(prediction)
     if target.ndim != 2 or target.shape != prediction.shape:
         raise ValueError(
             f"expected targets and predictions of one shape [G, tasks], got {target.shape} and "
@@ -101,11 +103,12 @@ def unscored(metric: str, names: Sequence[str], scores: np.ndarray) -> str:
     )
 
 
-def score(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
+def score(name: str, target: ArrayLike, prediction: ArrayLike) -> float:
     """The mean of :func:`score_tasks` over the tasks that have one.
 
     NaN if none has, or a prediction is not finite: a task that went wrong does not improve the mean.
     """
+    target, prediction = np.asarray(target), np.asarray(prediction)
     scores = score_tasks(name, target, prediction)
     wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
     return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))

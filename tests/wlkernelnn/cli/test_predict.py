@@ -101,11 +101,14 @@ def test_raise(run_folder: Path, table: Path, tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("mode", ["nan", "skip"])
-def test_no_row_is_a_molecule(run_folder: Path, tmp_path: Path, mode: str) -> None:
+def test_no_row_is_a_molecule(
+    run_folder: Path, tmp_path: Path, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "rows.csv").write_text("smiles\nC1CC\nnan\n")
     assert predict(tmp_path / "rows.csv", run_folder, tmp_path / "preds.csv", "--on-invalid", mode) == 0
     came = text_of(tmp_path / "preds.csv")
     assert came["Act"].tolist() == ([""] * 2 if mode == "nan" else [])
+    assert "none of 2 rows gives a molecule: is their SMILES in another column" in caplog.text
 
 
 def test_parquet(run_folder: Path, tmp_path: Path) -> None:

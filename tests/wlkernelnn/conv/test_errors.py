@@ -19,6 +19,14 @@ from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 
 
+@ALL_LAYERS
+def test_edges_go_from_source_to_target(layer: str) -> None:
+    conv, edges = make(layer), EDGES["random"]
+    conv.flow = "target_to_source"
+    with pytest.raises(ValueError, match="flow must be \"source_to_target\", got 'target_to_source'"):
+        conv(torch.zeros(edges.num_sources, D), edges.edge_index)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [

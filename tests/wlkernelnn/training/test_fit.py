@@ -177,6 +177,19 @@ def test_data_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
         fail(classification_set()[:45], valid, net=small_network(train))
 
 
+def test_other_containers(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    train, valid = parts
+    net = small_network(train)
+    with pytest.raises(TypeError, match=r"train must be PackedGraphs, .* got list"):
+        fit(net, list(train))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"valid must be PackedGraphs, .* got list"):
+        fit(net, train, list(valid))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
+        predict(net, list(train))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
+        type(net).from_data(list(train))  # type: ignore[arg-type]
+
+
 def test_options_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
     with pytest.raises(ValueError, match="metric must be one of rmse, mae, r2 for regression, got 'roc_auc'"):
         fail(*parts, metric="roc_auc")

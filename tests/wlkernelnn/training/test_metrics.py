@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from sklearn import metrics as sk
 
 from wlkernelnn.training import METRICS, get_metric, score, score_tasks
@@ -27,6 +28,11 @@ NAN = float("nan")
 def test_by_hand(name: str, target: list[float], prediction: list[float], expected: float) -> None:
     columns = np.array(target, dtype=np.float32)[:, None], np.array(prediction, dtype=np.float32)[:, None]
     assert score(name, *columns) == pytest.approx(expected)
+
+
+def test_tensors() -> None:
+    target, prediction = torch.tensor([[1.0], [NAN], [3.0]]), torch.tensor([[1.0], [5.0], [5.0]])
+    assert score("rmse", target, prediction) == score("rmse", target.numpy(), prediction.numpy())
 
 
 @pytest.mark.parametrize("name", METRICS)
