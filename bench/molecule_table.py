@@ -293,11 +293,6 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
         of_row = [r for r in records if (r["data"], r["split"], r["model"]) == key]
         first = of_row[0]
         trained = bool(first["networks"])
-        of_network = [
-            record | {"seconds": record["network_seconds"] / record["networks"]}
-            for record in of_row
-            if trained
-        ]
         out.append(
             (
                 first["data"],
@@ -309,10 +304,15 @@ def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
                 first["metric"],
                 *(spread_of(of_row, part, first["metric"]) for part in ("valid", "test")),
                 first["published"],
-                seconds_per_epoch(of_network, 1) if trained else "–",
+                seconds_per_epoch([_one_network(record) for record in of_row], 1) if trained else "–",
             )
         )
     return out
+
+
+def _one_network(record: Record) -> Record:
+    """The record with the seconds of one of its networks."""
+    return record | {"seconds": record["network_seconds"] / record["networks"]}
 
 
 def _epochs(records: Sequence[Record]) -> str:

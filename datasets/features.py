@@ -232,16 +232,12 @@ _DUVENAUD = Features(
 # The set of the release of Lei et al. 2017, which is not the paper's: more elements, and explicit valences in
 # the place of hydrogens; 82 values in all. An atom without bonds has explicit valence 0, which is none of the
 # six, and so gets the last code there too.
+_element, _degree, _, *_others = _DUVENAUD.atom
+_valence = Column("explicit_valence", methodcaller("GetValence", ValenceType.EXPLICIT), _numbers(1, 6))
 _LEI = replace(
     _DUVENAUD,
     name="lei",
-    atom=(
-        Column("element", methodcaller("GetSymbol"), _LEI_ELEMENTS),
-        Column("degree", methodcaller("GetDegree"), _numbers(0, 5)),
-        Column("explicit_valence", methodcaller("GetValence", ValenceType.EXPLICIT), _numbers(1, 6)),
-        Column("implicit_valence", methodcaller("GetNumImplicitHs"), _numbers(0, 5)),
-        Column("is_aromatic", methodcaller("GetIsAromatic"), _FLAG),
-    ),
+    atom=(replace(_element, values=_LEI_ELEMENTS), _degree, _valence, *_others),
 )
 
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
