@@ -21,9 +21,9 @@ class PackedLoader(EpochLoader):
     """Mini-batches of :class:`PackedGraphs` as plain PyG ``Data``, without workers.
 
     A batch holds ``x [N, F]``, ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target, pointers known),
-    ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]`` and ``ptr [B+1]``; indices and codes are int64. Where
-    graphs have features of their own, these are ``graph_x [B, num_graph_values]``, uint8
-    or float32.
+    ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]``, ``ptr [B+1]`` and B as ``num_graphs``; indices and
+    codes are int64. Where graphs have features of their own, these are ``graph_x [B, num_graph_values]``,
+    uint8 or float32.
 
     Args:
         data: The graphs, or a view on some of them.
@@ -117,4 +117,5 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
             y=torch.from_numpy(y[g0:g1]),
             batch=torch.from_numpy(batch[n0:n1]),
             ptr=ptr,
+            num_graphs=g1 - g0,
         )

@@ -17,8 +17,8 @@ class StringLoader(EpochLoader):
     """Mini-batches of :class:`PackedStrings`, end to end and without padding.
 
     A batch is a plain PyG ``Data`` with the token ids of all its strings ``x [N]`` (or vectors ``[N, d]``),
-    ``ptr [B+1]``, ``batch [N]`` and ``y [B]``, all int64 but for vectors and a ``y`` of another type. An
-    empty string is one whose two entries of ``ptr`` are equal.
+    ``ptr [B+1]``, ``batch [N]``, ``y [B]``, all int64 but for vectors and a ``y`` of another type, and B as
+    ``num_graphs``. An empty string is one whose two entries of ``ptr`` are equal.
 
     Args:
         data: The strings.
@@ -62,4 +62,5 @@ class StringLoader(EpochLoader):
                     y=torch.from_numpy(y[first : first + self.batch_size]),
                     batch=torch.from_numpy(batch[begin:end]),
                     ptr=torch.from_numpy(ends - begin),
+                    num_graphs=len(ends) - 1,
                 )

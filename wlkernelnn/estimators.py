@@ -149,7 +149,9 @@ class MoleculeEstimator(BaseEstimator):
         known = set(inspect.signature(SHORT_NAMES[self.network]).parameters) - {*_OF_DATA}
         more = self._more("network_options", known, ("hidden_channels", "dropout"))
         width = {} if self.hidden_channels is None else {"hidden_channels": self.hidden_channels}
-        return {"dropout": self.dropout, **width, **more}
+        options = {"dropout": self.dropout, **width, **more}
+        SHORT_NAMES[self.network].check_arguments(**options)
+        return options
 
     def _more(self, argument: str, known: set[str], own: Collection[str]) -> dict[str, Any]:
         """Further options, none of which has an argument of its own here."""

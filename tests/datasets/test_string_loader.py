@@ -26,6 +26,7 @@ def assert_is_batch_of(batch: Data, strings: list[torch.Tensor]) -> None:
     for name in ("x", "ptr", "batch"):
         assert batch[name].dtype == torch.int64
         assert torch.equal(batch[name], expected[name]), name
+    assert batch.num_graphs == len(strings)
     batch.validate()
 
 

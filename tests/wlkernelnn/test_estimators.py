@@ -313,6 +313,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "twice": ({"fit_options": {"lr": 1.0}}, SMILES, SIZE, "fit_options: lr is set by the argument lr"),
     "seed": ({"fit_options": {"seed": 1}}, SMILES, SIZE, "seed is set by the argument random_state"),
     "option": ({"fit_options": {"lrr": 1.0}}, SMILES, SIZE, "unknown option lrr; known are accelerator, "),
+    "before molecules": ({"dropout": 2}, ["no SMILES"], [1.0], r"dropout must be in \[0, 1\), got 2"),
     "of data": ({"network_options": {"num_tasks": 2}}, SMILES, SIZE, "unknown option num_tasks"),
     "of another": ({"network_options": {"num_layers": 2}}, SMILES, SIZE, "unknown option num_layers"),
 }

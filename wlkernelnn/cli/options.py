@@ -9,17 +9,23 @@ import types
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import yaml
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Namespace, set_dumper
+from jsonargparse.typing import PositiveInt
 
 
-class _Parser(ArgumentParser):
-    """A parser whose errors are one line: the usage of fifty options would hide them."""
+class VerbParser(ArgumentParser):
+    """Its errors are one line, in the command line's words: the usage of fifty options would hide them."""
 
     _reading = ""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        #: What values an option may have, in words.
+        self.expected: dict[str, str] = {}
 
     def parse_path(self, cfg_path: Any, *args: Any, **kwargs: Any) -> Any:
         self._reading = f"{cfg_path}: "
@@ -40,8 +46,18 @@ class _Parser(ArgumentParser):
         return super()._check_value_key(action, value, key, *args, **kwargs)
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        what = self._reading + " ".join(message.split())
+        what = self._reading + self._in_words(" ".join(message.split()))
         self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
+
+    def _in_words(self, message: str) -> str:
+        """A message of jsonargparse without names and types of Python's."""
+        if missing := re.fullmatch("the following arguments are required: (.+)", message):
+            return f"required, but not given: {', '.join(map(option_name, missing[1].split(', ')))}"
+        value = re.fullmatch(r'Parser key "(\w+)"( element \d+)?: .* Got value: (.*)', message)
+        if value and value[1] in self.expected:
+            which = option_name(value[1]) + (value[2] or "").replace(" element", ", value")
+            return f"{which}: expected {self.expected[value[1]]}, got {value[3]}"
+        return message
 
 
 class _Dumper(yaml.SafeDumper):
@@ -68,9 +84,9 @@ class _HelpFormatter(DefaultHelpFormatter):
         return action.help or "" if described else f"{action.help} (default: %(default)s)"
 
 
-def verb_parser(verb: str, description: str | None) -> ArgumentParser:
+def verb_parser(verb: str, description: str | None) -> VerbParser:
     """The parser of a verb, so far with ``--config`` alone."""
-    parser = _Parser(
+    parser = VerbParser(
         prog=f"wlkernelnn {verb}",
         usage=f"wlkernelnn {verb} [options]",
         description=description,
@@ -87,7 +103,7 @@ def config_text(parser: ArgumentParser, parsed: Namespace) -> str:
 
 
 def add_options(
-    parser: ArgumentParser,
+    parser: VerbParser,
     title: str,
     source: Callable[..., Any],
     names: Collection[str] | None = None,
@@ -114,7 +130,9 @@ def add_options(
         else:
             default = parameter.default
             kwargs["default"] = list(default) if isinstance(default, tuple) else default
-        group.add_argument(f"--{name.replace('_', '-')}", help=helps[name], **kwargs)
+        group.add_argument(option_name(name), help=helps[name], **kwargs)
+        if (words := _words(kwargs.get("type"))) is not None:
+            parser.expected[name] = words
 
 
 def pick(
@@ -129,8 +147,13 @@ def pick(
     result = {name: namespace[name] for name in (parameters if names is None else names)}
     for name, value in result.items():
         if value is None and parameters[name].default is not None:
-            raise ValueError(f"--{name.replace('_', '-')}: expected a value, got null")
+            raise ValueError(f"{option_name(name)}: expected a value, got null")
     return result
+
+
+def option_name(parameter: str) -> str:
+    """The option of a parameter."""
+    return f"--{parameter.replace('_', '-')}"
 
 
 def check_file(option: str, path: Path | None) -> None:
@@ -182,3 +205,11 @@ def _kind(hint: Any) -> dict[str, Any]:
     if hint is bool:
         return {"action": ActionYesNo(yes_prefix="", no_prefix="no-")}
     return {"type": hint}
+
+
+def _words(kind: Any) -> str | None:
+    """What values of a type are, if not any word is one."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    words = {int: "an integer", float: "a number", PositiveInt: "an integer of at least 1"}
+    return words.get(kind)

@@ -16,7 +16,7 @@ from wlkernelnn.training import FitOptions, check_free, train_run
 from wlkernelnn.training.run import PARTS, check_resumable, ensemble_options
 
 from .data import DataOptions, SplitOptions
-from .options import add_options, config_text, pick, verb_parser
+from .options import add_options, config_text, option_name, pick, verb_parser
 from .scores import shown
 
 SHARED_OPTIONS = ("hidden_channels", "walk_length", "decay", "pooling", "norm", "dropout")
@@ -69,10 +69,12 @@ def main(argv: list[str] | None = None) -> None:
     run_options = RunOptions(**pick(parsed, RunOptions))
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
-    ensemble_options(fit_options, run_options.ensemble_size)  # all that can be refused before data are read
+    # All that can be refused before data are read.
+    ensemble_options(fit_options, run_options.ensemble_size)
     network, own = SHORT_NAMES[run_options.network], OWN_OPTIONS[run_options.network]
     network_options = pick(parsed, network, SHARED_OPTIONS + own)
     _check_network(parser, parsed)
+    network.check_arguments(**network_options)
     _check_schedule(parser, parsed, fit_options.schedule)
     directory = run_options.output_dir
     written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
@@ -130,7 +132,7 @@ def _check_schedule(parser: ArgumentParser, parsed: Namespace, schedule: str) ->
     for option, schedules in of_schedules.items():
         if schedule not in schedules and parsed[option] != parser.get_default(option):
             raise ValueError(
-                f"--{option.replace('_', '-')} is an option of --schedule {' and '.join(schedules)}, "
+                f"{option_name(option)} is an option of --schedule {' and '.join(schedules)}, "
                 f"but the schedule is {schedule}"
             )
 
@@ -141,7 +143,7 @@ def _check_network(parser: ArgumentParser, parsed: Namespace) -> None:
         for option in own:
             if name != parsed.network and parsed[option] != parser.get_default(option):
                 raise ValueError(
-                    f"--{option.replace('_', '-')} is an option of --network {name}, "
+                    f"{option_name(option)} is an option of --network {name}, "
                     f"but the network is {parsed.network}"
                 )
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 
-class GramTransformer(TransformerMixin, BaseEstimator):
+class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turns structures into their kernel values with the training structures.
 
     It goes before an estimator with ``kernel="precomputed"``, which never sees the structures themselves:
@@ -50,6 +50,10 @@ class GramTransformer(TransformerMixin, BaseEstimator):
         self.kernel_ = clone(self.kernel)
         self.X_fit_ = X
         return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.X_fit_)  # of which scikit-learn makes names
 
     def transform(self, X: Any) -> np.ndarray:
         """Kernel values ``[len(X), training structures]``.

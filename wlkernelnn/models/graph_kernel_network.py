@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -61,16 +62,16 @@ class GraphKernelNetwork(GraphNetwork):
         node_dims: Sequence[int],
         num_edge_types: int | None = None,
         num_tasks: int = 1,
-        task: str = "regression",
+        task: Literal["regression", "classification"] = "regression",
         hidden_channels: int = 176,
         num_iterations: int = 4,
         walk_length: int = 2,
         decay: float | str = "gated",
-        readout: str = "last",
+        readout: Literal["sum", "last", "cat"] = "last",
         share_walk_weights: bool = True,
         all_lengths: bool = True,
         gate_scale: float = 1.0,
-        pooling: str = "sum",
+        pooling: Literal["sum", "mean"] = "sum",
         norm: bool = True,
         dropout: float = 0.0,
         num_node_values: int = 0,

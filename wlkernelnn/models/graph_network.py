@@ -155,6 +155,20 @@ class GraphNetwork(torch.nn.Module, ABC):
             net.fingerprint.scale(graph_x[data.index])
         return net
 
+    @classmethod
+    def check_arguments(cls, **kwargs: Any) -> None:
+        """Refuse arguments before there are data to size a network from.
+
+        Args:
+            **kwargs: What :meth:`from_data` takes beside the data.
+
+        Raises:
+            TypeError, ValueError: As the class.
+        """
+        sizes: dict[str, Any] = {"node_dims": [1], "num_edge_types": 1}
+        with torch.device("meta"):  # no weights are drawn
+            cls(**sizes, **kwargs)
+
     def scale_targets(self, y: Tensor) -> None:
         """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network."""
         y = y.double()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor
 from torch_geometric.data import Data
@@ -46,18 +47,18 @@ class KernelStackNetwork(GraphNetwork):
         node_dims: Sequence[int],
         num_edge_types: int | None = None,
         num_tasks: int = 1,
-        task: str = "regression",
+        task: Literal["regression", "classification"] = "regression",
         hidden_channels: int = 128,
         num_layers: int = 4,
         walk_length: int = 2,
         decay: float | str = "gated",
-        compose: str = "mul",
-        jumping: str = "cat",
+        compose: Literal["mul", "add"] = "mul",
+        jumping: Literal["last", "sum", "cat"] = "cat",
         virtual_node: bool = False,
         layer_dropout: float = 0.0,
         residual: bool = True,
         layer_norm: bool = True,
-        pooling: str = "sum",
+        pooling: Literal["sum", "mean"] = "sum",
         norm: bool = True,
         dropout: float = 0.0,
         num_node_values: int = 0,

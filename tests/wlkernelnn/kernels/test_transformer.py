@@ -57,6 +57,7 @@ def test_values_are_the_kernels(data: PackedGraphs) -> None:
     np.testing.assert_allclose(gram, kernel(train), rtol=1e-12)
     values = transformer.transform(test)
     assert values.shape == (7, 20)
+    assert transformer.get_feature_names_out().tolist() == [f"gramtransformer{i}" for i in range(20)]
     np.testing.assert_allclose(values, kernel(test, train), rtol=1e-12)
     # A single structure, compared by hand.
     pair = RandomWalkKernel(3, decay=0.5)(data[[3, 22]])

@@ -57,6 +57,17 @@ def test_atoms_that_look_alike_contribute_alike() -> None:
 
 
 @pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
+def test_arguments_are_checked_without_data(network: type[GraphNetwork]) -> None:
+    state = torch.get_rng_state()
+    network.check_arguments(hidden_channels=10**6, decay="learned", pooling="mean", quotient=True)
+    assert torch.equal(torch.get_rng_state(), state)
+    with pytest.raises(ValueError, match=r"decay must be a float in \[0, 1\], .* got 2"):
+        network.check_arguments(decay=2)
+    with pytest.raises(TypeError, match="'colour'"):
+        network.check_arguments(colour="red")
+
+
+@pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
 @pytest.mark.parametrize("quotient", [None, 6], ids=["nodes", "colours"])
 def test_an_ensemble_at_once(network: type[GraphNetwork], quotient: int | None) -> None:
     """As torch.func has it: the weights of several networks in one call, and gradients of them."""
