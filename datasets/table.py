@@ -68,6 +68,20 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
     Raises:
         ValueError: A column is missing, or a cell holds something that is not a finite float32 number.
     """
+    return _targets(frame, columns, source, "a finite number of 32 bits, or nothing for a missing value")
+
+
+def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) -> np.ndarray:
+    """Like :func:`numeric_targets`, for classification: every value is 0, 1 or missing."""
+    expected = "0 or 1 (or false or true), or nothing for a missing label"
+    values = _targets(frame, columns, source, expected)
+    for j, name in enumerate(columns):
+        wrong = ~np.isnan(values[:, j]) & ~np.isin(values[:, j], (0, 1))
+        _refuse(frame, name, wrong, source, expected)
+    return values
+
+
+def _targets(frame: pd.DataFrame, columns: Sequence[str], source: object, expected: str) -> np.ndarray:
     require_columns(columns, list(frame.columns), source)
     result = np.empty((len(frame), len(columns)))
     for j, name in enumerate(columns):
@@ -81,18 +95,9 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
             cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         wrong = ~missing & (np.isnan(values) | lost_in_float32(values))
-        _refuse(frame, name, wrong, source, "a finite number of 32 bits, or nothing for a missing value")
+        _refuse(frame, name, wrong, source, expected)
         result[:, j] = values
     return result
-
-
-def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) -> np.ndarray:
-    """Like :func:`numeric_targets`, for classification: every value is 0, 1 or missing."""
-    values = numeric_targets(frame, columns, source)
-    for j, name in enumerate(columns):
-        wrong = ~np.isnan(values[:, j]) & ~np.isin(values[:, j], (0, 1))
-        _refuse(frame, name, wrong, source, "0 or 1, or nothing for a missing label")
-    return values
 
 
 def _refuse(frame: pd.DataFrame, name: str, wrong: np.ndarray, source: object, expected: str) -> None:

@@ -151,7 +151,7 @@ def test_a_score_that_cannot_be_computed(
 
     table = write_table(tmp_path / "set.csv", data.with_targets(only_ones + 1, task="regression"))
     assert evaluate(*command) == 1
-    assert "column 'active': expected 0 or 1, or nothing for a missing label" in capsys.readouterr().err
+    assert "column 'active': expected 0 or 1 (or false or true), or nothing for a" in capsys.readouterr().err
 
 
 def test_rows_without_molecule_or_target(
