@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -39,6 +39,8 @@ def check_one_of(name: str, value: object, known: Collection[str]) -> None:
 
 def plain(value: Any) -> Any:
     """The number itself of one of numpy's, which neither JSON nor a checkpoint of weights alone may hold."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value

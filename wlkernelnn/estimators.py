@@ -5,31 +5,30 @@ from __future__ import annotations
 import inspect
 import os
 import threading
+from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils import Tags, check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.checks import check_one_of
-from wlkernelnn.datasets import PackedGraphs, featurize
+from wlkernelnn.checks import check_one_of, plain
 from wlkernelnn.datasets.table import binary_targets, numeric_targets
-from wlkernelnn.kernels.base import is_list
+from wlkernelnn.estimator_data import molecules_of, target_frame, train_and_valid, two_classes
+from wlkernelnn.files import json_text, read_json, write_text
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training import FitOptions, check_free, save_checkpoint, score, train_run
+from wlkernelnn.training import FitOptions, check_free, load_ensemble, save_checkpoint, score, train_run
 from wlkernelnn.training.run import check_target_names
 
+# Beside the networks in a folder: what else an estimator is.
+ESTIMATOR = "estimator.json"
 # Arguments of networks that the molecules and their targets give.
 _OF_DATA = ("node_dims", "num_edge_types", "num_tasks", "task", "num_node_values", "num_graph_values")
 # Initial weights and dropout are drawn from torch's one generator: threads train one after the other.
@@ -89,7 +88,7 @@ class MoleculeEstimator(BaseEstimator):
         return tags
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write the networks into a run folder, for ``wlkernelnn predict`` and :func:`load_ensemble`.
+        """Write the networks into a run folder, for :meth:`load` and ``wlkernelnn predict``.
 
         Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
         1, ``y=<the second class>``, whose probability it is.
@@ -104,12 +103,48 @@ class MoleculeEstimator(BaseEstimator):
         check_free(directory)
         for i, net in enumerate(self.ensemble_.networks):
             save_checkpoint(Path(directory) / f"model_{i}", net, self.ensemble_.about)
+        arguments = plain(self.get_params(deep=False))
+        if isinstance(self.random_state, np.random.RandomState):
+            arguments["random_state"] = None  # a generator is no number
+        state = {"arguments": arguments, "valid": self.validation_score_, **self._outputs()}
+        write_text(Path(directory) / ESTIMATOR, json_text(state, indent=2))
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str]) -> Self:
+        """The estimator that :meth:`save` wrote; a ``random_state`` that was a generator is ``None``.
+
+        Raises:
+            FileNotFoundError: The folder or a file in it is missing.
+            ValueError: A file is damaged, or the networks are of another task.
+        """
+        path = Path(directory) / ESTIMATOR
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such file; expected a folder that an estimator was saved in")
+        ensemble, state = load_ensemble(directory), read_json(path)
+        if (task := ensemble.about["task"]) != cls._task:
+            raise ValueError(f"{directory}: expected networks for {cls._task}, got some for {task}")
+        try:
+            model = cls(**state["arguments"])
+            model.validation_score_ = state["valid"]
+            model._set_outputs(state)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path}: not as an estimator is saved ({error})") from error
+        model.ensemble_ = ensemble
+        return model
+
+    @abstractmethod
+    def _outputs(self) -> dict[str, Any]:
+        """How predictions are given, as JSON."""
+
+    @abstractmethod
+    def _set_outputs(self, state: dict[str, Any]) -> None:
+        """Take from a file what :meth:`_outputs` gave."""
 
     def _fit(self, X: Any, y: np.ndarray, names: Sequence[str]) -> None:
         """Train on targets ``[n, T]``, NaN where one is missing."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options, network = self._options(seed), self._network()
-        graphs = self._molecules(X, self.features)
+        graphs = molecules_of(X, self.features)
         unknown = np.flatnonzero(np.isnan(y).all(axis=1))
         if len(unknown):
             raise ValueError(
@@ -117,7 +152,7 @@ class MoleculeEstimator(BaseEstimator):
             )
         # Names are those of files of predictions, and there are no such files here.
         data = graphs.with_targets(y, task=self._task, metric=self._metric)
-        split_idx = self._split(data, seed)
+        split_idx = train_and_valid(data, self.validation_fraction, seed)
         # Whoever has set a seed goes on drawing as if nothing had been trained.
         with _training, torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
             ensemble, report = train_run(
@@ -137,7 +172,7 @@ class MoleculeEstimator(BaseEstimator):
     def _predict(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation over the networks, ``[n, T]``."""
         check_is_fitted(self)
-        return self.ensemble_.predict(self._molecules(X, self.ensemble_.about["features"]))
+        return self.ensemble_.predict(molecules_of(X, self.ensemble_.about["features"]))
 
     def _options(self, seed: int) -> FitOptions:
         own = ("epochs", "batch_size", "lr", "weight_decay", "patience")
@@ -164,40 +199,6 @@ class MoleculeEstimator(BaseEstimator):
                 options = ", ".join(sorted(known - {*own}))
                 raise ValueError(f"{argument}: unknown option {name}; known are {options}")
         return given
-
-    def _molecules(self, X: Any, features: str) -> PackedGraphs:
-        """The molecules of all SMILES, in their order."""
-        if isinstance(X, (np.ndarray, pd.DataFrame)) and X.ndim == 2 and X.shape[1] == 1:
-            X = np.asarray(X)[:, 0]  # what scikit-learn's ensembles and column selectors give
-        if not is_list(X) or np.ndim(X) != 1:
-            shape = f" of shape {list(X.shape)}" if hasattr(X, "shape") else ""
-            what = "a list, array, Series or column of SMILES"
-            raise TypeError(f"X: expected {what}, got {type(X).__name__}{shape}")
-        data, rejects = featurize(list(X), features=features)
-        if rejects:
-            shown = [f"data row {row + 1}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
-            if len(rejects) > len(shown):
-                shown.append(f"and {len(rejects) - len(shown):,} more (featurize(X) lists all)")
-            what = f"{len(rejects):,} of {len(X):,} rows give no molecule"
-            raise ValueError(f"X: {what}\n  " + "\n  ".join(shown))
-        return data
-
-    def _split(self, data: PackedGraphs, seed: int) -> dict[str, np.ndarray]:
-        every, fraction = np.arange(len(data)), self.validation_fraction
-        if not isinstance(fraction, Real) or not 0 <= fraction < 1:
-            raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
-        if not fraction:
-            return {"train": every}
-        classes = data.y[:, 0].numpy() if self._task == "classification" and data.num_tasks == 1 else None
-        try:
-            train, valid = train_test_split(every, test_size=fraction, random_state=seed, stratify=classes)
-        except ValueError as error:
-            of_both = "" if classes is None else f" ({int(classes.sum()):,} of the second class)"
-            raise ValueError(
-                f"validation_fraction={fraction:g} of {len(data):,} molecules{of_both} leaves too few in a "
-                "part; 0 trains on all of them"
-            ) from error
-        return {"train": np.sort(train), "valid": np.sort(valid)}
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
@@ -244,7 +245,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             ValueError: A SMILES gives no molecule or has no target, y has another length or holds something
                 else than numbers, or an argument is out of its range.
         """
-        frame = _frame(y, X)
+        frame = target_frame(y, X)
         self._fit(X, numeric_targets(frame, list(frame.columns), "y"), list(frame.columns))
         self._single = np.ndim(y) == 1
         return self
@@ -278,8 +279,14 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y is not as in ``fit``.
         """
         check_is_fitted(self)
-        frame = _frame(y, X)
+        frame = target_frame(y, X)
         return score("r2", numeric_targets(frame, list(frame.columns), "y"), self._predict(X)[0])
+
+    def _outputs(self) -> dict[str, Any]:
+        return {"single": self._single}
+
+    def _set_outputs(self, state: dict[str, Any]) -> None:
+        self._single = state["single"]
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
@@ -321,13 +328,13 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             ValueError: A SMILES gives no molecule or has no target, y has another length or other classes, or
                 an argument is out of its range.
         """
-        frame = _frame(y, X)
+        frame = target_frame(y, X)
         names = list(frame.columns)
         if single := frame.shape[1] == 1:
             if np.ndim(y) == 2:
                 column_or_1d(y, warn=True)
             known = frame[names[0]].notna().to_numpy()
-            classes, number = _two_classes(frame[names[0]][known].tolist())
+            classes, number = two_classes(frame[names[0]][known].tolist())
             target = np.full((len(frame), 1), np.nan)
             target[known, 0] = number
             if classes.tolist() != [0, 1]:
@@ -369,37 +376,15 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y has another length.
         """
         check_is_fitted(self)
-        true = _frame(y, X)
+        true = target_frame(y, X)
         known = true.notna().to_numpy()
         wrong = (self.predict(X).reshape(true.shape) != true.to_numpy()) & known
         counted = known.any(axis=1)
         return float(1 - wrong.any(axis=1)[counted].mean()) if counted.any() else float("nan")
 
+    def _outputs(self) -> dict[str, Any]:
+        return {"classes": np.asarray(self.classes_).tolist()}
 
-def _two_classes(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The two classes, sorted, and the number of each label's."""
-    if len({isinstance(label, str) for label in labels}) > 1:
-        raise ValueError("y: some classes are strings and some are not")
-    array = np.asarray(labels)
-    check_classification_targets(array)
-    classes, number = np.unique(array, return_inverse=True)
-    if len(classes) != 2:
-        raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]})")
-    return classes, number
-
-
-def _frame(y: Any, X: Any) -> pd.DataFrame:
-    """The targets, a column each, called as pandas calls them or y, y1, …."""
-    # numpy would make strings of all items of a list that holds some.
-    values = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
-    if values.ndim not in (1, 2) or (is_list(X) and len(values) != len(X)):
-        size = len(X) if is_list(X) else "n"
-        raise ValueError(f"y must be [{size}] or [{size}, T], got shape {list(values.shape)}")
-    if values.ndim == 1:
-        name = getattr(y, "name", None)
-        names = ["y" if name is None else str(name)]
-    else:
-        names = [str(name) for name in getattr(y, "columns", [f"y{i + 1}" for i in range(values.shape[1])])]
-    if len(set(names)) < len(names):
-        raise ValueError(f"y: expected targets of different names, got {', '.join(names)}")
-    return pd.DataFrame(values.reshape(len(values), len(names)), columns=names).infer_objects()
+    def _set_outputs(self, state: dict[str, Any]) -> None:
+        classes = np.array(state["classes"])
+        self.classes_ = classes if classes.ndim == 1 else list(classes)

@@ -280,6 +280,59 @@ def test_a_saved_ensemble_is_a_run_folder(regressor: MoleculeRegressor, tmp_path
         regressor.save(tmp_path / "run")
 
 
+TARGETS = {
+    "one": (MoleculeRegressor, SIZE),
+    "a column": (MoleculeRegressor, SIZE[:, None]),
+    "two": (MoleculeRegressor, np.stack([SIZE, SIZE**2], axis=1)),
+    "names": (MoleculeClassifier, ACID),
+    "numbers": (MoleculeClassifier, np.where(SIZE > 8, 7, 3)),
+    "booleans": (MoleculeClassifier, SIZE > 8),
+    "labels": (MoleculeClassifier, BOTH),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
+    kind, y = TARGETS[case]
+    options = {"network_options": {"num_iterations": np.int64(2)}, "fit_options": {"warmup_epochs": 1}}
+    model = kind(**SMALL | options, ensemble_size=2).fit(SMILES, y)
+    model.save(tmp_path / "run")
+    again = kind.load(tmp_path / "run")
+    assert again.get_params() == model.get_params()
+    assert again.validation_score_ == model.validation_score_
+    assert_array_equal(again.predict(SMILES), model.predict(SMILES))
+    assert again.score(SMILES, y) == model.score(SMILES, y)
+    if kind is MoleculeClassifier:
+        assert_array_equal(again.classes_, model.classes_)
+        assert_array_equal(again.predict_proba(SMILES), model.predict_proba(SMILES))
+    again.fit(SMILES, y)
+    assert_array_equal(again.predict(SMILES), model.predict(SMILES))
+
+
+def test_what_cannot_be_loaded(regressor: MoleculeRegressor, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with pytest.raises(FileNotFoundError, match=r"run/estimator\.json: no such file; expected a folder that"):
+        MoleculeRegressor.load(run)
+    regressor.save(run)
+    with pytest.raises(ValueError, match="run: expected networks for classification, got some for regr"):
+        MoleculeClassifier.load(run)
+    for text, message in (
+        ("{", "estimator.json: not JSON"),
+        ("[]", "estimator.json: not as an estimator is saved"),
+        ('{"arguments": {"colour": "red"}}', "estimator.json: not as an estimator is saved .*colour"),
+        ('{"arguments": {}, "valid": null}', "estimator.json: not as an estimator is saved .*single"),
+    ):
+        (run / "estimator.json").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            MoleculeRegressor.load(run)
+
+
+def test_a_generator_is_not_saved(tmp_path: Path) -> None:
+    model = MoleculeRegressor(**SMALL | {"random_state": np.random.RandomState(0)}).fit(SMILES, SIZE)
+    model.save(tmp_path / "run")
+    assert MoleculeRegressor.load(tmp_path / "run").random_state is None
+
+
 @pytest.mark.parametrize("model", ["regressor", "classifier"])
 def test_pickles(model: str, request: pytest.FixtureRequest) -> None:
     fitted = request.getfixturevalue(model)
