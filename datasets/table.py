@@ -73,15 +73,14 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
 
 def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) -> np.ndarray:
     """Like :func:`numeric_targets`, for classification: every value is 0, 1 or missing."""
-    expected = "0 or 1 (or false or true), or nothing for a missing label"
-    values = _targets(frame, columns, source, expected)
-    for j, name in enumerate(columns):
-        wrong = ~np.isnan(values[:, j]) & ~np.isin(values[:, j], (0, 1))
-        _refuse(frame, name, wrong, source, expected)
-    return values
+    return _targets(
+        frame, columns, source, "0 or 1 (or false or true), or nothing for a missing label", binary=True
+    )
 
 
-def _targets(frame: pd.DataFrame, columns: Sequence[str], source: object, expected: str) -> np.ndarray:
+def _targets(
+    frame: pd.DataFrame, columns: Sequence[str], source: object, expected: str, binary: bool = False
+) -> np.ndarray:
     require_columns(columns, list(frame.columns), source)
     result = np.empty((len(frame), len(columns)))
     for j, name in enumerate(columns):
@@ -94,8 +93,8 @@ def _targets(frame: pd.DataFrame, columns: Sequence[str], source: object, expect
             missing = missing | text.isin(MISSING).to_numpy(dtype=bool)
             cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        wrong = ~missing & (np.isnan(values) | lost_in_float32(values))
-        _refuse(frame, name, wrong, source, expected)
+        wrong = np.isnan(values) | (~np.isin(values, (0, 1)) if binary else lost_in_float32(values))
+        _refuse(frame, name, wrong & ~missing, source, expected)
         result[:, j] = values
     return result
 

@@ -38,7 +38,10 @@ def check_one_of(name: str, value: object, known: Collection[str]) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The number itself of one of numpy's, which neither JSON nor a checkpoint of weights alone may hold."""
+    """The number itself of one of numpy's, which neither JSON nor a checkpoint of weights alone may hold.
+
+    Of a mapping, list or tuple a new one (a tuple becomes a list) whose values are such.
+    """
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
@@ -25,17 +26,18 @@ from wlkernelnn.estimator_data import molecules_of, target_frame, train_and_vali
 from wlkernelnn.files import json_text, read_json, write_text
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import FitOptions, check_free, load_ensemble, save_checkpoint, score, train_run
+from wlkernelnn.training.ensemble import ORIGIN
 from wlkernelnn.training.run import check_target_names
 
 # Beside the networks in a folder: what else an estimator is.
-ESTIMATOR = "estimator.json"
+ESTIMATOR, FORMAT = "estimator.json", "wlkernelnn.estimator/1"
 # Arguments of networks that the molecules and their targets give.
 _OF_DATA = ("node_dims", "num_edge_types", "num_tasks", "task", "num_node_values", "num_graph_values")
 # Initial weights and dropout are drawn from torch's one generator: threads train one after the other.
 _training = threading.Lock()
 
 
-class MoleculeEstimator(BaseEstimator):
+class MoleculeEstimator(BaseEstimator, ABC):
     """What regression and classification share: SMILES in, an ensemble of networks trained on them.
 
     The arguments are said in :class:`MoleculeRegressor`.
@@ -95,19 +97,30 @@ class MoleculeEstimator(BaseEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            ValueError: Targets have names by which columns of predictions could not be told.
+            ValueError: Targets have names by which columns of predictions could not be told, or JSON cannot
+                hold an argument.
             FileExistsError: The folder holds a run already.
         """
         check_is_fitted(self)
         check_target_names(self.ensemble_.about["target_names"])
         check_free(directory)
+        arguments = self.get_params(deep=False)
+        if not isinstance(arguments.get("random_state"), Integral | None):
+            arguments["random_state"] = None  # a generator is no number
+        state = {
+            "format": FORMAT,
+            "arguments": plain(arguments),
+            "networks": len(self.ensemble_.networks),
+            "valid": self.validation_score_,
+            **self._outputs(),
+        }
+        try:
+            text = json_text(state, indent=2)
+        except TypeError as error:
+            raise ValueError(f"{directory}: an argument or a class cannot be saved: {error}") from error
         for i, net in enumerate(self.ensemble_.networks):
             save_checkpoint(Path(directory) / f"model_{i}", net, self.ensemble_.about)
-        arguments = plain(self.get_params(deep=False))
-        if isinstance(self.random_state, np.random.RandomState):
-            arguments["random_state"] = None  # a generator is no number
-        state = {"arguments": arguments, "valid": self.validation_score_, **self._outputs()}
-        write_text(Path(directory) / ESTIMATOR, json_text(state, indent=2))
+        write_text(Path(directory) / ESTIMATOR, text)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Self:
@@ -115,21 +128,31 @@ class MoleculeEstimator(BaseEstimator):
 
         Raises:
             FileNotFoundError: The folder or a file in it is missing.
-            ValueError: A file is damaged, or the networks are of another task.
+            ValueError: A file is damaged, or the networks are of another task, or of a run of
+                ``wlkernelnn train``, which :func:`~wlkernelnn.training.load_ensemble` reads.
         """
         path = Path(directory) / ESTIMATOR
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file; expected a folder that an estimator was saved in")
+        if (Path(directory) / ORIGIN).exists():
+            raise ValueError(f"{directory}: expected a folder of an estimator alone, but a run is there too")
         ensemble, state = load_ensemble(directory), read_json(path)
         if (task := ensemble.about["task"]) != cls._task:
             raise ValueError(f"{directory}: expected networks for {cls._task}, got some for {task}")
         try:
+            if state["format"] != FORMAT:
+                raise ValueError(f"expected format {FORMAT}, got {state['format']!r}")
+            if state["networks"] != len(ensemble.networks):
+                raise ValueError(f"expected {state['networks']!r} networks, found {len(ensemble.networks)}")
+            if not isinstance(state["valid"], float | int | None):
+                raise ValueError(f"valid: expected a number or null, got {state['valid']!r}")
             model = cls(**state["arguments"])
-            model.validation_score_ = state["valid"]
+            model.ensemble_, model.validation_score_ = ensemble, state["valid"]
             model._set_outputs(state)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path}: not as an estimator is saved ({error})") from error
-        model.ensemble_ = ensemble
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{path}: not as an estimator is saved ({type(error).__name__}: {error})"
+            ) from error
         return model
 
     @abstractmethod
@@ -138,7 +161,7 @@ class MoleculeEstimator(BaseEstimator):
 
     @abstractmethod
     def _set_outputs(self, state: dict[str, Any]) -> None:
-        """Take from a file what :meth:`_outputs` gave."""
+        """Take from a file what :meth:`_outputs` gave, if it fits the networks."""
 
     def _fit(self, X: Any, y: np.ndarray, names: Sequence[str]) -> None:
         """Train on targets ``[n, T]``, NaN where one is missing."""
@@ -286,7 +309,10 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         return {"single": self._single}
 
     def _set_outputs(self, state: dict[str, Any]) -> None:
-        self._single = state["single"]
+        single, several = state["single"], len(self.ensemble_.about["target_names"]) > 1
+        if not isinstance(single, bool) or (single and several):
+            raise ValueError(f"single: expected {'false' if several else 'true or false'}, got {single!r}")
+        self._single = single
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
@@ -386,5 +412,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         return {"classes": np.asarray(self.classes_).tolist()}
 
     def _set_outputs(self, state: dict[str, Any]) -> None:
-        classes = np.array(state["classes"])
-        self.classes_ = classes if classes.ndim == 1 else list(classes)
+        classes, number = state["classes"], len(self.ensemble_.about["target_names"])
+        expected = [[0, 1]] * number if number > 1 else two_classes(classes)[0].tolist()
+        if classes != expected:
+            raise ValueError(f"classes: expected {expected}, got {classes}")
+        self.classes_ = list(np.array(classes)) if number > 1 else np.array(classes)

@@ -179,5 +179,6 @@ def test_binary_targets(tmp_path: Path) -> None:
     np.testing.assert_array_equal(binary_targets(frame, ["a"], "f")[:, 0], [0, 1, np.nan, 1])
     with pytest.raises(ValueError, match=r"f: data row 4, column 'b': expected 0 or 1.* got 2"):
         binary_targets(frame, ["a", "b"], "f")
-    with pytest.raises(ValueError, match=r"f: data row 2, column 'a': expected 0 or 1 \(or .* got 'active'"):
-        binary_targets(pd.DataFrame({"a": ["1", "active"]}), ["a"], "f")
+    message = r"f: data row 2, column 'a': expected 0 or 1 \(or .* got 'active' \(and 1 more in this column\)"
+    with pytest.raises(ValueError, match=message):
+        binary_targets(pd.DataFrame({"a": ["1", "active", "", "2"]}), ["a"], "f")

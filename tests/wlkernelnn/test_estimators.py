@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import joblib
@@ -309,28 +311,72 @@ def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
     assert_array_equal(again.predict(SMILES), model.predict(SMILES))
 
 
-def test_what_cannot_be_loaded(regressor: MoleculeRegressor, tmp_path: Path) -> None:
+def test_folders_that_no_estimator_wrote(regressor: MoleculeRegressor, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with pytest.raises(FileNotFoundError, match=r"run/estimator\.json: no such file; expected a folder that"):
         MoleculeRegressor.load(run)
     regressor.save(run)
     with pytest.raises(ValueError, match="run: expected networks for classification, got some for regr"):
         MoleculeClassifier.load(run)
-    for text, message in (
-        ("{", "estimator.json: not JSON"),
-        ("[]", "estimator.json: not as an estimator is saved"),
-        ('{"arguments": {"colour": "red"}}', "estimator.json: not as an estimator is saved .*colour"),
-        ('{"arguments": {}, "valid": null}', "estimator.json: not as an estimator is saved .*single"),
-    ):
-        (run / "estimator.json").write_text(text)
-        with pytest.raises(ValueError, match=message):
-            MoleculeRegressor.load(run)
+    (run / "origin.json").write_text("{}")
+    with pytest.raises(ValueError, match="run: expected a folder of an estimator alone, but a run is there"):
+        MoleculeRegressor.load(run)
 
 
-def test_a_generator_is_not_saved(tmp_path: Path) -> None:
-    model = MoleculeRegressor(**SMALL | {"random_state": np.random.RandomState(0)}).fit(SMILES, SIZE)
-    model.save(tmp_path / "run")
-    assert MoleculeRegressor.load(tmp_path / "run").random_state is None
+DAMAGED = {
+    "not JSON": (None, None, "JSON"),
+    "another format": ("format", "0", "format"),
+    "an unknown argument": ("arguments", {"colour": "red"}, "colour"),
+    "no argument": ("arguments", None, "TypeError"),
+    "a network more": ("networks", 2, "expected 2 networks, found 1"),
+    "no number": ("valid", "x", "valid: expected a number or null, got 'x'"),
+    "one class": ("classes", ["a"], "expected two classes, got 1"),
+    "no classes": ("classes", [], "expected two classes, got 0"),
+    "classes of others": ("classes", [[0, 1], [0, 1]], "estimator"),
+    "another order": ("classes", ["b", "a"], r"classes: expected \['a', 'b'\], got \['b', 'a'\]"),
+    "no boolean": ("single", "no", "single: expected true or false, got 'no'"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_damaged_files(
+    case: str, regressor: MoleculeRegressor, classifier: MoleculeClassifier, tmp_path: Path
+) -> None:
+    key, value, message = DAMAGED[case]
+    model = classifier if key == "classes" else regressor
+    model.save(tmp_path)
+    path = tmp_path / "estimator.json"
+    state = json.loads(path.read_text())
+    path.write_text("{" if key is None else json.dumps(state | {key: value}))
+    with pytest.raises(ValueError, match=rf"estimator\.json: not .*{message}"):
+        type(model).load(tmp_path)
+    del state["arguments"]
+    path.write_text(json.dumps(state))
+    with pytest.raises(ValueError, match=r"estimator\.json: not .*KeyError: 'arguments'"):
+        type(model).load(tmp_path)
+
+
+def test_a_network_that_is_gone(tmp_path: Path) -> None:
+    MoleculeRegressor(**SMALL, ensemble_size=2).fit(SMILES, SIZE).save(tmp_path)
+    rmtree(tmp_path / "model_1")
+    with pytest.raises(ValueError, match="expected 2 networks, found 1"):
+        MoleculeRegressor.load(tmp_path)
+
+
+@pytest.mark.parametrize("generator", [np.random.RandomState(0), np.random], ids=["own", "global"])
+def test_a_generator_is_not_saved(generator: Any, tmp_path: Path) -> None:
+    options = SMALL | {"random_state": generator, "validation_fraction": 0}
+    MoleculeRegressor(**options).fit(SMILES, SIZE).save(tmp_path)
+    again = MoleculeRegressor.load(tmp_path)
+    assert again.random_state is None
+    assert again.validation_score_ is None
+
+
+def test_arguments_that_cannot_be_saved(tmp_path: Path) -> None:
+    model = MoleculeRegressor(**SMALL, progress=frozenset()).fit(SMILES, SIZE)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"an argument or a class cannot be saved: .*frozenset"):
+        model.save(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("model", ["regressor", "classifier"])

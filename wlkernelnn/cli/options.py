@@ -16,6 +16,12 @@ from docstring_parser import parse as parse_docstring
 from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Namespace, set_dumper
 from jsonargparse.typing import PositiveInt
 
+# Where jsonargparse's messages have the value that it refused.
+_GOT = re.compile(
+    r"(?:Got value:|Given value:(?! type)) ?(.*)"
+    r"|: (.*) does not conform to restriction|invalid literal for int\(\) with base 10: (.*)"
+)
+
 
 class VerbParser(ArgumentParser):
     """Its errors are one line, in the command line's words: the usage of fifty options would hide them."""
@@ -38,26 +44,33 @@ class VerbParser(ArgumentParser):
         self, action: argparse.Action, value: Any, key: str, *args: Any, **kwargs: Any
     ) -> Any:
         """One value where a file may have several stands for a list of one."""
-        if value is not None and not isinstance(value, (list, tuple)):
-            if action.nargs == "+":
-                value = [value]
-            elif isinstance(action.nargs, int) and action.nargs > 0:
-                raise TypeError(f"{key}: expected a list of {action.nargs}, got {value!r}")
-        return super()._check_value_key(action, value, key, *args, **kwargs)
+        if value is not None and action.nargs == "+" and not isinstance(value, (list, tuple)):
+            value = [value]
+        number = action.nargs if isinstance(action.nargs, int) else 0
+        if value is not None and number and not (isinstance(value, (list, tuple)) and len(value) == number):
+            raise TypeError(f"{option_name(key)}: expected a list of {number}, got {value!r}")
+        try:
+            return super()._check_value_key(action, value, key, *args, **kwargs)
+        except (TypeError, ValueError) as error:
+            if not isinstance(action, ActionYesNo):
+                raise
+            raise TypeError(f"{option_name(key)}: expected true or false, got {value!r}") from error
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         what = self._reading + self._in_words(" ".join(message.split()))
         self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
 
     def _in_words(self, message: str) -> str:
-        """A message of jsonargparse without names and types of Python's."""
+        """A message of jsonargparse without Python's names and types, where the option is known."""
         if missing := re.fullmatch("the following arguments are required: (.+)", message):
             return f"required, but not given: {', '.join(map(option_name, missing[1].split(', ')))}"
-        value = re.fullmatch(r'Parser key "(\w+)"( element \d+)?: .* Got value: (.*)', message)
-        if value and value[1] in self.expected:
-            which = option_name(value[1]) + (value[2] or "").replace(" element", ", value")
-            return f"{which}: expected {self.expected[value[1]]}, got {value[3]}"
-        return message
+        wrong = re.fullmatch(r'Parser key "(\w+)"( element \d+)?: (.*)', message)
+        if not wrong or wrong[1] not in self.expected:
+            return message
+        which = option_name(wrong[1]) + (wrong[2] or "").replace(" element", ", value")
+        value = _GOT.search(wrong[3])
+        came = f", got {value[1] or value[2] or value[3] or 'nothing'}" if value else ""
+        return f"{which}: expected {self.expected[wrong[1]]}{came}"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -131,8 +144,8 @@ def add_options(
             default = parameter.default
             kwargs["default"] = list(default) if isinstance(default, tuple) else default
         group.add_argument(option_name(name), help=helps[name], **kwargs)
-        if (words := _words(kwargs.get("type"))) is not None:
-            parser.expected[name] = words
+        if "type" in kwargs:
+            parser.expected[name] = _words(kwargs["type"])
 
 
 def pick(
@@ -207,9 +220,10 @@ def _kind(hint: Any) -> dict[str, Any]:
     return {"type": hint}
 
 
-def _words(kind: Any) -> str | None:
-    """What values of a type are, if not any word is one."""
+def _words(kind: Any) -> str:
+    """What values of a type are."""
     if get_origin(kind) is Literal:
-        return f"one of {', '.join(get_args(kind))}"
-    words = {int: "an integer", float: "a number", PositiveInt: "an integer of at least 1"}
-    return words.get(kind)
+        return f"one of {', '.join(map(str, get_args(kind)))}"
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(map(_words, get_args(kind)))
+    return {int: "an integer", float: "a number", PositiveInt: "an integer of at least 1"}.get(kind, "text")

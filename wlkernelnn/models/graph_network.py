@@ -160,7 +160,7 @@ class GraphNetwork(torch.nn.Module, ABC):
         """Refuse arguments before there are data to size a network from.
 
         Args:
-            **kwargs: What :meth:`from_data` takes beside the data.
+            **kwargs: Arguments of the class, but for the sizes of the data.
 
         Raises:
             TypeError, ValueError: As the class.

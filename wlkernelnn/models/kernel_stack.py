@@ -58,7 +58,6 @@ class KernelStack(torch.nn.Module):
         layer_norm: bool = True,
     ) -> None:
         super().__init__()
-        check_count("channels", channels)
         num_layers = check_count("num_layers", num_layers)
         check_one_of("jumping", jumping, JUMPING)
         check_dropout(dropout, "dropout of layers")

@@ -8,6 +8,7 @@ from typing import Literal
 from torch import Tensor
 from torch_geometric.data import Data
 
+from wlkernelnn.checks import check_count, check_dropout
 from wlkernelnn.ops.wl_colours import Quotient
 
 from .graph_network import GraphNetwork, arguments
@@ -66,6 +67,8 @@ class KernelStackNetwork(GraphNetwork):
         quotient: bool | str = "auto",
     ) -> None:
         config = arguments(locals())
+        check_count("hidden_channels", hidden_channels)
+        check_dropout(layer_dropout, "layer_dropout")
         stack = KernelStack(
             hidden_channels,
             num_layers,

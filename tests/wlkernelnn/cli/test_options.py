@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 from jsonargparse import ArgumentParser
+from jsonargparse.typing import PositiveInt
 
 from wlkernelnn.cli.options import (
     add_options,
@@ -32,6 +33,7 @@ class Options:
         maybe: A whole number, by default none.
         flag: Yes or no.
         rate: How fast.
+        rounds: How often.
     """
 
     path: Path
@@ -42,6 +44,7 @@ class Options:
     maybe: int | None = None
     flag: bool = True
     rate: float = 1e-3
+    rounds: PositiveInt = 5
 
 
 @pytest.fixture
@@ -121,6 +124,10 @@ def test_help_is_for_people(parser: ArgumentParser, capsys: pytest.CaptureFixtur
         ("--path x --kind other", "error: --kind: expected one of this, that, got other;"),
         ("--path x --rate fast", "error: --rate: expected a number, got fast;"),
         ("--path x --sizes 1 2 x", "error: --sizes, value 3: expected a number, got x;"),
+        ("--path x --rounds 0", "error: --rounds: expected an integer of at least 1, got 0;"),
+        ("--path x --rounds x", "error: --rounds: expected an integer of at least 1, got 'x';"),
+        ("--path x --maybe=", "error: --maybe: expected an integer, got nothing;"),
+        ("--path x --maybe=a&b:&Got&value:&3", "--maybe: expected an integer, got a b: Got value: 3;"),
         ("--path x --config wrong.yaml", "error: wrong.yaml: --maybe: expected an integer, got many;"),
         ("--path x --sizes 1 2", "sizes.* expected 3 arguments"),
         ("--path x --config nowhere.yaml", "File does not exist.*nowhere.yaml"),
@@ -143,7 +150,7 @@ def test_errors_are_one_line(
     Path("list.yaml").write_text("- 3\n")
     Path("broken.yaml").write_text("maybe: [3\n")
     with pytest.raises(SystemExit) as left:
-        parser.parse_args(line.split())
+        parser.parse_args([word.replace("&", " ") for word in line.split()])
     assert left.value.code == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -184,12 +191,17 @@ def test_files_may_give_one_of_several_as_it_is(parser: ArgumentParser, tmp_path
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("sizes: 0.5", "sizes: expected a list of 3, got 0.5"),
+        ("sizes: 0.5", "--sizes: expected a list of 3, got 0.5"),
+        ("sizes: [0.5, 0.5]", "--sizes: expected a list of 3, got [0.5, 0.5]"),
+        ("names: [a, 2017]", "--names, value 2: expected text, got 2017"),
+        ("decay: [1]", "--decay: expected a number or text, got [1]"),
+        ("flag: 1", "--flag: expected true or false, got 1"),
+        ("path: 3", "--path: expected text;"),
         ("rate: null", "--rate: expected a value, got null"),
         ("path: null", "required, but not given: --path"),
     ],
 )
-def test_files_that_give_too_little(
+def test_files_that_give_something_else(
     content: str, message: str, parser: ArgumentParser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "options.yaml"

@@ -63,6 +63,8 @@ def test_arguments_are_checked_without_data(network: type[GraphNetwork]) -> None
     assert torch.equal(torch.get_rng_state(), state)
     with pytest.raises(ValueError, match=r"decay must be a float in \[0, 1\], .* got 2"):
         network.check_arguments(decay=2)
+    with pytest.raises(ValueError, match=r"^hidden_channels must be an integer of at least 1, got 0"):
+        network.check_arguments(hidden_channels=0)
     with pytest.raises(TypeError, match="'colour'"):
         network.check_arguments(colour="red")
 

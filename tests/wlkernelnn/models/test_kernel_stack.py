@@ -21,7 +21,7 @@ def states(batch: Data, channels: int = 4) -> Tensor:
 
 def stack(**options: object) -> KernelStack:
     torch.manual_seed(0)
-    return KernelStack(**{"channels": 4, "num_edge_types": 64} | options).double()  # type: ignore[arg-type]
+    return KernelStack(4, num_edge_types=64, **options).double()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("jumping", ["last", "sum", "cat"])
@@ -77,7 +77,6 @@ def test_dropout_acts_on_the_layers() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"channels": 0}, "channels must be an integer of at least 1, got 0"),
         ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
         ({"jumping": "max"}, "jumping must be one of last, sum, cat, got 'max'"),
         ({"dropout": 1.0}, r"dropout of layers must be in \[0, 1\), got 1.0"),
