@@ -33,6 +33,7 @@ def assert_is_batch_of(came: Data, graphs: list[Data]) -> None:
         [graph.clone().update({"edge_index": graph.edge_index.as_tensor()}) for graph in graphs]
     )
     assert set(came.keys()) == {"x", "edge_index", "edge_type", "y", "batch", "ptr", "num_graphs"}
+    assert came.num_graphs == expected.num_graphs == len(graphs)
     for name in ("x", "edge_type", "batch", "ptr"):
         assert came[name].dtype == torch.int64
         assert torch.equal(came[name], expected[name]), name

@@ -34,11 +34,11 @@ class VerbParser(ArgumentParser):
         self.expected: dict[str, str] = {}
 
     def parse_path(self, cfg_path: Any, *args: Any, **kwargs: Any) -> Any:
-        self._reading = f"{cfg_path}: "
+        before, self._reading = self._reading, f"{cfg_path}: "
         try:
             return super().parse_path(cfg_path, *args, **kwargs)
         finally:
-            self._reading = ""
+            self._reading = before
 
     def _check_value_key(
         self, action: argparse.Action, value: Any, key: str, *args: Any, **kwargs: Any
