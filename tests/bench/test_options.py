@@ -30,7 +30,7 @@ def test_there_is_something_to_time(name: str, capsys: pytest.CaptureFixture[str
         parsed("some-speed", None, RaceOptions, [f"--{name}", "0"])
     (line,) = capsys.readouterr().err.splitlines()
     assert name in line
-    assert "v>0" in line
+    assert "expected an integer of at least 1, got 0" in line
 
 
 @pytest.mark.parametrize(("quick", "expected"), [(False, (5, 0.3)), (True, (2, 0.02))])
