@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 import joblib
@@ -19,28 +17,12 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
 from sklearn.utils import check_random_state, estimator_checks
 
+from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
-from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.kernels import objects
 from wlkernelnn.models import KernelStackNetwork
-from wlkernelnn.training import FitOptions, fit, load_ensemble, predict
-
-SMALL: dict[str, Any] = {"hidden_channels": 8, "epochs": 2, "batch_size": 16, "random_state": 3}
-SMILES = ["C" * n + end for n in range(1, 16) for end in ("O", "N", "c1ccccc1", "(=O)O")]
-SIZE = np.array([text.upper().count("C") for text in SMILES], dtype=float)
-ACID = np.array(["acid" if text.endswith("(=O)O") else "other" for text in SMILES])
-BOTH = np.stack([SIZE > 8, ACID == "acid"], axis=1).astype(int)
-
-
-@pytest.fixture(scope="module")
-def regressor() -> MoleculeRegressor:
-    return MoleculeRegressor(**SMALL).fit(SMILES, SIZE)
-
-
-@pytest.fixture(scope="module")
-def classifier() -> MoleculeClassifier:
-    return MoleculeClassifier(**SMALL).fit(SMILES, ACID)
+from wlkernelnn.training import FitOptions, fit, predict
 
 
 def test_it_is_fit_and_predict(regressor: MoleculeRegressor) -> None:
@@ -268,115 +250,6 @@ def test_any_name_of_a_target_trains(tmp_path: Path) -> None:
         assert model.ensemble_.about["target_names"] == [name]
         with pytest.raises(ValueError, match=f"{name} would be there twice"):
             model.save(tmp_path / name)
-
-
-def test_a_saved_ensemble_is_a_run_folder(regressor: MoleculeRegressor, tmp_path: Path) -> None:
-    regressor.save(tmp_path / "run")
-    mean, _ = load_ensemble(tmp_path / "run").predict(load_molecules(SMILES, cache=False))
-    assert_array_equal(mean[:, 0], regressor.predict(SMILES))
-    pd.DataFrame({"smiles": SMILES}).to_csv(tmp_path / "in.csv", index=False)
-    words = {"test": tmp_path / "in.csv", "model": tmp_path / "run", "preds": tmp_path / "out.csv"}
-    assert main(["predict", *(f"--{name}-path={path}" for name, path in words.items())]) == 0
-    assert_allclose(pd.read_csv(tmp_path / "out.csv")["y"], regressor.predict(SMILES), rtol=1e-5)
-    with pytest.raises(FileExistsError, match="holds a run already"):
-        regressor.save(tmp_path / "run")
-
-
-TARGETS = {
-    "one": (MoleculeRegressor, SIZE),
-    "a column": (MoleculeRegressor, SIZE[:, None]),
-    "two": (MoleculeRegressor, np.stack([SIZE, SIZE**2], axis=1)),
-    "names": (MoleculeClassifier, ACID),
-    "numbers": (MoleculeClassifier, np.where(SIZE > 8, 7, 3)),
-    "booleans": (MoleculeClassifier, SIZE > 8),
-    "labels": (MoleculeClassifier, BOTH),
-}
-
-
-@pytest.mark.parametrize("case", TARGETS)
-def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
-    kind, y = TARGETS[case]
-    options = {"network_options": {"num_iterations": np.int64(2)}, "fit_options": {"warmup_epochs": 1}}
-    model = kind(**SMALL | options, ensemble_size=2).fit(SMILES, y)
-    model.save(tmp_path / "run")
-    again = kind.load(tmp_path / "run")
-    assert again.get_params() == model.get_params()
-    assert again.validation_score_ == model.validation_score_
-    assert_array_equal(again.predict(SMILES), model.predict(SMILES))
-    assert again.score(SMILES, y) == model.score(SMILES, y)
-    if kind is MoleculeClassifier:
-        assert_array_equal(again.classes_, model.classes_)
-        assert_array_equal(again.predict_proba(SMILES), model.predict_proba(SMILES))
-    again.fit(SMILES, y)
-    assert_array_equal(again.predict(SMILES), model.predict(SMILES))
-
-
-def test_folders_that_no_estimator_wrote(regressor: MoleculeRegressor, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    with pytest.raises(FileNotFoundError, match=r"run/estimator\.json: no such file; expected a folder that"):
-        MoleculeRegressor.load(run)
-    regressor.save(run)
-    with pytest.raises(ValueError, match="run: expected networks for classification, got some for regr"):
-        MoleculeClassifier.load(run)
-    (run / "origin.json").write_text("{}")
-    with pytest.raises(ValueError, match="run: expected a folder of an estimator alone, but a run is there"):
-        MoleculeRegressor.load(run)
-
-
-DAMAGED = {
-    "not JSON": (None, None, "JSON"),
-    "another format": ("format", "0", "format"),
-    "an unknown argument": ("arguments", {"colour": "red"}, "colour"),
-    "no argument": ("arguments", None, "TypeError"),
-    "a network more": ("networks", 2, "expected 2 networks, found 1"),
-    "no number": ("valid", "x", "valid: expected a number or null, got 'x'"),
-    "one class": ("classes", ["a"], "expected two classes, got 1"),
-    "no classes": ("classes", [], "expected two classes, got 0"),
-    "classes of others": ("classes", [[0, 1], [0, 1]], "estimator"),
-    "another order": ("classes", ["b", "a"], r"classes: expected \['a', 'b'\], got \['b', 'a'\]"),
-    "no boolean": ("single", "no", "single: expected true or false, got 'no'"),
-}
-
-
-@pytest.mark.parametrize("case", DAMAGED)
-def test_damaged_files(
-    case: str, regressor: MoleculeRegressor, classifier: MoleculeClassifier, tmp_path: Path
-) -> None:
-    key, value, message = DAMAGED[case]
-    model = classifier if key == "classes" else regressor
-    model.save(tmp_path)
-    path = tmp_path / "estimator.json"
-    state = json.loads(path.read_text())
-    path.write_text("{" if key is None else json.dumps(state | {key: value}))
-    with pytest.raises(ValueError, match=rf"estimator\.json: not .*{message}"):
-        type(model).load(tmp_path)
-    del state["arguments"]
-    path.write_text(json.dumps(state))
-    with pytest.raises(ValueError, match=r"estimator\.json: not .*KeyError: 'arguments'"):
-        type(model).load(tmp_path)
-
-
-def test_a_network_that_is_gone(tmp_path: Path) -> None:
-    MoleculeRegressor(**SMALL, ensemble_size=2).fit(SMILES, SIZE).save(tmp_path)
-    rmtree(tmp_path / "model_1")
-    with pytest.raises(ValueError, match="expected 2 networks, found 1"):
-        MoleculeRegressor.load(tmp_path)
-
-
-@pytest.mark.parametrize("generator", [np.random.RandomState(0), np.random], ids=["own", "global"])
-def test_a_generator_is_not_saved(generator: Any, tmp_path: Path) -> None:
-    options = SMALL | {"random_state": generator, "validation_fraction": 0}
-    MoleculeRegressor(**options).fit(SMILES, SIZE).save(tmp_path)
-    again = MoleculeRegressor.load(tmp_path)
-    assert again.random_state is None
-    assert again.validation_score_ is None
-
-
-def test_arguments_that_cannot_be_saved(tmp_path: Path) -> None:
-    model = MoleculeRegressor(**SMALL, progress=frozenset()).fit(SMILES, SIZE)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"an argument or a class cannot be saved: .*frozenset"):
-        model.save(tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("model", ["regressor", "classifier"])
