@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from wlkernelnn import WLKernelConv
-from wlkernelnn.activation import activation, is_random
+from wlkernelnn.activation import activation, comes_again, is_random
 from wlkernelnn.sequence import StringKernelConv
 
 INPLACE = torch.nn.ReLU(inplace=True)
@@ -76,6 +76,50 @@ def test_gradients_are_of_the_mode_that_a_layer_had(kind: str) -> None:
     (came,) = torch.autograd.grad(value, x)
     torch.testing.assert_close(came, expected)
     assert all(part.training for part in layer.modules())
+
+
+class Half(torch.nn.Module):
+    """Dropout as a user may write it: no part of torch's says that it is random."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5, self.training)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize(
+    "act", [Half(), lambda x: torch.nn.functional.dropout(x, 0.5)], ids=["module", "function"]
+)
+def test_what_draws_by_itself_has_the_gradients_of_what_it_drew(kind: str, act: Any) -> None:
+    make, given = LAYERS[kind]
+
+    def gradients(act: Any) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        layer = make(act=act)
+        return list(torch.autograd.grad(total(layer, given), list(layer.parameters())))
+
+    for one, other in zip(gradients(act), gradients(torch.nn.Dropout(0.5)), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_users_module_keeps_the_mode_that_a_layer_had(kind: str) -> None:
+    make, given = LAYERS[kind]
+    x = given["x"].clone().requires_grad_()
+    layer = make(act=Half()).eval()
+    (expected,) = torch.autograd.grad(total(layer, given | {"x": x}), x)
+    value = total(layer, given | {"x": x})
+    layer.train()
+    (came,) = torch.autograd.grad(value, x)
+    torch.testing.assert_close(came, expected)
+
+
+def test_a_trial_draws_nothing() -> None:
+    x = torch.randn(3, 4)
+    state = torch.get_rng_state()
+    assert not comes_again(activation(Half()), x)
+    assert comes_again(activation(Half().eval()), x)
+    assert comes_again(activation(torch.nn.Sequential(Half().eval(), torch.nn.PReLU())), x)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize("act", [INPLACE, torch.nn.Sequential(torch.nn.Tanh(), INPLACE)], ids=["all", "part"])

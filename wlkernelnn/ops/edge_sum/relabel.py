@@ -34,7 +34,7 @@ def relabel_sum(
     Args:
         m: ``[num_sources, K]``.
         edges: Edges sorted by target; nodes out of range are not noticed.
-        act: σ, elementwise; it may have parameters, and be random by parts of torch's (dropout, ``RReLU``).
+        act: σ, elementwise; it may have parameters, and be random by torch's generators (dropout, ``RReLU``).
         edge_shift: V: a table ``[num_edge_types, K]`` if there is an ``edge_type``, else ``[E, K]``.
         edge_type: ``[E]``, in the order of ``edges``; values out of range are not noticed.
         edge_weight: w, ``[E]`` or ``[E, 1]``, in the order of ``edges``.

@@ -46,9 +46,9 @@ def feedback_scan(
         state: :math:`c_1[0] … c_n[0], h[0]`, ``[n+1, B, d]`` in the order of a step; default 0.
         compose, normalize: See :func:`ngram_scan`.
         mix: a, ``[n, d]``; default :math:`y = c_n`.
-        act: σ, elementwise; default the identity. Where it is random, by parts of torch's (dropout,
-            ``RReLU``), or a function with tensors of its own that learn, steps are of plain operations, which
-            is slower.
+        act: σ, elementwise; default the identity. Where it is random, by torch's generators
+            (dropout, ``RReLU``), or reads tensors that learn and are not its parameters, steps are of plain
+            operations, which is slower.
         carry: f and x, each ``[N, d]`` in step order; without, :math:`h = \sigma(y)`.
         mask: m, of dropout, ``[B, d]`` in the order of a step; default 1. Without ``carry`` only the gate
             has it.
