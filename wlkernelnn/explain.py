@@ -37,7 +37,7 @@ def atom_contributions(
         raise ValueError("expected at least one network")
     each = []
     for net in networks:
-        device, width = net.target_mean.device, net.config["num_tasks"]
+        device, width = net.target_mean.device, net.target_mean.numel()
         with evaluating(net):
             parts = [
                 net.contributions(batch.to(device)).cpu().numpy() for batch in PackedLoader(data, batch_size)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from rdkit import Chem
 from tests.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.explain import atom_contributions, drawing
+from wlkernelnn.models import GraphNetwork
 
 PHENOL = "Oc1ccccc1"
 
@@ -35,6 +38,20 @@ def test_atoms_are_in_the_order_of_their_smiles() -> None:
     molecule = Chem.MolFromSmiles(data.smiles[3])
     codes = data[3].x[:, 0].tolist()  # atomic numbers, counted from 0
     assert codes == [atom.GetAtomicNum() - 1 for atom in molecule.GetAtoms()]
+
+
+def test_a_network_without_num_tasks() -> None:
+    class Own(GraphNetwork):
+        def __init__(self) -> None:
+            config = {"node_dims": list(data.description.node_dims), "hidden_channels": 8}
+            super().__init__(config, num_steps=0)
+
+        def states(self, codes: torch.Tensor, graph: Any) -> torch.Tensor:
+            return self.encoder(codes)
+
+    data = regression_set(20)
+    (batch,) = PackedLoader(data, 20)
+    assert atom_contributions([Own()], data).shape == (batch.num_nodes, 1)
 
 
 def test_nothing_to_explain() -> None:

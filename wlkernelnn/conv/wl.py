@@ -117,8 +117,8 @@ class WLKernelConv(KernelConv):
         self.lin_neighbors: Linear | None = None  # U_2
         self.lin_message: Linear | None = None  # V
         self.edge_message: EdgeMap | None = None  # V_e
-        if isinstance(in_channels, int) and in_channels > 0:
-            self._build_relabelling(in_channels)
+        if not isinstance(in_channels, tuple) and in_channels > 0:
+            self._build_relabelling(int(in_channels))
         self.register_load_state_dict_pre_hook(_build_from_state_dict)
 
     def _build_relabelling(self, channels: int) -> None:
@@ -142,8 +142,7 @@ class WLKernelConv(KernelConv):
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
-        self._check_relabelling(x)
-        graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
+        graph = self._relabelled_graph(x, edge_index, edge_attr, edge_type, edge_weight)
         last = cast(RandomWalkKernelConv, self.walks[0]).walk_length - 1  # the level of a walk's last node
         h, read = x, None
         for iteration in range(self.num_iterations):
@@ -177,18 +176,18 @@ class WLKernelConv(KernelConv):
         """
         if self.num_iterations == 1:
             raise ValueError("a layer with num_iterations=1 never relabels: it has no U and V")
-        self._check_relabelling(h)
-        return self._relabel(h, self.graph(h, edge_index, edge_attr, edge_type, edge_weight))
+        return self._relabel(h, self._relabelled_graph(h, edge_index, edge_attr, edge_type, edge_weight))
 
-    def _check_relabelling(self, x: Features) -> None:
-        if isinstance(x, tuple):
-            if self.num_iterations != 1:
-                raise ValueError(
-                    "a bipartite graph has no relabelling, "
-                    f"this layer has num_iterations={self.num_iterations}"
-                )
-        elif self.in_channels == -1:
+    def _relabelled_graph(self, x: Features, *given: Any) -> AnyGraph:
+        """The graph, checked; after it U and V of a lazy layer are there."""
+        if isinstance(x, tuple) and self.num_iterations != 1:
+            raise ValueError(
+                f"a bipartite graph has no relabelling, this layer has num_iterations={self.num_iterations}"
+            )
+        graph = self.graph(x, *given)
+        if not isinstance(x, tuple) and self.in_channels == -1:
             self._build_relabelling(x.size(-1))
+        return graph
 
     def _relabel(self, h: Tensor, graph: AnyGraph) -> Tensor:
         assert self.lin_self is not None

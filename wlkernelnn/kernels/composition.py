@@ -222,7 +222,7 @@ def get_composition(composition: str | Composition) -> Composition:
     """
     if isinstance(composition, Composition):
         return composition
-    if composition not in COMPOSITIONS:
+    if composition not in [*COMPOSITIONS]:
         raise ValueError(
             f"composition must be a Composition or one of {', '.join(COMPOSITIONS)}, got {composition!r}"
         )

@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 from .base import Side, StructureKernel, Values, at, normalized
+from .deep_string import DeepStringKernel
 from .graphs import end_to_end, paired
+from .string import StringKernel
 from .wl_subtree import colours_of
 
 
@@ -115,7 +117,8 @@ class WLKernel(StructureKernel):
         return self.base._diag_budget
 
     def _encode(self, X: Any, Y: Any) -> tuple[WLSide, WLSide | None]:
-        if not isinstance(self.base, StructureKernel):
+        strings = isinstance(self.base, StringKernel | DeepStringKernel)
+        if strings or not isinstance(self.base, StructureKernel):
             raise TypeError(f"base must be a graph kernel of this package, got {self.base!r}")
         a, b = paired(X, Y)
         both = a if b is None else end_to_end(a, b)

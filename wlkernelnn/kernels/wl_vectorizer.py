@@ -42,6 +42,7 @@ class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         graphs_: The training graphs.
         colours_: The columns of their nodes after 0 … h iterations, ``[ΣV]`` each.
         num_columns_: How many columns there are.
+        edge_labels_: ``edge_labels`` when fitted.
     """
 
     def __init__(self, num_iterations: int = 2, edge_labels: bool = True, log: bool = False) -> None:
@@ -59,6 +60,7 @@ class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.graphs_ = flat_graphs(X)
         colours = colours_of(self.graphs_, self.num_iterations, self.edge_labels)
         self.colours_, self.num_columns_ = columns_of(colours)
+        self.edge_labels_ = self.edge_labels
         return self
 
     @property
@@ -76,7 +78,8 @@ class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         known, new = paired(self.graphs_, X)
         assert new is not None
         num_known, columns = len(self.colours_[0]), []
-        both = colours_of(end_to_end(known, new), self.num_iterations, self.edge_labels)
+        # As it was fitted, whatever ``set_params`` did since.
+        both = colours_of(end_to_end(known, new), len(self.colours_) - 1, self.edge_labels_)
         for colours, of_known in zip(both, self.colours_, strict=True):
             # The same classes of the same nodes have other numbers beside other graphs.
             column = np.full(int(colours.max(initial=-1)) + 1, -1)

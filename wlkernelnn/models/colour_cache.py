@@ -62,6 +62,8 @@ class ColourCache:
         """
         now, autocast = list(weights), (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
         same = autocast == self._autocast and len(now) == len(self._weights)
+        # Outside inference mode nothing can be written to what was made in it.
+        same = same and (torch.is_inference_mode_enabled() or not self._rows.is_inference())
         if not same or not all(map(_same, now, self._weights)):
             self._forget()
             self._weights, self._autocast = [weight.detach().clone() for weight in now], autocast

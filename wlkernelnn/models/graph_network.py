@@ -285,6 +285,8 @@ class GraphNetwork(torch.nn.Module, ABC):
         return batch
 
     def _weights_of_states(self) -> Iterator[Tensor]:
+        yield from self.parameters(recurse=False)
+        yield from self.buffers(recurse=False)
         for name, child in self.named_children():
             if name not in ("norm", "fingerprint", "head"):
                 yield from child.parameters()

@@ -30,6 +30,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         or transformed()
         or torch.is_autocast_enabled("cpu")
         or x.dim() != 2
+        or x.size(1) != weight.size(1)  # whose error tells of shapes
         or x.size(0) * weight.numel() < _SMALL
         or _blas_is_fast()
         or not _by_onednn(x, weight)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -142,6 +143,22 @@ def test_a_lazy_layer_can_relabel_first() -> None:
     conv = WLKernelConv(-1, K)
     assert conv.relabel(torch.randn(12, D), edges.edge_index).shape == (12, D)
     assert conv(torch.randn(12, D), edges.edge_index).shape == (12, K)
+
+
+def test_a_refused_call_leaves_a_lazy_layer_lazy() -> None:
+    edges = EDGES["random"]
+    conv = WLKernelConv(-1, K)
+    for call in (conv, conv.relabel):
+        with pytest.raises(ValueError, match="x of shape"):
+            call(torch.randn(12), edges.edge_index)
+    assert conv(torch.randn(12, D), edges.edge_index).shape == (12, K)
+
+
+def test_widths_of_numpy() -> None:
+    edges = EDGES["random"]
+    conv = WLKernelConv(np.int64(D), np.int64(K))  # type: ignore[arg-type]
+    assert conv(torch.randn(12, D), edges.edge_index).shape == (12, K)
+    assert type(conv.in_channels) is int
 
 
 def test_one_iteration_has_no_relabelling() -> None:

@@ -113,8 +113,9 @@ def test_inverse_needs_small_vectors() -> None:
             lambda: get_composition("relu"),
             "one of identity, polynomial, inverse, exp, arccos0, arccos1, got 'relu'",
         ),
+        (lambda: get_composition(["exp"]), r"arccos1, got \['exp'\]"),  # type: ignore[arg-type]
     ],
-    ids=["degree", "fraction", "constant", "nan", "scale", "infinite", "order", "name"],
+    ids=["degree", "fraction", "constant", "nan", "scale", "infinite", "order", "name", "list"],
 )
 def test_arguments_out_of_range(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -176,7 +176,7 @@ def test_in_a_gaussian_process() -> None:
         ("rbf", 1, TypeError, "base must be a graph kernel of this package, got 'rbf'"),
         (RandomWalkKernel(), -1, ValueError, "num_iterations must be an integer of at least 0, got -1"),
         (RandomWalkKernel(0), 1, ValueError, "walk_length must be an integer of at least 1"),
-        (StringKernel(), 1, TypeError, "expected a list of sequences, got one FlatGraphs"),
+        (StringKernel(), 1, TypeError, r"base must be a graph kernel of this package, got StringKernel\("),
     ],
 )
 def test_bad_arguments(base: Any, num_iterations: int, error: type[Exception], message: str) -> None:

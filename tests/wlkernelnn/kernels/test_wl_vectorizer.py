@@ -44,6 +44,15 @@ def test_graphs_of_any_kind_and_colours_that_are_new() -> None:
         vectorizer.transform([Data(x=np.ones(3), edge_index=np.zeros((2, 0)))])
 
 
+def test_other_arguments_wait_for_the_next_fit() -> None:
+    data = some_measured(20)
+    vectorizer = WLVectorizer(1, edge_labels=False)
+    expected = vectorizer.fit_transform(data).toarray()
+    vectorizer.set_params(num_iterations=2, edge_labels=True)
+    np.testing.assert_array_equal(vectorizer.transform(data).toarray(), expected)
+    assert vectorizer.fit(data).transform(data).shape[1] > expected.shape[1]
+
+
 def test_log_counts() -> None:
     data = some_measured(20)
     counts, logs = WLVectorizer(2).fit_transform(data), WLVectorizer(2, log=True).fit_transform(data)

@@ -81,6 +81,38 @@ def test_new_buffers_are_another_network() -> None:
     torch.testing.assert_close(after, predicted(net, given))
 
 
+def test_a_parameter_of_the_network_itself() -> None:
+    class Scaled(GraphKernelNetwork):
+        def states(self, codes: Tensor, graph: Any) -> Tensor:
+            return super().states(codes, graph) * self.scale
+
+    data = regression_set()
+    net = Scaled.from_data(data, hidden_channels=8)
+    net.scale = torch.nn.Parameter(torch.ones(8))
+    given, cache = batches(net.eval(), data), ColourCache()
+    before = predicted(net, given, cache)
+    with torch.no_grad():
+        net.scale.normal_()
+    after = predicted(net, given, cache)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, predicted(net, given))
+
+
+@pytest.mark.parametrize("first", [torch.inference_mode, torch.no_grad])
+@pytest.mark.parametrize("then", [torch.inference_mode, torch.no_grad])
+def test_modes_without_gradients(first: Any, then: Any) -> None:
+    data = regression_set()
+    net = network(data).eval()
+    given, cache = batches(net, data), ColourCache()
+    half = len(given) // 2
+    with first():
+        came = [net(batch, cache) for batch in given[:half]]
+    with then():
+        came += [net(batch, cache) for batch in given[half:]]
+    with torch.no_grad():
+        torch.testing.assert_close(torch.cat(came), torch.cat([net(batch) for batch in given]))
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8], ids=str)
 def test_codes_of_fewer_bits(dtype: torch.dtype) -> None:
     data = regression_set()

@@ -79,6 +79,12 @@ def test_packed_matrices_only_where_full_precision_is_asked_for(
     assert packed == ([40] if precision == "highest" else [])
 
 
+@pytest.mark.parametrize("rows", [2, 5000])
+def test_other_widths(rows: int) -> None:
+    with pytest.raises(RuntimeError, match=f"shapes cannot be multiplied .{rows}x65 and 64x64"):
+        linear(torch.randn(rows, 65), torch.randn(64, 64))
+
+
 def test_bias_with_gaps() -> None:
     x, weight, bias = torch.randn(256, 128), torch.randn(128, 128), torch.randn(256)[::2]
     expected = torch.nn.functional.linear(x, weight, bias.clone())

@@ -48,7 +48,7 @@ def feedback_scan(
         mix: a, ``[n, d]``; default :math:`y = c_n`.
         act: σ, elementwise; default the identity. Where it is random, by torch's generators
             (dropout, ``RReLU``), or reads tensors that learn and are not its parameters, steps are of plain
-            operations, which is slower.
+            operations, which is slower; and where ``mask`` wants a gradient.
         carry: f and x, each ``[N, d]`` in step order; without, :math:`h = \sigma(y)`.
         mask: m, of dropout, ``[B, d]`` in the order of a step; default 1. Without ``carry`` only the gate
             has it.
@@ -60,7 +60,8 @@ def feedback_scan(
     f, x = carry or (None, None)
     # The fast backward pass computes σ again, which must not be another one.
     plain = transformed() or torch.compiler.is_compiling()
-    fast = not plain and (act is None or comes_again(act, logits))
+    learned_mask = mask is not None and mask.requires_grad
+    fast = not plain and not learned_mask and (act is None or comes_again(act, logits))
     scan = _FeedbackScan.apply if fast else _plain_scan
     return scan(
         steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, len(u), *u, *parameters

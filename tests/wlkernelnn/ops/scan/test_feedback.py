@@ -197,6 +197,18 @@ def test_gradients_of_an_activation_that_draws(act: torch.nn.Module) -> None:
     assert torch.autograd.gradgradcheck(scan, leaves, fast_mode=True)
 
 
+def test_gradients_of_a_mask() -> None:
+    lengths = [2, 0, 3]
+    steps, inputs = Steps(ptr_of(lengths)), inputs_of(lengths, 2, {})
+    mask = torch.rand(3, D, dtype=torch.float64, requires_grad=True)
+
+    def scan(mask: Tensor) -> tuple[Tensor, ...]:
+        u = [inputs["u0"], inputs["u1"]]
+        return feedback_scan(u, inputs["logits"], inputs["weight"], steps, mask=mask)
+
+    assert torch.autograd.gradcheck(scan, (mask,))
+
+
 def test_an_activation_that_could_draw_and_does_not() -> None:
     lengths, leak = [2, 0, 3], (1 / 8 + 1 / 3) / 2
     steps, inputs = Steps(ptr_of(lengths)), inputs_of(lengths, 1, {})
