@@ -153,14 +153,17 @@ def write_results(
 
 def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:
     """What is known of the runs of a table: once, or, where they differ, with the rows that it is of."""
+    if name in ("mode", "time") or not any(run.get(name) for run in runs):  # those of the table
+        return str(value)
     rows_of: dict[str, dict[str, None]] = {}
-    if name != "time":  # that of the table
-        several = len({run.get("split") for run in runs}) > 1
-        for run in (run for run in runs if run.get(name)):
-            row = f"{run['split']} {run['model']}" if several else run["model"]
-            rows_of.setdefault(str(run[name]), {})[row] = None
-    if len(rows_of) < 2:
-        return next(iter(rows_of), str(value))
+    several = len({run.get("split") for run in runs}) > 1
+    for run in runs:
+        if "members" in run and not run.get(name):
+            continue  # made with what its members were
+        row = f"{run['split']} {run['model']}" if several else run["model"]
+        rows_of.setdefault(str(run.get(name) or "not recorded"), {})[row] = None
+    if len(rows_of) == 1:
+        return next(iter(rows_of))
     found = "; ".join(f"{of_rows} ({', '.join(models)})" for of_rows, models in rows_of.items())
     # A recipe may have changed since.
     return f"{found}; what is said above is of {value}" if name == "revision" else found

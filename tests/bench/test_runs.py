@@ -151,3 +151,17 @@ def test_earlier_runs_say_nothing_of_their_data() -> None:
     assert stays({"data": "d"})
     assert stays({})
     assert not stays({"data": "d", "content": "b"})
+
+
+def test_what_only_some_runs_know_is_not_said_of_all(tmp_path: Path) -> None:
+    known = {"mode": "full", "device": "processor", "command": "now"}
+    runs = [
+        {"model": "x", "command": "one"},
+        {"model": "y", "command": "one", "device": "processor"},
+        {"model": "of both", "members": []},
+    ]
+    write_results(tmp_path / "x", "Title", [("model",)], "", known, runs)
+    text = (tmp_path / "x.md").read_text()
+    assert "* device: not recorded (x); processor (y)\n" in text
+    assert "* command: one\n" in text
+    assert "* mode: full\n" in text
