@@ -105,8 +105,8 @@ LEGEND = """\
 * Only the cell differs: one layer, one initialisation, one recipe. LN: h sees LN(c), c is carried as it is.
   The paper has a layer norm in its classifiers, and does not say whether its language models have one;
   AWD-LSTM has none. No tanh bounds what RKMs write, and RKM-LSTM's memory has no bound either.
-* "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
-  scored.
+* "diverged at epoch k", counted from 1: the loss or the score was no number then. Such a run is over, and
+  nothing of it is scored.
 * "epochs": training so far, of the whole recipe (500, WikiText-2 750). **A row with fewer epochs is not a
   result yet**: it is a run that was cut short. "shortened": a recipe of so many epochs; such rows compare
   with each other, not with published ones.
@@ -228,7 +228,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train, quick=options.quick)
+    return kept(directory, epochs, train, known)
 
 
 def shortened(recipe: AWDOptions, epochs: int) -> AWDOptions:

@@ -54,8 +54,8 @@ LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the s
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs is not a result yet.**
 * Documents are cut after 128 tokens (Yahoo! 96). Texts are lower-cased and split into words and signs; tokens
   that the training part lacks are one unknown token, whose vector is never trained, even where GloVe has one.
-* "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
-  scored.
+* "diverged at epoch k", counted from 1: the loss or the score was no number then. Such a run is over, and
+  nothing of it is scored.
 * paper: Table 2; report: what the reproduction report measured. Both trained on the whole sets.
 """
 
@@ -228,7 +228,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train, quick=options.quick)
+    return kept(directory, epochs, train, known)
 
 
 COLUMNS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -76,10 +77,10 @@ LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, 
 * The paper does not say how it pooled and trained. Here as the authors' SyncNet: Adam 2e-3, 2,000 batches of
   10, gradient norm at most 5; an epoch is 100 batches.
 * parameters: of networks those of the encoder, without the linear layer behind it.
-* "diverged at epoch k", counted from 1: the loss was no number then. Such a run is over, and nothing of it is
-  scored.
+* "diverged at epoch k", counted from 1: the loss or the score was no number then. Such a run is over, and
+  nothing of it is scored.
 * "epochs": training so far, and the whole recipe. **A row with fewer epochs or subjects is not a result
-  yet.**
+  yet.** A seed with fewer subjects than another is left out.
 * mice: Table 4, local field potentials of 29 mice in three states. They were never published; figures on
   other signals, as here, do not compare with these.
 """
@@ -174,7 +175,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, fit, quick=options.quick)
+    return kept(directory, epochs, fit, known)
 
 
 def _fit_network(
@@ -235,6 +236,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
     for name in dict.fromkeys(record["model"] for record in records):
         of_model = [record for record in records if record["model"] == name]
         first, trained = of_model[0], MODELS[name].trained
+        of_model = _whole_seeds(of_model)
         seeds = list(dict.fromkeys(record["seed"] for record in of_model))
         subjects = by_subject(of_model)
         of_seed = [[r for r in survivors(of_model) if r["seed"] == seed] for seed in seeds]
@@ -256,6 +258,13 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
             )
         )
     return out
+
+
+def _whole_seeds(records: Sequence[Record]) -> list[Record]:
+    """The runs of a model without those of a seed that lacks subjects, unless there is no other."""
+    read = Counter(record["seed"] for record in records)
+    most = max(read.values())
+    return [record for record in records if read[record["seed"]] == most]
 
 
 def by_subject(records: Sequence[Record]) -> dict[str, float]:

@@ -164,8 +164,7 @@ def run_method(
         }
 
     # One run may be of several rows and kinds of splits: what it is here, its file does not say.
-    quick = (known or {}).get("mode") == "quick"
-    return kept(place, epochs, train, quick=quick) | {
+    return kept(place, epochs, train, known or {}) | {
         "model": model,
         "split": split.kind,
         "split_file": str(split.write(folder.parent / "splits")),

@@ -33,7 +33,7 @@ class TableOptions:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        if self.quick and self.output_dir == RESULTS:
+        if self.quick and self.output_dir.resolve() == RESULTS.resolve():
             # It would replace a table that took days.
             self.output_dir = self.quick_results
 

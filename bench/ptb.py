@@ -211,7 +211,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train, quick=options.quick)
+    return kept(directory, epochs, train, known)
 
 
 def shortened(recipe: LanguageOptions, epochs: int) -> LanguageOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -197,7 +198,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train, quick=options.quick)
+    return kept(directory, epochs, train, known)
 
 
 def _common(fitted: TreeFit) -> dict[str, Any]:
@@ -291,7 +292,7 @@ def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
         bests = [record["best_epoch"] + 1 for record in scored]
         valid_paper, test_paper = of_row[0]["published"]
         rates = ", ".join(dict.fromkeys(f"{record['recipe']['lr']:.2g}" for record in of_row))
-        num_rates = len({record["recipe"]["lr"] for record in tried})
+        num_rates = _span(Counter(record["seed"] for record in tried).values())
         out.append(
             (
                 f"{task.title} ({task.metric})",

@@ -196,7 +196,7 @@ def evaluate(
             **known,
         }
 
-    return kept(directory, epochs, train, quick=options.quick)
+    return kept(directory, epochs, train, known)
 
 
 COLUMNS = (

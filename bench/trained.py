@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -109,7 +109,7 @@ def check_shorten(epochs: int, recipe: int) -> None:
         raise ValueError(f"--shorten: expected from 1 to {recipe} epochs, the whole recipe, got {epochs}")
 
 
-def kept(folder: Path, epochs: int, train: Callable[[], Record], *, quick: bool = False) -> Record:
+def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[str, Any]) -> Record:
     """The record of a run, from its file if it was trained for so many epochs (or to its recipe's end).
 
     A record has ``epochs``, those that were trained, and ``stopped``, whether the recipe ended there.
@@ -118,22 +118,25 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record], *, quick: bool 
         folder: Of the run.
         epochs: How many are wanted.
         train: Trains, or goes on with what lies in the folder.
-        quick: The run only shows that everything works: one of another revision makes way for it.
+        known: What is known of this call, see :func:`about_training`. If its ``mode`` is "quick", the run
+            only shows that everything works: one of another revision makes way for it.
 
     Raises:
-        ValueError: The folder holds a run, finished or not, of another revision of the source, or with other
-            versions of the packages under it, and not a quick one.
+        ValueError: The folder holds a run, finished or not, of another revision of the source, on another
+            device, or with other versions of the packages under it, and not a quick one.
     """
     path, begun = folder / "result.json", folder / "revision.txt"
     record: Record | None = read_json(path) if path.is_file() else None
     here = {"revision": revision(), **versions(*PACKAGES)}
+    if "device" in known:
+        here["device"] = str(known["device"])
     there = {name: (record or {}).get(name, of_this) for name, of_this in here.items()}
     if begun.is_file():
-        # The first line is the revision, each other a package with its version.
+        # The first line is the revision, each other a package with its version, or the device.
         first, *others = begun.read_text(encoding="utf-8").splitlines()
         there |= {"revision": first, **dict(line.split(" ", 1) for line in others)}
     if other := [name for name in here if there[name] != here[name]]:
-        if not quick:
+        if known.get("mode") != "quick":
             name = other[0]
             raise ValueError(
                 f"{folder}: holds a run of {name} {there[name]}, and this is {here[name]}: delete it, or "
@@ -143,7 +146,8 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record], *, quick: bool 
         record = None
     if record is not None and (record["epochs"] >= epochs or record["stopped"]):
         return record
-    write_text(begun, "\n".join([here["revision"], *(f"{name} {here[name]}" for name in PACKAGES)]) + "\n")
+    of_run = [f"{name} {value}" for name, value in here.items() if name != "revision"]
+    write_text(begun, "\n".join([here["revision"], *of_run]) + "\n")
     record = train()
     write_text(path, json_text(record, indent=1))
     return record

@@ -164,3 +164,13 @@ def test_accuracies_by_subject() -> None:
         for subject, value in (("b", 0.5), ("a", 0.25), ("b", 1.0))
     ]
     assert lfp.by_subject(records) == {"b": 75.0, "a": 25.0}
+
+
+def test_a_seed_without_all_subjects_waits(folder: Path) -> None:
+    runs = run(folder, "--models", "bands", "majority", "cnn", "--seeds", "2", "--epochs", "1")
+    of_cnn = [record for record in runs if record["model"] == "cnn"]
+    first = [record for record in of_cnn if record["seed"] == 0]
+    assert len(of_cnn) == 2 * len(first) == 6
+    assert lfp.rows(of_cnn[:4]) == lfp.rows(first)
+    assert lfp.rows(first[:2])[1][4] == "2 of 3"
+    assert lfp.rows(of_cnn)[1][2] == "2"

@@ -11,6 +11,7 @@ from wlkernelnn.bench.options import RaceOptions, TableOptions, parsed
 def test_a_quick_table_replaces_no_full_one() -> None:
     assert TableOptions().output_dir == Path("bench/results")
     assert TableOptions(quick=True).output_dir == Path("runs/quick")
+    assert TableOptions(Path("bench/results").resolve(), quick=True).output_dir == Path("runs/quick")
     assert TableOptions(Path("elsewhere"), quick=True).output_dir == Path("elsewhere")
 
 

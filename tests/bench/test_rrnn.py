@@ -108,6 +108,8 @@ def test_the_rate_is_chosen_by_validation() -> None:
     (_, alone) = rrnn.rows([diverged])
     assert alone[5:8] == ("3, best –", "0 of 1", "diverged at epoch 4")
     assert sst[3] == "0.2, 0.1 of 2"
+    (_, partly) = rrnn.rows(records[3:-1])
+    assert partly[3] == "0.2, 0.1 of 1–2"
     assert sst[7] == "65.0 ± 7.1"
     assert sst[9] == "15.0 ± 7.1"
 

@@ -26,7 +26,7 @@ def test_runs_are_not_repeated(tmp_path: Path) -> None:
             done.append(epochs)
             return {"epochs": epochs, "stopped": stopped}
 
-        return kept(tmp_path / "a" / "seed_0", epochs, train)
+        return kept(tmp_path / "a" / "seed_0", epochs, train, {})
 
     assert run(2)["epochs"] == 2
     assert run(2)["epochs"] == 2
@@ -44,7 +44,7 @@ def test_revisions_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             return {"epochs": 1, "stopped": True, "revision": revision}
 
         monkeypatch.setattr(trained, "revision", lambda: revision)
-        return kept(tmp_path / folder, 1, train)
+        return kept(tmp_path / folder, 1, train, {})
 
     assert run("aaa", "finished") == run("aaa", "finished")
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_quick_runs_of_other_revisions_make_way(tmp_path: Path, monkeypatch: pyt
             return {"epochs": 1, "stopped": True, "revision": revision}
 
         monkeypatch.setattr(trained, "revision", lambda: revision)
-        return kept(tmp_path / "a", 1, train, quick=True)
+        return kept(tmp_path / "a", 1, train, {"mode": "quick"})
 
     assert run("aaa") == run("aaa")
     assert run("bbb")["revision"] == "bbb"
@@ -84,7 +84,7 @@ def test_versions_of_packages_are_not_mixed(tmp_path: Path, monkeypatch: pytest.
             return {"epochs": 1, "stopped": True, "torch": version}
 
         monkeypatch.setattr(trained, "versions", lambda *names: dict.fromkeys(names, version))
-        return kept(tmp_path, 1, train)
+        return kept(tmp_path, 1, train, {})
 
     with pytest.raises(KeyboardInterrupt):
         run("1.0", fails=True)
@@ -99,11 +99,30 @@ def test_versions_of_packages_are_not_mixed(tmp_path: Path, monkeypatch: pytest.
     assert run("1.0")["torch"] == "1.0"
 
 
+def test_devices_are_not_mixed(tmp_path: Path) -> None:
+    def run(device: str, fails: bool = False) -> dict[str, object]:
+        def train() -> dict[str, object]:
+            if fails:
+                raise KeyboardInterrupt
+            return {"epochs": 1, "stopped": True, "device": device}
+
+        return kept(tmp_path, 1, train, {"device": device})
+
+    with pytest.raises(KeyboardInterrupt):
+        run("processor", fails=True)
+    message = "holds a run of device processor, and this is NVIDIA H100: delete it, .* of one device"
+    with pytest.raises(ValueError, match=message):
+        run("NVIDIA H100")
+    assert run("processor") == run("processor")
+    with pytest.raises(ValueError, match=message):
+        run("NVIDIA H100")
+
+
 def test_a_diverged_run_is_kept_as_json(tmp_path: Path) -> None:
     score = {"epochs": 1, "stopped": True, "score": float("nan")}
-    kept(tmp_path, 1, lambda: score)
+    kept(tmp_path, 1, lambda: score, {})
     assert "NaN" not in (tmp_path / "result.json").read_text()
-    again = kept(tmp_path, 1, lambda: score)
+    again = kept(tmp_path, 1, lambda: score, {})
     assert spread([again["score"], 1.0]) == spread([score["score"], 1.0]) == "nan ± nan"
 
 

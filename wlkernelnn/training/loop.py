@@ -163,7 +163,8 @@ def train_module(
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
-        raise DivergedError(f"training diverged: valid_{watched.metric} was a number in no epoch", 0)
+        last = len(history.epochs) - 1
+        raise DivergedError(f"training diverged: valid_{watched.metric} was a number in no epoch", last)
     return FitResult(
         metric=watched.metric,
         score=best_score,

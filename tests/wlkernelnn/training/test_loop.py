@@ -167,8 +167,11 @@ def test_scores_that_are_never_numbers(
     parts: tuple[PackedGraphs, PackedGraphs], scored: Callable[[list[float]], None]
 ) -> None:
     scored([math.nan] * 2)
-    with pytest.raises(DivergedError, match="training diverged: valid_rmse was a number in no epoch"):
+    with pytest.raises(
+        DivergedError, match="training diverged: valid_rmse was a number in no epoch"
+    ) as raised:
         fit(small_network(parts[0]), *parts, quick(epochs=2), progress=False)
+    assert raised.value.epoch == 1
 
 
 def test_what_is_drawn_later_does_not_depend_on_training() -> None:
