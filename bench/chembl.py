@@ -22,7 +22,7 @@ from .about import about
 from .baselines import Result, gine, mean_predictor, random_forest, ridge
 from .runs import write_results
 from .tables import Rows, printed
-from .trained import Record, spread
+from .trained import MAKER, Record, claim, device_of, spread
 
 METRICS = ("rmse", "mae", "r2")
 # Eight hundred molecules are few: a narrow network.
@@ -47,7 +47,7 @@ class ChemblOptions:
         seed: Seed of everything.
         seeds: Train the networks, and grow the forest, with so many seeds, from that one on: the table has
             means and standard deviations, and the seconds of all. The run folder is of the first.
-        resume: Go on with a run that was interrupted.
+        resume: Go on with a run of the same revision that was interrupted.
         quick: A tenth of the epochs, only to see that everything works.
     """
 
@@ -72,8 +72,19 @@ def main(argv: list[str] | None = None) -> None:
 
     first = options.output_dir.resolve()
     folders = [first, *(first.with_name(f"{first.name}_seed_{recipe.seed}") for recipe in recipes[1:])]
-    for folder in () if options.resume else folders:
-        check_free(folder)
+    known = about("chembl", argv, options.quick) | {
+        "device": device_of(recipes[0].accelerator),
+        "threads": torch.get_num_threads(),
+        "seeds": len(recipes),
+        "epochs": epochs,
+    }
+    if not options.resume:
+        for folder in folders:
+            check_free(folder)
+            # Of a run that ended before it had a network.
+            (folder / MAKER).unlink(missing_ok=True)
+    for folder in folders:
+        claim(folder, known)
     data = load_molecules("chembl2321810")
     assert data.split_idx is not None  # the recommended one: by scaffold
     train, valid, test = (data[data.split_idx[part]] for part in ("train", "valid", "test"))
@@ -105,11 +116,6 @@ def main(argv: list[str] | None = None) -> None:
         }
         for result in results
     ]
-    known = about("chembl", argv, options.quick) | {
-        "threads": torch.get_num_threads(),
-        "seeds": len(recipes),
-        "epochs": epochs,
-    }
     title = f"{data.description.name}, scaffold split, {len(test)} test molecules"
     table = rows(runs)
     write_results((options.table_dir or options.output_dir) / "chembl", title, table, LEGEND, known, runs)

@@ -19,6 +19,9 @@ from .options import TableOptions
 
 Record = dict[str, Any]
 
+# In the folder of a run: its record, once it is finished, and before that what trains it.
+RECORD, MAKER = "result.json", "revision.txt"
+
 
 @dataclass
 class TrainedOptions(TableOptions):
@@ -72,11 +75,12 @@ class TrainedOptions(TableOptions):
 
 def about_training(name: str, argv: list[str] | None, options: TrainedOptions, *packages: str) -> Record:
     """What a table says of a call that trains: :func:`~.about.about`, Lightning's device, torch's threads."""
-    more = {"device": _device(options.accelerator), "threads": torch.get_num_threads()}
+    more = {"device": device_of(options.accelerator), "threads": torch.get_num_threads()}
     return about(name, argv, options.quick, packages) | more
 
 
-def _device(accelerator: str) -> str:
+def device_of(accelerator: str) -> str:
+    """What Lightning trains on: the name of the GPU, or "processor"."""
     if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
         return torch.cuda.get_device_name()
     return "processor" if accelerator in ("auto", "cpu") else accelerator
@@ -122,35 +126,59 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[
             only shows that everything works: one of another revision makes way for it.
 
     Raises:
-        ValueError: The folder holds a run, finished or not, of another revision of the source, on another
-            device, or with other versions of the packages under it, and not a quick one.
+        ValueError: :func:`claim` refuses the folder, and the run is not a quick one.
     """
-    path, begun = folder / "result.json", folder / "revision.txt"
-    record: Record | None = read_json(path) if path.is_file() else None
-    here = {"revision": revision(), **versions(*PACKAGES)}
-    if "device" in known:
-        here["device"] = str(known["device"])
-    there = {name: (record or {}).get(name, of_this) for name, of_this in here.items()}
+    if known.get("mode") == "quick" and _unlike(folder, known):
+        shutil.rmtree(folder)
+    claim(folder, known)
+    path = folder / RECORD
+    if path.is_file():
+        record: Record = read_json(path)
+        if record["epochs"] >= epochs or record["stopped"]:
+            return record
+    record = train()
+    write_text(path, json_text(record, indent=1))
+    return record
+
+
+def claim(folder: Path, known: Mapping[str, Any]) -> None:
+    """Say in the folder of a run what trains it, before it does: revision, device and versions of packages.
+
+    Args:
+        folder: Of the run; there may be none yet.
+        known: What is known of this call.
+
+    Raises:
+        ValueError: The folder holds a run, finished or not, of another revision of the source, on another
+            device, or with other versions of the packages under it.
+    """
+    if unlike := _unlike(folder, known):
+        name, there, here = unlike
+        raise ValueError(
+            f"{folder}: holds a run of {name} {there}, and this is {here}: delete it, or name another "
+            f"folder, since a run is of one {name}"
+        )
+    first, *others = _maker(known).items()
+    write_text(folder / MAKER, "\n".join([first[1], *(f"{name} {value}" for name, value in others)]) + "\n")
+
+
+def _maker(known: Mapping[str, Any]) -> dict[str, str]:
+    device = {"device": str(known["device"])} if "device" in known else {}
+    return {"revision": revision(), **versions(*PACKAGES), **device}
+
+
+def _unlike(folder: Path, known: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """What the run in a folder was made with and this one is not: its name, what is there, what is here."""
+    path, begun = folder / RECORD, folder / MAKER
+    there: Record = read_json(path) if path.is_file() else {}
     if begun.is_file():
         # The first line is the revision, each other a package with its version, or the device.
         first, *others = begun.read_text(encoding="utf-8").splitlines()
         there |= {"revision": first, **dict(line.split(" ", 1) for line in others)}
-    if other := [name for name in here if there[name] != here[name]]:
-        if known.get("mode") != "quick":
-            name = other[0]
-            raise ValueError(
-                f"{folder}: holds a run of {name} {there[name]}, and this is {here[name]}: delete it, or "
-                f"name another --run-dir, since a run is of one {name}"
-            )
-        shutil.rmtree(folder)
-        record = None
-    if record is not None and (record["epochs"] >= epochs or record["stopped"]):
-        return record
-    of_run = [f"{name} {value}" for name, value in here.items() if name != "revision"]
-    write_text(begun, "\n".join([here["revision"], *of_run]) + "\n")
-    record = train()
-    write_text(path, json_text(record, indent=1))
-    return record
+    for name, here in _maker(known).items():
+        if there.get(name, here) != here:
+            return name, there[name], here
+    return None
 
 
 def spread(values: Sequence[float], digits: int = 1) -> str:

@@ -40,6 +40,18 @@ def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest
     assert f"{mean:.3f} ± {std:.3f}" in capsys.readouterr().out
     assert (tmp_path / "more_seed_1" / "metrics.json").is_file()
 
+    # What another revision trained is not finished by this one.
+    maker = folder / "revision.txt"
+    of_this = maker.read_text()
+    maker.write_text(of_this.replace(of_this.split("\n")[0], "abc1234"))
+    again = ["benchmark", "chembl", "--epochs", "20", "--quick", "--output-dir", str(folder)]
+    assert main([*again, "--resume"]) == 1
+    assert "holds a run of revision abc1234, and this is" in capsys.readouterr().err
+    maker.write_text(of_this)
+    assert main([*again, "--resume"]) == 0
+    resumed = json.loads((folder / "chembl.json").read_text())["runs"]
+    assert resumed[0]["scores"] == record["runs"][0]["scores"]
+
     table, predictions = tmp_path / "new.csv", tmp_path / "predictions.csv"
     table.write_text("smiles\nCCO\nc1ccccc1\n")
     paths = ["--model-path", str(folder), "--test-path", str(table), "--preds-path", str(predictions)]
