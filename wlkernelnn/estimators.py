@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -317,14 +318,28 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y has another length.
+            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y has another length,
+                another number of targets or another kind of classes than ``fit`` was given.
         """
         check_is_fitted(self)
-        true = target_frame(y, X)
-        known = true.notna().to_numpy()
-        wrong = (self.predict(X).reshape(true.shape) != true.to_numpy()) & known
+        true = self._read(target_frame(y, X))
+        known = pd.notna(true)
+        wrong = (self.predict(X).reshape(true.shape) != true) & known
         counted = known.any(axis=1)
         return float(1 - wrong.any(axis=1)[counted].mean()) if counted.any() else float("nan")
+
+    def _read(self, frame: pd.DataFrame) -> np.ndarray:
+        """True classes, read as ``fit`` reads them."""
+        several = isinstance(self.classes_, list)
+        if frame.shape[1] != (number := len(self.classes_) if several else 1):
+            raise ValueError(f"y: fit was given {number} targets, got {frame.shape[1]}")
+        if several:
+            return binary_targets(frame, list(frame.columns), "y")
+        of_text = isinstance(self.classes_[0], str)
+        for label in frame[frame.columns[0]].dropna():
+            if isinstance(label, str) != of_text:
+                raise ValueError(f"y: fit was given the classes {self.classes_.tolist()}, got {label!r}")
+        return frame.to_numpy()
 
     def _outputs(self) -> dict[str, Any]:
         return {"classes": np.asarray(self.classes_).tolist()}

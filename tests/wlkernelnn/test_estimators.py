@@ -178,6 +178,16 @@ def test_several_labels() -> None:
     assert [classes.tolist() for classes in model.classes_] == [[0, 1], [0, 1]]
 
 
+def test_true_classes_are_read_as_by_fit() -> None:
+    several = MoleculeClassifier(**SMALL).fit(SMILES, BOTH.astype(str))
+    assert several.score(SMILES, BOTH.astype(str)) == several.score(SMILES, BOTH) > 0
+    with pytest.raises(ValueError, match="y: fit was given 2 targets, got 1"):
+        several.score(SMILES, ACID)
+    single = MoleculeClassifier(**SMALL).fit(SMILES, BOTH[:, 1])
+    with pytest.raises(ValueError, match=r"y: fit was given the classes \[0, 1\], got '[01]'"):
+        single.score(SMILES, BOTH[:, 1].astype(str))
+
+
 @pytest.mark.parametrize("y", [ACID, BOTH], ids=["one", "several"])
 def test_scorers(y: np.ndarray) -> None:
     scores = cross_val_score(MoleculeClassifier(**SMALL), np.array(SMILES), y, scoring="roc_auc", cv=2)

@@ -103,8 +103,9 @@ def main(argv: list[str] | None = None) -> None:
                 ensemble_size=run_options.ensemble_size,
                 resume=run_options.resume,
             )
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"(--config {config_path} --resume goes on)") from None
+        except KeyboardInterrupt as error:
+            resume = f"{error} (--config {config_path} --resume goes on)"
+            raise KeyboardInterrupt(resume.lstrip()) from None
 
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")

@@ -19,7 +19,7 @@ import pytorch_lightning as pl
 import rich
 import torch
 from pytorch_lightning.callbacks import Callback, RichProgressBar
-from pytorch_lightning.utilities.exceptions import MisconfigurationException
+from pytorch_lightning.utilities.exceptions import MisconfigurationException, SIGTERMException
 from torch import Tensor
 
 from wlkernelnn.files import alone_in
@@ -237,11 +237,13 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """What Lightning refuses is a ``ValueError``, and Ctrl-C stays a ``KeyboardInterrupt``."""
+    """What Lightning refuses is a ``ValueError``; Ctrl-C and SIGTERM are a ``KeyboardInterrupt``."""
     try:
         yield
     except MisconfigurationException as error:
         raise ValueError(" ".join(str(error).split())) from error
+    except SIGTERMException as error:  # it would end the process with status 0, as if all had been done
+        raise KeyboardInterrupt("by SIGTERM") from error
     except SystemExit as error:  # Lightning's way out, which would end a notebook
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import signal
 import warnings
 from collections.abc import Callable
@@ -172,6 +173,29 @@ def test_scores_that_are_never_numbers(
     ) as raised:
         fit(small_network(parts[0]), *parts, quick(epochs=2), progress=False)
     assert raised.value.epoch == 1
+
+
+def test_told_to_end(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by ``kill``, ``timeout`` or a queue: nobody must take it for the end of the training."""
+    step = NetworkModule.training_step
+
+    def ended(self: NetworkModule, batch: Any, batch_idx: int) -> torch.Tensor:
+        if self.current_epoch == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(self, batch, batch_idx)
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patched:
+        patched.setattr(NetworkModule, "training_step", ended)
+        with pytest.raises(KeyboardInterrupt, match="by SIGTERM"):
+            fit(small_network(parts[0]), *parts, quick(epochs=3), directory=tmp_path, progress=False)
+    assert signal.getsignal(signal.SIGTERM) is handler
+    again = fit(
+        small_network(parts[0]), *parts, quick(epochs=3), directory=tmp_path, resume=True, progress=False
+    )
+    assert again.history == fit(small_network(parts[0]), *parts, quick(epochs=3), progress=False).history
 
 
 def test_what_is_drawn_later_does_not_depend_on_training() -> None:
