@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from torch_geometric.data import Data
 
+from wlkernelnn.checks import check_count
+
 from .spans import positions_of
 
 # Items gathered at once. Larger chunks leave the caches, smaller ones pay more Python per item.
@@ -33,8 +35,8 @@ class EpochLoader(ABC):
         seed: int,
         resample: Resampler | None,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        batch_size = check_count("batch_size", batch_size)
+        check_count("seed", seed, least=0)
         if shuffle and resample is not None:
             raise ValueError("give either shuffle=True or resample, not both: resample decides the order")
         self.data = data

@@ -37,7 +37,8 @@ class PackedLoader(EpochLoader):
             (:class:`~wlkernelnn.ops.wl_colours.Quotient`): layers then compute each colour once.
 
     Raises:
-        ValueError: ``batch_size`` < 1, ``quotient`` < 0, or both ``shuffle`` and ``resample``.
+        ValueError: ``batch_size`` < 1, ``seed`` < 0, ``quotient`` < 0, both ``shuffle`` and ``resample``, or
+            data with a ``transform``, which is of single graphs.
     """
 
     data: PackedGraphs
@@ -53,6 +54,11 @@ class PackedLoader(EpochLoader):
         quotient: int | None = None,
     ) -> None:
         check_packed("data", data)
+        if data.transform is not None:
+            raise ValueError(
+                "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs; "
+                "torch_geometric.loader.DataLoader applies it"
+            )
         super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
         if quotient is not None and quotient < 0:
             raise ValueError(f"quotient is a number of iterations or None, got {quotient}")

@@ -60,7 +60,7 @@ def molecules_from(
 
     Args:
         source: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`), a data frame, or SMILES.
-        y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES.
+        y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES; those of pandas keep their names.
         smiles_column: Default: the column called "smiles" (in any case if only one is), or the only column.
         target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
             none. Blank cells are missing values.
@@ -145,6 +145,18 @@ def names_of(columns: str | Sequence[str] | None) -> list[str]:
     return names
 
 
+def target_names(y: object, number: int) -> list[str]:
+    """Names of so many targets: as pandas calls them, or y or, of several, y1, y2, …."""
+    names = [f"y{i + 1}" for i in range(number)] if number != 1 else ["y"]
+    if (columns := getattr(y, "columns", None)) is not None:
+        names = [str(column) for column in columns]
+    elif (name := getattr(y, "name", None)) is not None:
+        names = [str(name)]
+    if len(set(names)) < len(names):
+        raise ValueError(f"y: expected targets of different names, got {', '.join(names)}")
+    return names
+
+
 def _frame(
     source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
     y: ArrayLike | None,
@@ -171,8 +183,7 @@ def _frame(
         values = values[:, None] if values.ndim == 1 else values
         if values.ndim != 2 or len(values) != len(frame):
             raise ValueError(f"y must be [{len(frame)}] or [{len(frame)}, T], got shape {np.shape(y)}")
-        names = list(target_columns or (["y"] if values.shape[1] == 1 else []))
-        names = names or [f"y{i + 1}" for i in range(values.shape[1])]
+        names = target_columns or target_names(y, values.shape[1])
         if "smiles" in names:
             raise ValueError(
                 "target_columns: smiles is the column of the SMILES, a target needs another name"

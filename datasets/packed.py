@@ -144,8 +144,13 @@ class PackedGraphs(Dataset):
             # Shares of a data set, as elsewhere in PyG: data[:0.8].
             begin, end = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
             idx = slice(begin, end, idx.step)
+        index = self.index[idx]
+        if index.ndim != 1:
+            raise IndexError(
+                f"expected a slice, a mask or a list of graphs, got an index of shape {index.shape}"
+            )
         view = copy.copy(self)
-        view._indices = np.ascontiguousarray(self.index[idx])  # torch knows no negative strides
+        view._indices = np.ascontiguousarray(index)  # torch knows no negative strides
         view.split_idx = None
         view.rejects = []
         return view

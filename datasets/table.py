@@ -84,7 +84,7 @@ def _targets(
     require_columns(columns, list(frame.columns), source)
     result = np.empty((len(frame), len(columns)))
     for j, name in enumerate(columns):
-        cells = frame[name]
+        cells, vanished = frame[name], np.zeros(len(frame), dtype=bool)
         missing = cells.isna().to_numpy(dtype=bool)
         if pd.api.types.is_complex_dtype(cells.dtype):
             raise ValueError(f"{source}: column {name!r}: expected real numbers, got {cells.dtype}")
@@ -92,8 +92,11 @@ def _targets(
             text = cells.astype(str).str.strip().str.lower()
             missing = missing | text.isin(MISSING).to_numpy(dtype=bool)
             cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
+            # Such as 1e-400, which a float64 cannot hold either.
+            vanished = (cells == 0).to_numpy() & text.str.contains("^[^e]*[1-9]").to_numpy()
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        wrong = np.isnan(values) | (~np.isin(values, (0, 1)) if binary else lost_in_float32(values))
+        lost = ~np.isin(values, (0, 1)) if binary else lost_in_float32(values)
+        wrong = np.isnan(values) | lost | vanished
         _refuse(frame, name, wrong & ~missing, source, expected)
         result[:, j] = values
     return result

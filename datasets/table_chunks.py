@@ -87,7 +87,10 @@ def require_columns(wanted: Iterable[object], available: Sequence[object], sourc
     counts = Counter(available)
     for name in wanted:
         if counts[name] > 1:
-            raise ValueError(f"{source}: {counts[name]} columns are called {name!r}; rename all but one")
+            alike = f"are called {name!r}; rename all but one"
+            if name == "":
+                alike = "have no name, as where rows end in separators; delete them, or give them names"
+            raise ValueError(f"{source}: {counts[name]} columns {alike}")
         if not counts[name]:
             close = difflib.get_close_matches(str(name), [str(other) for other in available], n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""

@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 
 from wlkernelnn.datasets import PackedGraphs, featurize
+from wlkernelnn.datasets.molecules import target_names
 from wlkernelnn.kernels.base import is_list
 
 
@@ -79,11 +80,5 @@ def target_frame(y: Any, X: Any) -> pd.DataFrame:
     if values.ndim not in (1, 2) or (is_list(X) and len(values) != len(X)):
         size = len(X) if is_list(X) else "n"
         raise ValueError(f"y must be [{size}] or [{size}, T], got shape {list(values.shape)}")
-    if values.ndim == 1:
-        name = getattr(y, "name", None)
-        names = ["y" if name is None else str(name)]
-    else:
-        names = [str(name) for name in getattr(y, "columns", [f"y{i + 1}" for i in range(values.shape[1])])]
-    if len(set(names)) < len(names):
-        raise ValueError(f"y: expected targets of different names, got {', '.join(names)}")
+    names = target_names(y, values.shape[1] if values.ndim == 2 else 1)
     return pd.DataFrame(values.reshape(len(values), len(names)), columns=names).infer_objects()

@@ -132,7 +132,9 @@ class MoleculeEstimator(SavedEstimator):
 
     def _more(self, argument: str, known: set[str], own: Collection[str]) -> dict[str, Any]:
         """Further options, none of which has an argument of its own here."""
-        given = dict(getattr(self, argument) or {})
+        given = getattr(self, argument) or {}
+        if not isinstance(given, Mapping):
+            raise ValueError(f"{argument} must be a dict of options, got {given!r}")
         for name in given:
             if name in own:
                 instead = "random_state" if name == "seed" else name
@@ -140,7 +142,7 @@ class MoleculeEstimator(SavedEstimator):
             if name not in known:
                 options = ", ".join(sorted(known - {*own}))
                 raise ValueError(f"{argument}: unknown option {name}; known are {options}")
-        return given
+        return {**given}
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
@@ -324,7 +326,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         check_is_fitted(self)
         true = self._read(target_frame(y, X))
         known = pd.notna(true)
-        wrong = (self.predict(X).reshape(true.shape) != true) & known
+        wrong = np.zeros_like(known)
+        wrong[known] = self.predict(X).reshape(true.shape)[known] != true[known]
         counted = known.any(axis=1)
         return float(1 - wrong.any(axis=1)[counted].mean()) if counted.any() else float("nan")
 

@@ -242,10 +242,18 @@ def test_inference_mode(data: PackedGraphs) -> None:
 
 
 def test_options_that_do_not_fit(data: PackedGraphs) -> None:
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1, got 0"):
         PackedLoader(data, batch_size=0)
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1, got '4'"):
+        PackedLoader(data, batch_size="4")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0, got -1"):
+        PackedLoader(data, shuffle=True, seed=-1)
     with pytest.raises(ValueError, match="either shuffle=True or resample"):
         PackedLoader(data, shuffle=True, resample=lambda epoch: np.arange(3))
+    view = data[:3]
+    view.transform = lambda graph: graph
+    with pytest.raises(ValueError, match="data has a transform, which PackedLoader does not apply"):
+        PackedLoader(view)
 
 
 @pytest.mark.parametrize("batch_size", [3, 40])

@@ -143,6 +143,11 @@ def test_targets_of_a_list() -> None:
     assert data.description.target_names == ("y1", "y2")
     np.testing.assert_array_equal(data.y.numpy(), y[[0, 2]].astype(np.float32))
     assert molecules_from(["C"], [[1, 2]], target_columns=["a", "b"]).description.target_names == ("a", "b")
+    frame = pd.DataFrame({"logS": [1.0, 2.0], "logP": [0.5, 0.25]})
+    assert molecules_from(["C", "CC"], frame).description.target_names == ("logS", "logP")
+    assert molecules_from(["C", "CC"], frame["logP"]).description.target_names == ("logP",)
+    with pytest.raises(ValueError, match="y: expected targets of different names, got logS, logS"):
+        molecules_from(["C", "CC"], frame[["logS", "logS"]])
     for bad, message in (
         ([1.0], r"y must be \[2\] or \[2, T\], got shape \(1,\)"),
         (["high", 1], "data row 1, column 'y': expected a finite number.* got 'high'"),

@@ -211,6 +211,12 @@ def test_numbers_beyond_the_end(data: PackedGraphs) -> None:
             data[selection]
 
 
+@pytest.mark.parametrize("selection", [None, np.array([[0, 1], [2, 3]])], ids=["none", "table"])
+def test_indices_of_another_shape(data: PackedGraphs, selection: Any) -> None:
+    with pytest.raises(IndexError, match=r"a list of graphs, got an index of shape \((1, 10|2, 2)\)"):
+        data[selection]
+
+
 def shares_arrays(view: PackedGraphs, data: PackedGraphs) -> bool:
     pairs = zip(vars(view.arrays).values(), vars(data.arrays).values(), strict=True)
     return all(a.data_ptr() == b.data_ptr() for a, b in pairs)

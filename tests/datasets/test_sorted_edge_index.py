@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
-from torch_geometric.nn import GraphConv, LGConv, SAGEConv
+from torch_geometric.nn import GraphConv, GraphUNet, LGConv, SAGEConv
 
 from wlkernelnn.datasets import PackedLoader, featurize, sorted_edge_index
 
@@ -43,3 +43,9 @@ def test_layers_of_pyg_see_atoms_without_bonds(smiles: list[str], layer: torch.n
         expected = layer(x, batch.edge_index.as_tensor())
         torch.testing.assert_close(layer(x, batch.edge_index), expected)
         torch.testing.assert_close(layer(x, batch.edge_index), expected)  # also with what it then knows
+
+
+def test_poolings_of_pyg_take_plain_edges() -> None:
+    batch = next(iter(PackedLoader(featurize(["CCO", "c1ccccc1O"])[0], 2)))
+    network = GraphUNet(9, 4, 4, depth=2)
+    assert network(batch.x.float(), batch.edge_index.as_tensor(), batch.batch).shape == (10, 4)

@@ -114,7 +114,7 @@ def test_batches_do_not_share_memory_with_the_store() -> None:
 
 
 def test_options_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1, got 0"):
         StringLoader(random_strings(5), batch_size=0)
 
 

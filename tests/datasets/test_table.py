@@ -90,6 +90,7 @@ def test_a_blank_line_of_a_one_column_table_is_a_row(tmp_path: Path) -> None:
         ("t.csv", b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
         ("t.csv.gz", b"", "the file is empty"),
         ("t.csv", "a,b,a\n1,2,3\n", "2 columns are called 'a'"),
+        ("t.csv", "a,b,,\n1,2,,\n", "2 columns have no name"),
         ("t.parquet", b"a,b\n1,2\n", "not a whole Parquet file"),
         ("t.txt", "a,b\n1,2\n", "expected a name that ends in .csv"),
     ],
@@ -164,7 +165,7 @@ def test_complex_numbers_are_refused() -> None:
         numeric_targets(pd.DataFrame({"y": [1 + 2j, 1]}), ["y"], "frame")
 
 
-@pytest.mark.parametrize("cell", ["abc", "inf", "-inf", "1e39", "1,5", "0x10", "1 2"])
+@pytest.mark.parametrize("cell", ["abc", "inf", "-inf", "1e39", "1e-46", "-0.5e-400", "1,5", "0x10", "1 2"])
 def test_what_is_no_number_is_refused_with_its_place(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path, "t.csv", f'smiles,y\nC,1\nC,"{cell}"\nC,2\nC,x\n')
     message = rf"t\.csv: data row 2 \(line 3\), column 'y': expected a finite number.* got '{cell}'"
@@ -172,6 +173,11 @@ def test_what_is_no_number_is_refused_with_its_place(tmp_path: Path, cell: str) 
         message += r" \(and 1 more in this column\)"
     with pytest.raises(ValueError, match=message):
         numeric_targets(read_table(path), ["y"], path)
+
+
+def test_zeros_are_no_numbers_that_are_too_small() -> None:
+    cells = ["0", "-0.00", "0e5", "0E-400", "+.0", "0.0e10"]
+    assert (numeric_targets(pd.DataFrame({"y": cells}), ["y"], "frame") == 0).all()
 
 
 def test_binary_targets(tmp_path: Path) -> None:

@@ -184,6 +184,9 @@ def test_true_classes_are_read_as_by_fit() -> None:
     with pytest.raises(ValueError, match="y: fit was given 2 targets, got 1"):
         several.score(SMILES, ACID)
     single = MoleculeClassifier(**SMALL).fit(SMILES, BOTH[:, 1])
+    right = single.predict(SMILES) == BOTH[:, 1]
+    some = pd.Series([None, *BOTH[1:, 1]], dtype="boolean")
+    assert single.score(SMILES, some) == pytest.approx(right[1:].mean())
     with pytest.raises(ValueError, match=r"y: fit was given the classes \[0, 1\], got '[01]'"):
         single.score(SMILES, BOTH[:, 1].astype(str))
 
@@ -296,6 +299,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "seed": ({"fit_options": {"seed": 1}}, SMILES, SIZE, "seed is set by the argument random_state"),
     "option": ({"fit_options": {"lrr": 1.0}}, SMILES, SIZE, "unknown option lrr; known are accelerator, "),
     "before molecules": ({"dropout": 2}, ["no SMILES"], [1.0], r"dropout must be in \[0, 1\), got 2"),
+    "no dict": ({"fit_options": "cosine"}, SMILES, SIZE, "fit_options must be a dict .*'cosine'"),
     "of data": ({"network_options": {"num_tasks": 2}}, SMILES, SIZE, "unknown option num_tasks"),
     "of another": ({"network_options": {"num_layers": 2}}, SMILES, SIZE, "unknown option num_layers"),
 }

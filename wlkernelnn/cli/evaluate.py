@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> None:
 
     scores = {name: score(name, target, prediction) for name in metrics}
     each = {name: score_tasks(name, target, prediction) for name in metrics}
-    if len(columns) > 1 and np.isfinite(prediction).all():
+    if np.isfinite(prediction).all():
         for what in filter(None, (unscored(name, columns, each[name]) for name in metrics)):
             logger.warning(f"{data.description.name}: {what}")
     print(f"{data.description.name}: {len(data):,} molecules")

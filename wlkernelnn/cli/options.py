@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import sys
 import types
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -32,6 +33,15 @@ class VerbParser(ArgumentParser):
         super().__init__(*args, **kwargs)
         #: What values an option may have, in words.
         self.expected: dict[str, str] = {}
+
+    def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
+        """Refuse several values that are not given together: of them only the last would count."""
+        words = [word.split("=")[0] for word in (sys.argv[1:] if args is None else args)]
+        for action in self._actions:
+            given = [word for word in words if word in action.option_strings]
+            if action.nargs == "+" and len(given) > 1:
+                self.error(f"{given[0]}: given {len(given)} times, expected once, with all values behind it")
+        return super().parse_args(args, *more, **kwargs)
 
     def parse_path(self, cfg_path: Any, *args: Any, **kwargs: Any) -> Any:
         before, self._reading = self._reading, f"{cfg_path}: "

@@ -87,7 +87,7 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
 
 
 def unscored(metric: str, names: Sequence[str], scores: np.ndarray) -> str:
-    """What to say of a mean over tasks some of which have no score; ``""`` if all have one.
+    """What to say of tasks that have no score, and of the mean over the others; ``""`` if all have one.
 
     Args:
         metric: A key of ``METRICS``.
@@ -97,6 +97,8 @@ def unscored(metric: str, names: Sequence[str], scores: np.ndarray) -> str:
     without = [names[task] for task in np.flatnonzero(np.isnan(scores)).tolist()]
     if not without:
         return ""
+    if len(names) == 1:
+        return f"{metric} of {names[0]} cannot be computed: too few values, or a single class"
     return (
         f"{metric} is the mean of {len(names) - len(without)} of {len(names)} targets; too few values, or a "
         f"single class, have {', '.join(without)}"

@@ -181,11 +181,11 @@ def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs])
         mean, std = ensemble.predict(parts[name])
         target = parts[name].y.numpy()
         report[name] = score(metric, target, mean)
+        each = score_tasks(metric, target, mean)
         if len(names) > 1:
-            each = score_tasks(metric, target, mean)
             report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
-            if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
-                logger.warning(f"{name}: {what}")
+        if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
+            logger.warning(f"{name}: {what}")
         table = _predictions(parts[name], names, mean, std if len(ensemble.networks) > 1 else None)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             table.to_csv(temporary, index=False)

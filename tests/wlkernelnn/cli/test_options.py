@@ -126,6 +126,7 @@ def test_help_is_for_people(parser: ArgumentParser, capsys: pytest.CaptureFixtur
         ("--path x --sizes 1 2 x", "error: --sizes, value 3: expected a number, got x;"),
         ("--path x --rounds 0", "error: --rounds: expected an integer of at least 1, got 0;"),
         ("--path x --rounds x", "error: --rounds: expected an integer of at least 1, got 'x';"),
+        ("--path x --names a --names=b", "error: --names: given 2 times, expected once, with all values"),
         ("--path x --maybe=", "error: --maybe: expected an integer, got nothing;"),
         ("--path x --maybe=a&b:&Got&value:&3", "--maybe: expected an integer, got a b: Got value: 3;"),
         ("--path x --config wrong.yaml", "error: wrong.yaml: --maybe: expected an integer, got many;"),

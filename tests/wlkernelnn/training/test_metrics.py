@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn import metrics as sk
 
-from wlkernelnn.training import METRICS, get_metric, score, score_tasks
+from wlkernelnn.training import METRICS, get_metric, score, score_tasks, unscored
 
 NAN = float("nan")
 
@@ -74,6 +74,11 @@ def test_too_few_targets(name: str, target: list[float]) -> None:
     both = np.stack([target, [0.0, 1.0]], axis=1)
     alone = score(name, np.array([[0.0], [1.0]]), prediction[:, :1])
     assert score(name, both, prediction) == alone
+    tasks = score_tasks(name, both, prediction)
+    assert unscored(name, ["a", "b"], tasks).endswith("too few values, or a single class, have a")
+    assert unscored(name, ["a"], tasks[:1]) == (
+        f"{name} of a cannot be computed: too few values, or a single class"
+    )
     assert not math.isnan(alone)
 
 

@@ -31,7 +31,7 @@ def test_is_in_evaluation_mode_and_restores_the_mode() -> None:
     predict(net, data)
     assert net.training
     assert not net.encoder.training
-    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
         predict(net, data, batch_size=0)
     assert net.training
 

@@ -110,7 +110,7 @@ def test_without_validation_or_test(tmp_path: Path) -> None:
     ]
 
 
-def test_a_score_that_cannot_be_computed_is_null(tmp_path: Path) -> None:
+def test_a_score_that_cannot_be_computed_is_null(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = classification_set()
     ones = np.flatnonzero((data.y.numpy() != 0).all(1))
     split = {"train": np.setdiff1d(np.arange(len(data)), ones), "test": ones}
@@ -118,6 +118,7 @@ def test_a_score_that_cannot_be_computed_is_null(tmp_path: Path) -> None:
     assert math.isnan(report["test"])
     assert json.loads((tmp_path / "metrics.json").read_text())["test"] is None
     assert "NaN" not in (tmp_path / "metrics.json").read_text()
+    assert "test: roc_auc is the mean of 0 of 2 targets" in caplog.text
 
 
 def test_targets_that_cannot_be_scored_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
