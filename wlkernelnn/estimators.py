@@ -325,23 +325,22 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         check_is_fitted(self)
         true = self._read(target_frame(y, X))
-        known = pd.notna(true)
-        wrong = np.zeros_like(known)
+        known = np.asarray(pd.notna(true))
+        wrong = np.zeros(true.shape, dtype=bool)
         wrong[known] = self.predict(X).reshape(true.shape)[known] != true[known]
-        counted = known.any(axis=1)
-        return float(1 - wrong.any(axis=1)[counted].mean()) if counted.any() else float("nan")
+        counted = wrong[known.any(axis=1)]
+        return float(1 - counted.any(axis=1).mean()) if len(counted) else float("nan")
 
     def _read(self, frame: pd.DataFrame) -> np.ndarray:
         """True classes, read as ``fit`` reads them."""
-        several = isinstance(self.classes_, list)
-        if frame.shape[1] != (number := len(self.classes_) if several else 1):
+        classes = self.classes_
+        if frame.shape[1] != (number := len(classes) if isinstance(classes, list) else 1):
             raise ValueError(f"y: fit was given {number} targets, got {frame.shape[1]}")
-        if several:
+        if isinstance(classes, list):
             return binary_targets(frame, list(frame.columns), "y")
-        of_text = isinstance(self.classes_[0], str)
         for label in frame[frame.columns[0]].dropna():
-            if isinstance(label, str) != of_text:
-                raise ValueError(f"y: fit was given the classes {self.classes_.tolist()}, got {label!r}")
+            if isinstance(label, str) != isinstance(classes[0], str):
+                raise ValueError(f"y: fit was given the classes {classes.tolist()}, got {label!r}")
         return frame.to_numpy()
 
     def _outputs(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -34,7 +34,7 @@ class VerbParser(ArgumentParser):
         #: What values an option may have, in words.
         self.expected: dict[str, str] = {}
 
-    def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
+    def parse_args(self, args: Any = None, *more: Any, **kwargs: Any) -> Any:
         """Refuse several values that are not given together: of them only the last would count."""
         words = [word.split("=")[0] for word in (sys.argv[1:] if args is None else args)]
         for action in self._actions:

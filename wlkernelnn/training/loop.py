@@ -163,8 +163,8 @@ def train_module(
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
-        last = len(history.epochs) - 1
-        raise DivergedError(f"training diverged: valid_{watched.metric} was a number in no epoch", last)
+        message = f"training diverged: valid_{watched.metric} was a number in no epoch"
+        raise DivergedError(message, len(history.epochs) - 1)
     return FitResult(
         metric=watched.metric,
         score=best_score,
