@@ -81,8 +81,8 @@ def fit_classifier(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: No training strings, classes that are no int64 or that the model does not have, ``resume``
-            without ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+        ValueError: No training strings, classes that are no int64 ``[S]`` or that the model does not have,
+            ``resume`` without ``directory`` or from a damaged file, or an accelerator that is not there.
         DivergedError: Training diverged.
     """
     options = options or ClassifierOptions()
@@ -91,8 +91,7 @@ def fit_classifier(
             continue
         if not len(strings):
             raise ValueError(f"{name} has no strings")
-        if strings.y.dtype != torch.int64:
-            raise ValueError(f"{name} has classes of {strings.y.dtype}, expected torch.int64")
+        _check_classes(name, strings)
         low, high = strings.y.aminmax()
         if low < 0 or high >= model.num_classes:
             raise ValueError(
@@ -147,12 +146,20 @@ def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
         strings: Strings with int64 classes ``y [S]``.
 
     Raises:
-        ValueError: There are no strings.
+        ValueError: There are no strings, or their classes are no int64 ``[S]``.
     """
     if not len(strings):
         raise ValueError("the accuracy of no strings is not defined")
+    _check_classes("strings", strings)
     right = class_probabilities(model, strings).argmax(1) == strings.y
     return int(right.sum()) / len(strings)
+
+
+def _check_classes(name: str, strings: PackedStrings) -> None:
+    if strings.y.dtype != torch.int64:
+        raise ValueError(f"{name} has classes of {strings.y.dtype}, expected torch.int64")
+    if strings.y.dim() != 1:
+        raise ValueError(f"{name} has classes of shape {list(strings.y.shape)}, expected [{len(strings)}]")
 
 
 def _as_read(model: StringClassifier, x: Tensor) -> Tensor:

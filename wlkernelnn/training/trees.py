@@ -137,13 +137,16 @@ def fit_trees(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: A network that grows trees in several places, or not those that ``imitation`` or the tree
-            distance need, classes for which it has no logit, an unknown metric, ``resume`` without
-            ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+        ValueError: No strings, a network that grows trees in several places, or not those that ``imitation``
+            or the tree distance need, classes for which it has no logit, an unknown metric, ``resume``
+            without ``directory`` or from a damaged file, or an accelerator that this machine lacks.
         DivergedError: Training diverged.
     """
     options = options or TreeOptions()
     check_one_of("metric", metric, _SCORES)
+    for name, strings in (("train", train), ("valid", valid)):
+        if not len(strings):
+            raise ValueError(f"{name} has no strings")
     module = _TreeModule(network, metric, options)
     module.check_imitation()
     with module.at_work():

@@ -221,3 +221,9 @@ def test_classes_of_other_types() -> None:
     data = PackedStrings(data.tokens, data.ptr, data.y.int())
     with pytest.raises(ValueError, match=r"train has classes of torch\.int32, expected torch\.int64"):
         fit_classifier(classifier(), data, None, OPTIONS, progress=False)
+    data = PackedStrings(data.tokens, data.ptr, data.y.long()[:, None])
+    message = r"has classes of shape \[8, 1\], expected \[8\]"
+    with pytest.raises(ValueError, match=f"train {message}"):
+        fit_classifier(classifier(), data, None, OPTIONS, progress=False)
+    with pytest.raises(ValueError, match=f"strings {message}"):
+        accuracy(classifier(), data)

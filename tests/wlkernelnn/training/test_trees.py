@@ -296,6 +296,8 @@ def test_scores_of_no_strings() -> None:
     (strings,) = cycles(5)
     with pytest.raises(ValueError, match="the bpc of no strings is not defined"):
         score_strings(net(), strings.select([]), "bpc")
+    with pytest.raises(ValueError, match="valid has no strings"):
+        fit_trees(net(), strings, strings.select([]), "bpc", OPTIONS, progress=False)
 
 
 def test_unknown_metric() -> None:
