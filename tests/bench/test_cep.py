@@ -32,7 +32,9 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(table: Path, *more: str, name: str = "cep") -> dict[str, Any]:
-    arguments = f"--data {table} --run-dir {table.parent / 'runs'} --output-dir {table.parent / 'out'}"
+    arguments = f"--run-dir {table.parent / 'runs'} --output-dir {table.parent / 'out'}"
+    if "--data" not in more:
+        arguments += f" --data {table}"
     assert main(["benchmark", "cep", *arguments.split(), *more]) == 0
     return json.loads((table.parent / "out" / f"{name}.json").read_text())
 
