@@ -35,8 +35,7 @@ class EpochLoader(ABC):
         seed: int,
         resample: Resampler | None,
     ) -> None:
-        batch_size = check_count("batch_size", batch_size)
-        check_count("seed", seed, least=0)
+        batch_size, seed = check_count("batch_size", batch_size), check_count("seed", seed, least=0)
         if shuffle and resample is not None:
             raise ValueError("give either shuffle=True or resample, not both: resample decides the order")
         self.data = data

@@ -146,7 +146,11 @@ def names_of(columns: str | Sequence[str] | None) -> list[str]:
 
 
 def target_names(y: object, number: int) -> list[str]:
-    """Names of so many targets: as pandas calls them, or y or, of several, y1, y2, …."""
+    """Names of so many targets: as pandas calls them, or y or, of several, y1, y2, ….
+
+    Raises:
+        ValueError: Two have the same name.
+    """
     names = [f"y{i + 1}" for i in range(number)] if number != 1 else ["y"]
     if (columns := getattr(y, "columns", None)) is not None:
         names = [str(column) for column in columns]
