@@ -1,0 +1,29 @@
+"""Benchmarks: the papers' tables, published sets of molecules, and races. One module each, by its name."""
+
+#: The module of every benchmark, by the name that ``wlkernelnn benchmark`` knows.
+BENCHMARKS: dict[str, str] = {
+    "ablation": "molecules.ablation",
+    "awd-lm": "language.awd_lm",
+    "cep": "molecules.cep.cep",
+    "chembl": "molecules.chembl",
+    "documents": "language.documents",
+    "graph-kernels": "kernels.graph_kernels",
+    "kernel-speed": "speed.kernels",
+    "lfp": "signals.lfp",
+    "moleculenet": "molecules.moleculenet",
+    "ogb": "molecules.ogb",
+    "organic-ri": "molecules.organic_ri",
+    "predict-speed": "speed.prediction",
+    "ptb": "language.ptb",
+    "report": "harness.report",
+    "rkm-speed": "speed.rkm",
+    "rrnn": "language.rrnn.rrnn",
+    "rrnn-speed": "speed.rrnn",
+    "speed": "speed.molecules",
+    "sst": "language.sst",
+    "string-speed": "speed.strings",
+    "theorems": "kernels.theorems",
+    "zinc": "molecules.zinc",
+}
+
+__all__ = ["BENCHMARKS"]

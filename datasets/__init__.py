@@ -1,44 +1,74 @@
 """Data sets: from files of molecules, graphs or text to packed stores and mini-batches."""
 
-from .arrays import Arrays
-from .bptt import BPTTLoader
-from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
-from .description import Description, Reject
-from .documents import (
+from .files import (
+    Arrays,
+    Description,
+    Reject,
+    binary_targets,
+    cache_folder,
+    content_sha256,
+    download,
+    find_file,
+    numeric_targets,
+    read_table,
+    smiles_column_of,
+    write_rejects,
+)
+from .graphs import (
+    BucketResampler,
+    EndlessShuffle,
+    EpochLoader,
+    PackedGraphs,
+    PackedLoader,
+    column_split,
+    load_tu,
+    random_split,
+    scaffold_split,
+    scaffolds,
+    sorted_edge_index,
+    split,
+    walk_encodings,
+)
+from .molecules import (
+    MOLECULE_SETS,
+    OGB_SETS,
+    Features,
+    MoleculeSet,
+    OGBSet,
+    featurize,
+    get_features,
+    load_molecules,
+    load_ogb,
+    molecules_from,
+)
+from .text import (
     DOCUMENT_SETS,
+    EOS,
+    BPTTLoader,
+    Corpus,
     DocumentSet,
+    LabelledStrings,
+    PackedStrings,
+    Phrase,
+    RandomBPTTLoader,
+    Signals,
+    StringLoader,
+    SubjectSplit,
+    Tree,
+    Vocabulary,
+    WordVectors,
     document_files,
     document_tokens,
+    draw_snippets,
     load_documents,
+    load_glove,
+    load_ptb,
+    load_signals,
+    load_sst,
+    load_text,
+    load_wikitext,
+    read_trees,
 )
-from .download import cache_folder, content_sha256, download, find_file
-from .endless import EndlessShuffle
-from .epochs import EpochLoader
-from .features import Features, get_features
-from .featurize import featurize
-from .glove import WordVectors, load_glove
-from .load_molecules import load_molecules
-from .loader import PackedLoader
-from .molecules import molecules_from
-from .ogb import load_ogb
-from .ogb_sets import OGB_SETS, OGBSet
-from .packed import PackedGraphs
-from .published import MOLECULE_SETS, MoleculeSet
-from .random_bptt import RandomBPTTLoader
-from .rejects import write_rejects
-from .resample import BucketResampler
-from .signals import Signals, SubjectSplit, load_signals
-from .smiles_column import smiles_column_of
-from .snippets import draw_snippets
-from .sorted_edge_index import sorted_edge_index
-from .splits import column_split, random_split, scaffold_split, scaffolds, split
-from .sst import Phrase, Tree, load_sst, read_trees
-from .string_loader import StringLoader
-from .strings import LabelledStrings, PackedStrings
-from .table import binary_targets, numeric_targets, read_table
-from .tu import load_tu
-from .vocabulary import Vocabulary
-from .walk_encodings import walk_encodings
 
 __all__ = [
     "DOCUMENT_SETS",

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 
 from wlkernelnn.datasets import PackedGraphs, sorted_edge_index
-from wlkernelnn.ops.neighbor_sum import sort_edges
+from wlkernelnn.ops.graph import sort_edges
 
 
 class Edges(NamedTuple):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
-    from .estimators import MoleculeClassifier, MoleculeRegressor
+    from .estimators.molecules import MoleculeClassifier, MoleculeRegressor
 
 __version__ = version("wlkernelnn")
 

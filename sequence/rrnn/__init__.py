@@ -1,18 +1,28 @@
 """Recursive-recurrent neural networks: cells that are grown as trees, token by token."""
 
-from .alternate import alternate
-from .cells import CELLS, GRU, LSTM, TORCH_GRU, Cell
-from .counts import tree_counts, tuple_choices
-from .distance import tree_distances
-from .draw import draw_tree
-from .gradients import GradientConstants, gradient_constants, state_gradients
-from .imitation import imitation
-from .record import Record
-from .rrnn import RRNN
-from .rrnn_gru import RRNNGRU
-from .space import Construction, Space
-from .tree_loss import TreeLoss
-from .trees import Leaf, Node, Tree, internal_nodes, isomorphic, tree_distance, tree_of, vector_difference
+from .layers import RRNN, RRNNGRU
+from .search import Construction, Space
+from .training import GradientConstants, TreeLoss, alternate, gradient_constants, imitation, state_gradients
+from .trees import (
+    CELLS,
+    GRU,
+    LSTM,
+    TORCH_GRU,
+    Cell,
+    Leaf,
+    Node,
+    Record,
+    Tree,
+    draw_tree,
+    internal_nodes,
+    isomorphic,
+    tree_counts,
+    tree_distance,
+    tree_distances,
+    tree_of,
+    tuple_choices,
+    vector_difference,
+)
 
 __all__ = [
     "CELLS",

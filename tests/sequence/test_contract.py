@@ -16,7 +16,6 @@ from torch import Tensor
 from tests.equations import randomize
 from tests.strings import LENGTHS, end_to_end, normal, ptr_of
 from tests.transforms import assert_transforms_agree
-from wlkernelnn.files import read_tensors, write_tensors
 from wlkernelnn.sequence import (
     RKM,
     RRNN,
@@ -29,10 +28,11 @@ from wlkernelnn.sequence import (
     WeightDrop,
     detached,
 )
-from wlkernelnn.sequence.string_model import learn_width
+from wlkernelnn.sequence.layers.string_model import learn_width
 from wlkernelnn.testing import assert_layouts_agree, assert_resumes, assert_strings_independent
 from wlkernelnn.testing.strategies import strings
 from wlkernelnn.testing.string_laws import parts, read
+from wlkernelnn.utils.files import read_tensors, write_tensors
 
 D, K = 3, 4
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 import wlkernelnn
-from wlkernelnn import conv, estimators
+from wlkernelnn import conv
+from wlkernelnn.estimators import molecules as estimators
 
 
 def test_layers_are_at_the_top() -> None:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, split
-from wlkernelnn.datasets.splits import check_sizes
-from wlkernelnn.datasets.table_chunks import is_table
+from wlkernelnn.datasets.files.table_chunks import is_table
+from wlkernelnn.datasets.graphs.splits import check_sizes
 
 
 @dataclass

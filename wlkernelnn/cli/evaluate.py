@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from wlkernelnn.checks import check_count
 from wlkernelnn.training import (
     METRICS,
     get_metric,
@@ -21,6 +20,7 @@ from wlkernelnn.training import (
     unscored,
     write_report,
 )
+from wlkernelnn.utils.checks import check_count
 
 from .data import DataOptions
 from .options import add_options, check_apart, check_different, check_file, pick, verb_parser

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem
 
-from wlkernelnn.checks import check_count
 from wlkernelnn.datasets import PackedGraphs, load_molecules
-from wlkernelnn.explain import atom_contributions, drawing
-from wlkernelnn.files import atomic_path, write_text
 from wlkernelnn.training import check_free, load_ensemble
+from wlkernelnn.training.molecules.explain import atom_contributions, drawing
+from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.files import atomic_path, write_text
 
 from .data import one_column
 from .options import add_options, pick, verb_parser

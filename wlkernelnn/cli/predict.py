@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from wlkernelnn.training import predict_tables
-from wlkernelnn.training.predict import BATCH
+from wlkernelnn.training.molecules.predict import BATCH
 
 from .data import one_column
 from .options import add_options, check_apart, check_different, check_file, pick, verb_parser

@@ -10,10 +10,10 @@ from jsonargparse import ArgumentParser, Namespace
 from rich.console import Console
 from rich.table import Table
 
-from wlkernelnn.files import alone_in, write_text
 from wlkernelnn.models import SHORT_NAMES, GraphKernelNetwork
 from wlkernelnn.training import FitOptions, check_free, train_run
-from wlkernelnn.training.run import PARTS, check_resumable, ensemble_options
+from wlkernelnn.training.molecules.run import PARTS, check_resumable, ensemble_options
+from wlkernelnn.utils.files import alone_in, write_text
 
 from .data import DataOptions, SplitOptions
 from .options import add_options, config_text, option_name, pick, verb_parser

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wlkernelnn.linear import Linear
-from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.ops.colours import Quotient
 
 from .kernel_conv import AnyGraph, Features
 from .walk import WalkConv

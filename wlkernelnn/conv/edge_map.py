@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset, uniform
 
-from wlkernelnn.linear import Linear
+from wlkernelnn.blocks.linear import Linear
 
 from .graph import EdgeFeatures
 
@@ -49,7 +49,7 @@ class EdgeMap(torch.nn.Module):
                 self.table.data += 1.0
 
     def values(self, features: EdgeFeatures) -> Tensor:
-        """What the sums of ``wlkernelnn.ops.edge_sum`` take: the table, or for floats the result itself."""
+        """What the sums of ``wlkernelnn.ops.graph`` take: the table, or for floats the result itself."""
         return self.rows(features) if self.table is None else self.table
 
     def rows(self, features: EdgeFeatures) -> Tensor:

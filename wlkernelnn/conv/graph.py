@@ -9,9 +9,9 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_sparse
 
-from wlkernelnn.checks import holds_integers
-from wlkernelnn.ops.neighbor_sum import SortedEdges, sort_edges
-from wlkernelnn.ops.wl_colours import Level, Quotient
+from wlkernelnn.ops.colours import Level, Quotient
+from wlkernelnn.ops.graph import SortedEdges, sort_edges
+from wlkernelnn.utils.checks import holds_integers
 
 
 def checked_edge_type(name: str, edge_type: Tensor | None) -> Tensor:

@@ -8,8 +8,8 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.aggr import SumAggregation
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.checks import check_count, check_widths
-from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.utils.checks import check_count, check_widths
 
 from .edge_map import EdgeMap
 from .graph import Graph, QuotientGraph, checked_edge_type

@@ -7,14 +7,13 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from wlkernelnn.activation import activation
-from wlkernelnn.checks import check_count
-from wlkernelnn.compose import check_compose, composed
-from wlkernelnn.decay import Decay
-from wlkernelnn.linear import Linear
-from wlkernelnn.ops.edge_sum import gated_message, gated_sum
-from wlkernelnn.ops.neighbor_sum import neighbor_sum
-from wlkernelnn.shown import shown
+from wlkernelnn.blocks.activation import activation
+from wlkernelnn.blocks.compose import check_compose, composed
+from wlkernelnn.blocks.decay import Decay
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.blocks.shown import shown
+from wlkernelnn.ops.graph import gated_message, gated_sum, neighbor_sum
+from wlkernelnn.utils.checks import check_count
 
 from .edge_map import EdgeMap
 from .graph import Graph, Step

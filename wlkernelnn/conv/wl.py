@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import is_lazy
 
-from wlkernelnn.activation import activation
-from wlkernelnn.checks import check_count
-from wlkernelnn.linear import Linear
-from wlkernelnn.ops.edge_sum import relabel_message, relabel_sum
-from wlkernelnn.ops.wl_colours import Quotient
-from wlkernelnn.shown import shown
+from wlkernelnn.blocks.activation import activation
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.blocks.shown import shown
+from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.ops.graph import relabel_message, relabel_sum
+from wlkernelnn.utils.checks import check_count
 
 from .edge_map import EdgeMap
 from .graph import Graph

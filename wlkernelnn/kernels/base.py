@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from rich.progress import track
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
 
-from wlkernelnn.checks import check_count
+from wlkernelnn.utils.checks import check_count
 
 # A kernel and, where wanted, its derivative with respect to log λ.
 Values = tuple[np.ndarray, np.ndarray | None]

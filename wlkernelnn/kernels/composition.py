@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wlkernelnn.checks import check_count, check_finite
+from wlkernelnn.utils.checks import check_count, check_finite
 
 # Cosines so close to ±1 differ from it by rounding.
 _ROUNDING = 1e-13

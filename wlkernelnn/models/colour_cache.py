@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.wl_colours import KnownColours, Quotient, quotient_of
+from wlkernelnn.ops.colours import KnownColours, Quotient, quotient_of
 
 #: Colours that are remembered: with 176 channels, states and keys take about 0.3 GB.
 CAPACITY = 2**18

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from wlkernelnn.checks import check_count
-from wlkernelnn.datasets.walk_encodings import UNITS
-from wlkernelnn.linear import Linear
-from wlkernelnn.ops.differentiable import transformed
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.datasets.graphs.walk_encodings import UNITS
+from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.utils.checks import check_count
 
 
 class CodeEncoder(torch.nn.Module):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wlkernelnn.checks import check_count
-from wlkernelnn.linear import Linear
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.utils.checks import check_count
 
 # Numbers further from their mean than so many standard deviations say no more than that.
 _FAR = 5.0

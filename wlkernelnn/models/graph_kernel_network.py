@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.conv import WLKernelConv
-from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.ops.colours import Quotient
 
 from .graph_network import GraphNetwork, arguments
 

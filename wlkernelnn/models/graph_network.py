@@ -14,15 +14,15 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.checks import check_count, check_dropout, check_one_of, plain
 from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.packed import check_packed
-from wlkernelnn.ops.differentiable import transformed
-from wlkernelnn.ops.neighbor_sum import SortedEdges, neighbor_sum
-from wlkernelnn.ops.neighbor_sum.segments import segment_sum
-from wlkernelnn.ops.wl_colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
+from wlkernelnn.ops.graph.segments import segment_sum
+from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of, plain
 
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.conv import DeepKernelConv
-from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
 
 from .virtual_node import VirtualNode
 
@@ -35,7 +35,7 @@ class KernelStack(torch.nn.Module):
     Shapes:
         - input: ``h [N, channels]``, ``edge_index [2, E]``, ``edge_type [E]``, and with a virtual node ``ptr
           [B+1]`` and ``batch [N]``; or rows of the first colours and a
-          :class:`~wlkernelnn.ops.wl_colours.Quotient`, whose last colours have the result's rows
+          :class:`~wlkernelnn.ops.colours.Quotient`, whose last colours have the result's rows
         - output: ``[N, out_channels]``
 
     Raises:

@@ -8,8 +8,8 @@ from typing import Literal
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn.checks import check_count, check_dropout
-from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.utils.checks import check_count, check_dropout
 
 from .graph_network import GraphNetwork, arguments
 from .kernel_stack import KernelStack

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.linear import Linear
-from wlkernelnn.ops.neighbor_sum.segments import segment_sum
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.ops.graph.segments import segment_sum
 
 
 class VirtualNode(torch.nn.Module):

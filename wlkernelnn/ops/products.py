@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.grad import conv2d_weight
 
-from .differentiable import transformed
+from .autograd import transformed
 
 # Multiplications below which a product takes less time than the way to oneDNN, and to a packed matrix in MKL.
 _SMALL, _SMALL_PACKED = 2**22, 2**20

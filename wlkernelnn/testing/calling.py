@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn import modes
+from wlkernelnn.utils import modes
 
 # conv(x, edge_index, edge_attr=…, edge_type=…, edge_weight=…)
 Layer = Callable[..., Tensor]

@@ -9,10 +9,10 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
-from wlkernelnn import WLKernelConv
 from wlkernelnn.conv.walk import WalkConv
-from wlkernelnn.kernels.graphs import edge_labels, flat_graphs, node_labels
-from wlkernelnn.ops.wl_colours import wl_colours
+from wlkernelnn.conv.wl import WLKernelConv
+from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.ops.colours import wl_colours
 
 from .calling import Layer, call, require, require_graphs
 

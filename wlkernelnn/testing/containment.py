@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn import DeepKernelConv
-from wlkernelnn.activation import Function
+from wlkernelnn.blocks.activation import Function
+from wlkernelnn.conv.deep import DeepKernelConv
 from wlkernelnn.kernels import DeepGraphKernel, DeepStringKernel
 from wlkernelnn.kernels.composition import Series, get_composition
 from wlkernelnn.sequence import StringKernelConv

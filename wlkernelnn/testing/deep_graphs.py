@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from wlkernelnn import DeepKernelConv
+from wlkernelnn.conv.deep import DeepKernelConv
 from wlkernelnn.kernels import DeepGraphKernel
 
 from .calling import call, edge_features

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 from torch_geometric.data import Batch, Data
 
-from wlkernelnn import RandomWalkKernelConv, WLKernelConv
+from wlkernelnn.conv.random_walk import RandomWalkKernelConv
 from wlkernelnn.conv.walk import WalkConv
+from wlkernelnn.conv.wl import WLKernelConv
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StructureKernel
 
 from .calling import Layer, call, edge_features, largest_error, require, require_float64, require_graphs

@@ -11,7 +11,7 @@ from scipy.special import comb
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn import RandomWalkKernelConv
+from wlkernelnn.conv.random_walk import RandomWalkKernelConv
 from wlkernelnn.kernels import StringKernel
 from wlkernelnn.sequence import StringKernelConv, path_graph
 

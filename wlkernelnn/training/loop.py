@@ -22,7 +22,7 @@ from pytorch_lightning.callbacks import Callback, RichProgressBar
 from pytorch_lightning.utilities.exceptions import MisconfigurationException, SIGTERMException
 from torch import Tensor
 
-from wlkernelnn.files import alone_in
+from wlkernelnn.utils.files import alone_in
 
 from .allocator import freed_memory_kept
 from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, whole

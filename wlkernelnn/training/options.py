@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Literal
 
-from wlkernelnn.checks import plain
+from wlkernelnn.utils.checks import plain
 
 # Weights in float16 alone would lose most steps of an optimizer.
 PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")

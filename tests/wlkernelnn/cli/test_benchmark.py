@@ -6,27 +6,32 @@ from pathlib import Path
 import pytest
 
 import wlkernelnn.bench
-from wlkernelnn.cli.benchmark import benchmarks
+from wlkernelnn.bench import BENCHMARKS
+from wlkernelnn.cli.benchmark import first_line
 from wlkernelnn.cli.main import main
 
 
 @pytest.fixture(autouse=True)
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three modules more in ``wlkernelnn.bench``, of which two are benchmarks."""
-    (tmp_path / "toy_table.py").write_text(
+    """Two benchmarks of one room, in place of the package's own."""
+    room = tmp_path / "toys"
+    room.mkdir()
+    (room / "toy_table.py").write_text(
         '"""Print a toy table of [E, d].\n\nIn detail."""\n\ndef main(argv):\n    print("toy", argv)\n'
     )
-    (tmp_path / "unnamed.py").write_text("def main(argv):\n    raise ValueError('no input')\n")
-    (tmp_path / "helper.py").write_text('"""No benchmark."""\n\ndef other():\n    pass\n')
+    (room / "unnamed.py").write_text("def main(argv):\n    raise ValueError('no input')\n")
     monkeypatch.setattr(wlkernelnn.bench, "__path__", [str(tmp_path)])
+    known = {"toy-table": "toys.toy_table", "unnamed": "toys.unnamed"}
+    monkeypatch.setattr("wlkernelnn.cli.benchmark.BENCHMARKS", known)
+    monkeypatch.setattr("wlkernelnn.cli.benchmark.ROOT", tmp_path)
     yield
-    for name in ("toy_table", "unnamed"):
+    for name in ("toys", *known.values()):
         sys.modules.pop(f"wlkernelnn.bench.{name}", None)
 
 
-def test_found_without_being_imported() -> None:
-    assert benchmarks() == {"toy-table": "Print a toy table of [E, d].", "unnamed": ""}
-    assert "wlkernelnn.bench.toy_table" not in sys.modules
+def test_help_does_not_import_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["benchmark", "--help"]) == 0
+    assert "wlkernelnn.bench.toys.toy_table" not in sys.modules
 
 
 @pytest.mark.parametrize("argv", [[], ["-h"], ["--help"]], ids=["nothing", "-h", "--help"])
@@ -54,6 +59,11 @@ def test_errors(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    found = benchmarks()
-    assert "speed" in found
-    assert all(found.values())
+    assert all(first_line(module) for module in BENCHMARKS.values())
+    root = Path(wlkernelnn.bench.__file__).parent
+    with_main = {
+        ".".join(source.relative_to(root).with_suffix("").parts)
+        for source in root.rglob("*.py")
+        if "\ndef main(" in source.read_text("utf-8")
+    }
+    assert with_main == set(BENCHMARKS.values())

@@ -14,8 +14,8 @@ from tests.molecules import classification_set, small_network
 from wlkernelnn.cli.explain import ExplainOptions
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules
-from wlkernelnn.explain import atom_contributions
 from wlkernelnn.training import load_ensemble, save_checkpoint
+from wlkernelnn.training.molecules.explain import atom_contributions
 
 SMILES = ["CCO", "C1CC", "[Na+].[Cl-]"]
 

@@ -88,7 +88,7 @@ def test_a_benchmark_says_which_package_is_not_there(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "grakel", None)
-    monkeypatch.delitem(sys.modules, "wlkernelnn.bench.kernel_speed", raising=False)
+    monkeypatch.delitem(sys.modules, "wlkernelnn.bench.speed.kernels", raising=False)
     assert main(["benchmark", "kernel-speed", "--quick"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("wlkernelnn benchmark: error: this benchmark compares with GraKeL: ")

@@ -9,14 +9,7 @@ import pytest
 from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
-from wlkernelnn.cli.options import (
-    add_options,
-    check_apart,
-    check_different,
-    config_text,
-    pick,
-    verb_parser,
-)
+from wlkernelnn.cli.options import add_options, check_apart, check_different, config_text, pick, verb_parser
 
 
 @dataclass

@@ -26,7 +26,7 @@ from wlkernelnn.cli.main import main
 from wlkernelnn.cli.train import OWN_OPTIONS, SHARED_OPTIONS, RunOptions
 from wlkernelnn.models import KernelStackNetwork
 from wlkernelnn.training import FitOptions, load_ensemble
-from wlkernelnn.training.module import NetworkModule
+from wlkernelnn.training.molecules.module import NetworkModule
 
 
 @pytest.fixture

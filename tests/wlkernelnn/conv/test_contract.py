@@ -30,7 +30,7 @@ from tests.kernel_convs import (
 )
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
-from wlkernelnn.files import read_tensors, write_tensors
+from wlkernelnn.utils.files import read_tensors, write_tensors
 
 # Laws
 

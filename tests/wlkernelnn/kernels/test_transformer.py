@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import RandomWalkKernel, objects
+from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
 from wlkernelnn.kernels.transformer import GramTransformer
-from wlkernelnn.kernels.wl_subtree import WLSubtreeKernel
 
 NUMBER = 48
 # How a user may have the molecules.

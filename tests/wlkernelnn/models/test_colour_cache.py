@@ -11,7 +11,7 @@ from tests.molecules import regression_set
 from tests.wlkernelnn.models.test_quotient import SHAPES, network, odd_graphs
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import ColourCache, GraphKernelNetwork, KernelStackNetwork
-from wlkernelnn.ops.wl_colours import Quotient
+from wlkernelnn.ops.colours import Quotient
 
 
 def batches(net: GraphKernelNetwork, data: Any, batch_size: int = 7) -> list[Data]:

@@ -14,14 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn import DeepKernelConv
-from wlkernelnn.kernels import (
-    ArcCosine,
-    Composition,
-    DeepGraphKernel,
-    DeepStringKernel,
-    Inverse,
-    Polynomial,
-)
+from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, DeepStringKernel, Inverse, Polynomial
 from wlkernelnn.sequence import StringKernelConv
 from wlkernelnn.testing import ACTIVATIONS, assert_in_rkhs, deep_graphs, deep_strings, rkhs_norm, rkhs_ratios
 from wlkernelnn.testing import exact as exact_module

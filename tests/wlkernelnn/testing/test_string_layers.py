@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from tests.equations import randomize
-from wlkernelnn.ops.scan import Steps
+from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import StringKernelConv, path_graph
 from wlkernelnn.testing import (
     assert_is_word_cnn,

@@ -32,6 +32,6 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[float]], None]:
 
     def find(values: list[float]) -> None:
         scores = iter(values)
-        monkeypatch.setattr("wlkernelnn.training.module.score", lambda *_: next(scores))
+        monkeypatch.setattr("wlkernelnn.training.molecules.module.score", lambda *_: next(scores))
 
     return find

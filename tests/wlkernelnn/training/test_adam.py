@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.molecules import regression_set, small_network
-from wlkernelnn.linear import Linear
+from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.training import FitOptions, fit
 from wlkernelnn.training.adam import in_one_pass
 from wlkernelnn.training.options import PRECISIONS

@@ -17,7 +17,7 @@ from rich.console import Console
 from tests.molecules import assert_same_weights, quick, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training import DivergedError, fit, predict, score
-from wlkernelnn.training.module import NetworkModule
+from wlkernelnn.training.molecules.module import NetworkModule
 
 
 @pytest.fixture

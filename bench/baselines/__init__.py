@@ -1,0 +1,1 @@
+"""Models that ours are compared with."""

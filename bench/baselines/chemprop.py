@@ -1,0 +1,119 @@
+"""chemprop's network, trained by the recipe of the CEP table, where chemprop is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
+from wlkernelnn.bench.harness.parameters import count_parameters, width_for
+from wlkernelnn.datasets import BucketResampler
+from wlkernelnn.datasets.graphs.epochs import EpochLoader
+from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.training import FitOptions
+from wlkernelnn.training.loop import Watched, contents, train_module
+from wlkernelnn.training.molecules.fit import EVALUATION_BATCH
+from wlkernelnn.training.molecules.module import NetworkModule
+
+from .chemprop_speed import molecules
+
+
+class Batch(NamedTuple):
+    """chemprop's graphs, and targets ``[B, 1]``."""
+
+    graphs: Any
+    y: Tensor
+
+
+class ChempropLoader(EpochLoader):
+    """Batches of chemprop's data sets in the order of :class:`~wlkernelnn.datasets.PackedLoader`."""
+
+    data: Any
+
+    def _batches(self, positions: np.ndarray) -> Iterator[Any]:
+        from chemprop.data import collate_batch
+
+        for begin in range(0, len(positions), self.batch_size):
+            batch = collate_batch([self.data[int(i)] for i in positions[begin : begin + self.batch_size]])
+            yield Batch(batch.bmg, batch.Y)
+
+
+class ChempropNetwork(torch.nn.Module):
+    """chemprop's default network (Yang et al. 2019): bond messages, depth 3, all widths the same.
+
+    Args:
+        width: Width of everything.
+        y: Targets ``[G, 1]`` of the training part, whose mean and standard deviation are those of the result.
+    """
+
+    task = "regression"
+    target_mean: Tensor
+    target_std: Tensor
+
+    def __init__(self, width: int, y: Tensor) -> None:
+        from chemprop.models import MPNN
+        from chemprop.nn import BondMessagePassing, NormAggregation, RegressionFFN
+
+        super().__init__()
+        head = RegressionFFN(input_dim=width, hidden_dim=width)
+        self.mpnn = MPNN(BondMessagePassing(d_h=width), NormAggregation(), head)
+        self.register_buffer("target_mean", y.mean(0))
+        self.register_buffer("target_std", y.std(0, correction=0))
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.mpnn(batch.graphs) * self.target_std + self.target_mean
+
+
+def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: Path) -> Fitted:
+    """Train chemprop's network of about so many parameters on a split.
+
+    Args:
+        split: Molecules with one target.
+        options: The recipe: batches, epochs, learning rate, weight decay, resampling and seed are read.
+        parameters: Number of parameters to come close to.
+        directory: Folder of checkpoints, from which an interrupted run goes on.
+    """
+    data = {part: molecules(split[part]) for part in PARTS}
+    y = split["train"].y
+
+    def make(width: int) -> ChempropNetwork:
+        with torch.device("cpu"):  # chemprop's are not to be had without memory
+            return ChempropNetwork(width, y)
+
+    width = width_for(make, parameters)
+    torch.manual_seed(options.seed)
+    net = ChempropNetwork(width, y)
+    resample = None
+    if options.bucket_width:
+        resample = BucketResampler(y.numpy(), width=options.bucket_width, seed=options.seed)
+    loader = ChempropLoader(
+        data["train"], options.batch_size, resample is None, False, options.seed, resample
+    )
+    in_order = {part: ChempropLoader(data[part], EVALUATION_BATCH, False, False, 0, None) for part in PARTS}
+    done = train_module(
+        NetworkModule(net, options, split.metric, len(loader)),  # type: ignore[arg-type]  # all that it asks for
+        loader,
+        in_order["valid"],
+        Watched(split.metric, maximize=False),
+        options,
+        origin=lambda: contents(data=split.data),
+        directory=directory,
+        resume=True,
+        progress=True,
+    )
+    with torch.no_grad():
+        predictions = {
+            part: torch.cat([net(batch) for batch in batches]).numpy() for part, batches in in_order.items()
+        }
+    return Fitted(
+        predictions,
+        count_parameters(net),
+        sum(done.epoch_seconds),
+        len(done.history),
+        {"best_epoch": done.epoch, "history": done.history, "width": width},
+    )

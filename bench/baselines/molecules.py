@@ -1,0 +1,204 @@
+"""What our networks are compared with: the mean, Morgan fingerprints with a forest or ridge, and GINE."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from rdkit import Chem, rdBase
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import MLP, BatchNorm, GINEConv
+
+from wlkernelnn.bench.harness.parameters import count_parameters, width_for
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.files.description import DEFAULT_METRIC
+from wlkernelnn.datasets.molecules.morgan import SIZE, morgan_counts
+from wlkernelnn.models.graph_network import GraphNetwork, arguments
+from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
+
+ALPHAS = tuple(10.0 ** np.arange(-1, 5))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method predicts for a test set.
+
+    Attributes:
+        name: The method.
+        prediction: ``[G, tasks]``: values in the unit of the targets, or probabilities of class 1.
+        parameters: How many numbers were fitted (of a forest: the nodes of its trees).
+        seconds: Wall time: of a network, its epochs; else of fitting and predicting, fingerprints included.
+    """
+
+    name: str
+    prediction: np.ndarray
+    parameters: int
+    seconds: float
+
+
+def _means(data: PackedGraphs) -> np.ndarray:
+    """The mean of every task's known targets, ``[tasks]``; 0 where none is known."""
+    return data.y.nanmean(0).nan_to_num(0.0).numpy()
+
+
+def mean_predictor(train: PackedGraphs, test: PackedGraphs) -> Result:
+    """Predict the mean of the training targets: for classes, how frequent class 1 is."""
+    start = time.perf_counter()
+    prediction = np.tile(_means(train), (len(test), 1))
+    return Result("mean of training set", prediction, train.num_tasks, time.perf_counter() - start)
+
+
+def _fingerprints(data: PackedGraphs) -> np.ndarray:
+    """Morgan counts of all molecules, float32 ``[G, SIZE]``."""
+    with rdBase.BlockLogs():
+        counts = [morgan_counts(Chem.MolFromSmiles(text)) for text in data.smiles]
+    return np.array(counts, dtype=np.float32).reshape(len(counts), SIZE)
+
+
+def fit_tasks(
+    make: Callable[[], BaseEstimator], train: PackedGraphs, x: Any, others: Sequence[Any]
+) -> tuple[list[BaseEstimator], list[np.ndarray]]:
+    """Fit a model per task on its known targets; the models, and predictions ``[len(other), tasks]``.
+
+    A task whose known targets are all the same gets no model: its mean is predicted.
+    """
+    predictions = [np.tile(_means(train), (other.shape[0], 1)) for other in others]
+    models = []
+    for task, y in enumerate(train.y.numpy().T):
+        known = ~np.isnan(y)
+        if len(np.unique(y[known])) < 2:
+            continue
+        model = make().fit(x[known], y[known])
+        models.append(model)
+        for prediction, other in zip(predictions, others, strict=True):
+            prediction[:, task] = (
+                model.predict_proba(other)[:, 1] if is_classifier(model) else model.predict(other)
+            )
+    return models, predictions
+
+
+def random_forest(train: PackedGraphs, test: PackedGraphs, seed: int = 0, num_trees: int = 500) -> Result:
+    """A random forest on Morgan counts, with scikit-learn's defaults for classes.
+
+    For regression a split looks at a third of the columns, as Breiman recommends, not at all of them.
+    """
+    start = time.perf_counter()
+    forest = (
+        partial(RandomForestClassifier)
+        if train.task == "classification"
+        else partial(RandomForestRegressor, max_features=1 / 3)
+    )
+    make = partial(forest, num_trees, random_state=seed, n_jobs=-1)
+    models, (prediction,) = fit_tasks(make, train, _fingerprints(train), [_fingerprints(test)])
+    nodes = sum(tree.tree_.node_count for model in models for tree in model.estimators_)
+    return Result("Morgan random forest", prediction, nodes, time.perf_counter() - start)
+
+
+def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Result:
+    """Ridge regression on Morgan counts, or logistic regression for classes.
+
+    The strength of the penalty, one of ``ALPHAS``, is that with the best score on ``valid``.
+    """
+    start = time.perf_counter()
+    x, *others = (csr_matrix(_fingerprints(part)) for part in (train, valid, test))
+    classes = train.task == "classification"
+    metric = train.metric or DEFAULT_METRIC["classification" if classes else "regression"]
+    sign = 1 if get_metric(metric).maximize else -1
+    best: tuple[float, int, np.ndarray] | None = None
+    for alpha in ALPHAS:
+        make = partial(LogisticRegression, C=1 / alpha, max_iter=5000) if classes else partial(Ridge, alpha)
+        models, (on_valid, on_test) = fit_tasks(make, train, x, others)
+        value = sign * score(metric, valid.y.numpy(), on_valid)
+        if best is None or value > best[0]:
+            best = value, sum(model.coef_.size + 1 for model in models), on_test
+    assert best is not None
+    name = "Morgan logistic regression" if classes else "Morgan ridge"
+    return Result(name, best[2], best[1], time.perf_counter() - start)
+
+
+class _GINELayers(torch.nn.Module):
+    """GINE convolutions as in OGB's example: a table of edge codes, a perceptron and batch norm in each."""
+
+    def __init__(self, channels: int, num_layers: int, num_edge_types: int) -> None:
+        super().__init__()
+        layers = range(num_layers)
+        self.edge_tables = torch.nn.ModuleList(torch.nn.Embedding(num_edge_types, channels) for _ in layers)
+        # A batch may be a single atom, of which batch norm has no variance.
+        single = {"allow_single_element": True}
+        self.convs = torch.nn.ModuleList(
+            GINEConv(MLP([channels, 2 * channels, channels], norm_kwargs=single), train_eps=True)
+            for _ in layers
+        )
+        self.norms = torch.nn.ModuleList(BatchNorm(channels, **single) for _ in layers)
+
+    def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
+        last = len(self.convs) - 1
+        for i, (table, conv, norm) in enumerate(zip(self.edge_tables, self.convs, self.norms, strict=True)):
+            h = norm(conv(h, edge_index, table(edge_type)))
+            h = h if i == last else h.relu()
+        return h
+
+
+class GINENetwork(GraphNetwork):
+    """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
+
+    Args:
+        node_dims: As of :class:`~wlkernelnn.models.GraphNetwork`.
+        hidden_channels: Width of everything.
+        num_layers: Number of convolutions.
+        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`'s ``config``.
+
+    Raises:
+        ValueError: There are no edge codes, or an argument is out of its range.
+    """
+
+    def __init__(
+        self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
+    ) -> None:
+        super().__init__(arguments(locals()), num_steps=None)
+        if self.num_edge_types is None:
+            raise ValueError("GINE needs edge codes, got num_edge_types=None")
+        self.conv = _GINELayers(hidden_channels, num_layers, self.num_edge_types)
+
+    def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
+        assert isinstance(graph, Data)
+        return self.conv(self.encoder(codes).relu(), graph.edge_index, graph.edge_type)
+
+
+def gine(
+    train: PackedGraphs,
+    valid: PackedGraphs,
+    test: PackedGraphs,
+    parameters: int,
+    options: FitOptions | None = None,
+    *,
+    progress: bool = True,
+    **network: Any,
+) -> Result:
+    """Train a GINE network of about so many parameters, by the recipe of our networks.
+
+    Args:
+        train, valid, test: Graphs with targets.
+        parameters: Number of parameters to come close to.
+        options: How to train.
+        progress: Show a progress bar.
+        **network: Arguments of :class:`GINENetwork`.
+    """
+    options = options or FitOptions()
+    make = partial(GINENetwork.from_data, train, **network)
+    width = width_for(lambda width: make(hidden_channels=width), parameters)
+    torch.manual_seed(options.seed)
+    net = make(hidden_channels=width)
+    fitted = fit(net, train, valid, options, progress=progress)
+    return Result("GINE", predict(net, test), count_parameters(net), sum(fitted.epoch_seconds))

@@ -1,0 +1,1 @@
+"""One harness for all benchmarks: options, runs, tables, reports."""

@@ -1,0 +1,169 @@
+"""The runs of a table of networks that are trained, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+from rich.console import Console
+
+from wlkernelnn.utils.files import json_text, read_json, write_text
+
+from .provenance import PACKAGES
+from .tables import Rows, items, markdown, printed
+from .trained import Record
+
+# What is one and the same for all runs of a row.
+MADE_WITH = ("revision", "device", *PACKAGES)
+# The row of a run, and which one of the row it is; tables are sorted by it.
+Place = tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+class Runs:
+    """The runs of a table: those of this call of its command, and those that its file has of other rows.
+
+    A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
+    Rows may be of several revisions, a row is of one: where a new run has another revision, version of a
+    package, precision, length or split (but for random ones, of which every seed has its own), the other runs
+    of its row go.
+
+    Args:
+        stem: Of the files of the table.
+        known: What is known of this call; a quick table begins anew.
+        place: Of a run in the table: its row, and which one it is of that row; they stand in this order.
+        stays: Whether a run of the file is one of this table still, of the same data.
+
+    Raises:
+        ValueError: The file has a run of a row that there is no longer.
+    """
+
+    def __init__(
+        self,
+        stem: Path,
+        known: Record,
+        place: Callable[[Record], Place],
+        stays: Callable[[Record], bool],
+    ) -> None:
+        self._stem, self._known, self._place, self._stays = stem, known, place, stays
+        self._full = known["mode"] == "full"
+        self._runs = self._there()
+
+    def _there(self) -> dict[Place, Record]:
+        """The runs of the file that stay."""
+        path = self._stem.with_suffix(".json")
+        if not self._full or not path.is_file():
+            return {}
+        there = read_json(path)
+        if there["mode"] != "full":
+            return {}
+        try:
+            return {self._place(run): run for run in there["runs"] if self._stays(run)}
+        except (KeyError, ValueError) as error:
+            raise ValueError(
+                f"{path}: has a run that this command does not know ({error}): move the table away, "
+                "or name another --output-dir"
+            ) from error
+
+    def fill(
+        self,
+        runs: Iterable[Record],
+        title: str,
+        rows: Callable[[list[Record]], Rows],
+        notes: str | Callable[[list[Record]], str],
+        completed: Callable[[list[Record]], list[Record]] = list,
+    ) -> list[Record]:
+        """Add runs as they come, and show the table in the end.
+
+        Args:
+            runs: Made one by one: what was made is in the files while the rest takes days.
+            title: Of the table.
+            rows: The table of all its runs, its header first.
+            notes: What stands below it.
+            completed: Adds to the runs what follows from them, such as ensembles.
+
+        Returns:
+            All runs of the table; none if none came.
+        """
+        there: list[Record] = []
+        for run in runs:
+            with self._adding(run) as found:
+                there = completed(found)
+                below = notes if isinstance(notes, str) else notes(there)
+                write_results(self._stem, title, rows(there), below, self._known, there)
+        if there:
+            Console().print(printed(rows(there), f"{title} ({self._known['mode']})"))
+        return there
+
+    @contextmanager
+    def _adding(self, run: Record) -> Iterator[list[Record]]:
+        """All runs, with this one, to be written before another command that fills the table goes on."""
+        self._stem.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._stem.with_name(f".{self._stem.name}.lock")):
+            if self._full:
+                self._runs = self._there()
+            place = self._place(run)
+            self._runs = {
+                (row, one): other
+                for (row, one), other in self._runs.items()
+                if row != place[0] or _made_by(other) == _made_by(run)
+            } | {place: run}
+            yield [self._runs[place] for place in sorted(self._runs)]
+
+
+def _made_by(run: Record) -> tuple[Any, ...]:
+    """What is one and the same in a row."""
+    recipe: Record = run.get("training") or run.get("recipe") or {}
+    # Only random splits are drawn anew by every seed.
+    split = None if run.get("split") == "random" else run.get("split_sha256")
+    return recipe.get("matmul_precision"), recipe.get("epochs"), split, made_with(run)
+
+
+def made_with(run: Record) -> tuple[Any, ...]:
+    """Which source, device and packages a run is of."""
+    return tuple(run.get(name) for name in MADE_WITH)
+
+
+def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:
+    """Whether a run is on what this call reads, see :class:`Runs`.
+
+    Args:
+        part: Which entry of a run names its data. Runs on others than this call's stay.
+        contents: What is in a run's ``content``, by name. Earlier ones may have neither.
+    """
+
+    def stays(run: Record) -> bool:
+        here = contents.get(run.get(part, ""))
+        return here is None or run.get("content", here) == here
+
+    return stays
+
+
+def write_results(
+    stem: Path, title: str, rows: Rows, notes: str, known: Record, runs: Sequence[Record]
+) -> None:
+    """Write ``stem.md``, the table, whose header is the first row, and ``stem.json``, all that is known."""
+    of_runs = items({name: _of_runs(name, value, runs) for name, value in known.items()})
+    text = f"# {title} ({known['mode']})\n\n{markdown(rows)}\n{notes}{of_runs}"
+    write_text(stem.with_suffix(".md"), text)
+    write_text(stem.with_suffix(".json"), json_text({**known, "runs": runs}, indent=1))
+
+
+def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:
+    """What is known of the runs of a table: once, or, where they differ, with the rows that it is of."""
+    if name in ("mode", "time") or not any(run.get(name) for run in runs):  # those of the table
+        return str(value)
+    rows_of: dict[str, dict[str, None]] = {}
+    several = len({run.get("split") for run in runs}) > 1
+    for run in runs:
+        if "members" in run and not run.get(name):
+            continue  # made with what its members were
+        row = f"{run['split']} {run['model']}" if several else run["model"]
+        rows_of.setdefault(str(run.get(name) or "not recorded"), {})[row] = None
+    if len(rows_of) == 1:
+        return next(iter(rows_of))
+    found = "; ".join(f"{of_rows} ({', '.join(models)})" for of_rows, models in rows_of.items())
+    # A recipe may have changed since.
+    return f"{found}; what is said above is of {value}" if name == "revision" else found

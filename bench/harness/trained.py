@@ -1,0 +1,200 @@
+"""Networks that are trained for a table: options of its command, and runs that are never repeated."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets.files.download import require_file
+from wlkernelnn.utils.files import json_text, read_json, write_text
+
+from .options import TableOptions
+from .provenance import PACKAGES, about, revision, versions
+
+Record = dict[str, Any]
+
+# In the folder of a run: its record, once it is finished, and before that what trains it.
+RECORD, MAKER = "result.json", "revision.txt"
+
+
+@dataclass
+class TrainedOptions(TableOptions):
+    """What is trained, and where results go.
+
+    Args:
+        models: Which rows; by default all of the table.
+        epochs: Stop after so many epochs; by default the whole recipe. A later run with more goes on.
+        seeds: Seeds 0, 1, … of every model.
+        root: Folder with published data sets; by default $WLKERNELNN_DATA.
+        run_dir: Folder of checkpoints. Runs that are finished are not repeated, and one that was interrupted
+            goes on.
+        output_dir: Folder of the table, as Markdown and JSON; of a quick run "quick" in the folder of
+            checkpoints, unless another one is given.
+        accelerator: Lightning's: "auto", "cpu", "gpu", …
+        matmul_precision: float32 matrix products: "highest", "high" or "medium".
+        quick: One epoch of little data: only to see that everything works.
+
+    Raises:
+        ValueError: There is nothing to train.
+    """
+
+    models: list[str] | None = None
+    epochs: int | None = None
+    seeds: int = 1
+    root: str | None = None
+    run_dir: Path = Path("runs")
+    accelerator: str = "auto"
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+
+    def __post_init__(self) -> None:
+        for name, value in (("seeds", self.seeds), ("epochs", self.epochs)):
+            if value is not None and value < 1:
+                raise ValueError(f"--{name}: expected at least 1, got {value}")
+        super().__post_init__()
+
+    @property
+    def quick_results(self) -> Path:
+        return self.run_dir / "quick"
+
+    def limit(self, recipe: int) -> int:
+        """Epochs to train, of those of a recipe."""
+        if self.quick:
+            return 1
+        return recipe if self.epochs is None else min(self.epochs, recipe)
+
+    def folder(self, *names: str) -> Path:
+        """Where a run lies."""
+        return self.run_dir.joinpath("quick" if self.quick else "full", *names)
+
+
+def about_training(name: str, argv: list[str] | None, options: TrainedOptions, *packages: str) -> Record:
+    """What a table says of a call that trains: :func:`~.about.about`, Lightning's device, torch's threads."""
+    more = {"device": device_of(options.accelerator), "threads": torch.get_num_threads()}
+    return about(name, argv, options.quick, packages) | more
+
+
+def device_of(accelerator: str) -> str:
+    """What Lightning trains on: the name of the GPU, or "processor"."""
+    if accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return "processor" if accelerator in ("auto", "cpu") else accelerator
+
+
+def glove_file(root: str | None) -> Path:
+    """The word vectors that are taken where no others are given."""
+    return require_file("glove/glove.6B.100d.subset.txt", root, "GloVe 6B, or give another file with --glove")
+
+
+def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) -> list[str]:
+    """Names that were asked for, each once; by default all.
+
+    Raises:
+        ValueError: There is no such name.
+    """
+    names = list(dict.fromkeys(there if wanted is None else wanted))
+    if unknown := [name for name in names if name not in there]:
+        raise ValueError(f"--{option}: expected any of {', '.join(there)}, got {', '.join(unknown)}")
+    return names
+
+
+def check_shorten(epochs: int, recipe: int) -> None:
+    """Whether a recipe can be made that short.
+
+    Raises:
+        ValueError: It cannot.
+    """
+    if not 1 <= epochs <= recipe:
+        raise ValueError(f"--shorten: expected from 1 to {recipe} epochs, the whole recipe, got {epochs}")
+
+
+def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[str, Any]) -> Record:
+    """The record of a run, from its file if it was trained for so many epochs (or to its recipe's end).
+
+    A record has ``epochs``, those that were trained, and ``stopped``, whether the recipe ended there.
+
+    Args:
+        folder: Of the run.
+        epochs: How many are wanted.
+        train: Trains, or goes on with what lies in the folder.
+        known: What is known of this call, see :func:`about_training`. If its ``mode`` is "quick", the run
+            only shows that everything works: one of another revision makes way for it.
+
+    Raises:
+        ValueError: :func:`claim` refuses the folder, and the run is not a quick one.
+    """
+    if known.get("mode") == "quick" and _unlike(folder, known):
+        shutil.rmtree(folder)
+    claim(folder, known)
+    path = folder / RECORD
+    if path.is_file():
+        record: Record = read_json(path)
+        if record["epochs"] >= epochs or record["stopped"]:
+            return record
+    record = train()
+    write_text(path, json_text(record, indent=1))
+    return record
+
+
+def claim(folder: Path, known: Mapping[str, Any]) -> None:
+    """Say in the folder of a run what trains it, before it does: revision, device and versions of packages.
+
+    Args:
+        folder: Of the run; there may be none yet.
+        known: What is known of this call.
+
+    Raises:
+        ValueError: The folder holds a run, finished or not, of another revision of the source, on another
+            device, or with other versions of the packages under it.
+    """
+    if unlike := _unlike(folder, known):
+        name, there, here = unlike
+        raise ValueError(
+            f"{folder}: holds a run of {name} {there}, and this is {here}: delete it, or name another "
+            f"folder, since a run is of one {name}"
+        )
+    first, *others = _maker(known).items()
+    write_text(folder / MAKER, "\n".join([first[1], *(f"{name} {value}" for name, value in others)]) + "\n")
+
+
+def _maker(known: Mapping[str, Any]) -> dict[str, str]:
+    device = {"device": str(known["device"])} if "device" in known else {}
+    return {"revision": revision(), **versions(*PACKAGES), **device}
+
+
+def _unlike(folder: Path, known: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    """What the run in a folder was made with and this one is not: its name, what is there, what is here."""
+    path, begun = folder / RECORD, folder / MAKER
+    there: Record = read_json(path) if path.is_file() else {}
+    if begun.is_file():
+        # The first line is the revision, each other a package with its version, or the device.
+        first, *others = begun.read_text(encoding="utf-8").splitlines()
+        there |= {"revision": first, **dict(line.split(" ", 1) for line in others)}
+    for name, here in _maker(known).items():
+        if there.get(name, here) != here:
+            return name, there[name], here
+    return None
+
+
+def spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and, of several, standard deviation, with so many digits behind the point."""
+    # A file has null for NaN.
+    values = np.array(values, dtype=float).tolist()
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def of_seeds(count: int, default: int) -> str:
+    """How many seeds a row has, and how many the benchmark trains by default, if it has fewer."""
+    return str(count) if count >= default else f"{count} of {default}"
+
+
+def of_recipe(record: Record) -> str:
+    """How many epochs the recipe of a run has, and what it was shortened from, if it was."""
+    recipe, published = record["recipe"]["epochs"], record["published_epochs"]
+    return str(recipe) if recipe == published else f"{recipe}, shortened from {published}"

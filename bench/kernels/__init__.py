@@ -1,0 +1,1 @@
+"""Benchmarks of exact kernels, and the theorems."""

@@ -1,0 +1,77 @@
+"""What the language and sentiment tables of Lei et al. 2017 share: initial weights, and LSTM beside them."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.sequence import LanguageModel, StringKernelConv, StringModel
+from wlkernelnn.sequence.layers.string_model import State, check_state
+
+
+@torch.no_grad()
+def release_init(model: torch.nn.Module) -> None:
+    """Initial weights as in the authors' release: uniform of variance 1 / (number of inputs), biases 0.
+
+    The inputs of a gate are those of all its products together, but in an LSTM those of each; embeddings
+    are vectors of length about 1.
+    """
+    for module in model.modules():
+        if isinstance(module, StringKernelConv):
+            gate = list(module.decay.lins)
+            inputs = sum(cast(Tensor, lin.weight).size(1) for lin in gate)
+            others = [*module.lins, *([] if module.highway is None else [module.highway])]
+            for lin in [*gate, *others]:
+                weight = cast(Tensor, lin.weight)
+                _uniform(weight, inputs if lin in gate else weight.size(1))
+                if isinstance(lin.bias, Tensor):
+                    lin.bias.zero_()
+        elif isinstance(module, torch.nn.LSTM):
+            for weight in module.parameters():
+                if weight.dim() > 1:
+                    _uniform(weight, weight.size(1))
+                else:
+                    weight.zero_()
+        elif isinstance(module, torch.nn.Linear):
+            _uniform(module.weight, module.in_features)
+            if module.bias is not None:
+                module.bias.zero_()
+        elif isinstance(module, torch.nn.Embedding) and module.weight.requires_grad:
+            _uniform(module.weight, module.embedding_dim)
+        elif isinstance(module, LanguageModel) and module.bias is not None:
+            module.bias.zero_()
+
+
+def _uniform(weight: Tensor, inputs: int) -> None:
+    bound = math.sqrt(3 / inputs)
+    weight.uniform_(-bound, bound)
+
+
+class LSTM(StringModel):
+    """One layer of ``torch.nn.LSTM``; its state is h above c, ``[2, B, d]``."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.lstm = torch.nn.LSTM(in_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        self.lstm.reset_parameters()
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
+        if state is None:
+            before = x.new_zeros(2, steps.num_strings, self.out_channels)
+        else:
+            before = check_state("LSTM", state, (2, steps.num_strings, self.out_channels))
+        if not steps.num_tokens:
+            return x.new_zeros(0, self.out_channels), before
+        # Step order is torch's own for packed strings; empty ones, the last, are none of them.
+        num_read = steps.counts[0]
+        packed = PackedSequence(x, torch.tensor(steps.counts))
+        (out, *_), (h, c) = self.lstm(packed, tuple(before[:, :num_read].unsqueeze(1).contiguous()))
+        return out, torch.cat([torch.cat([h, c]), before[:, num_read:]], 1)

@@ -1,0 +1,312 @@
+"""The tasks of Qian et al.'s Table 1: their data, their networks, and the recipes of appendix E.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from wlkernelnn.datasets import PackedStrings, Vocabulary, draw_snippets, load_glove, load_ptb, load_sst
+from wlkernelnn.datasets.files.download import require_file
+from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.sequence import RRNN, RRNNGRU, StringModel
+from wlkernelnn.sequence.layers.string_model import State, check_state
+
+CHANNELS = 100
+# Not published: rounds, tuples beside the identity (those of the paper's GRU), operations and activations.
+ROUNDS, TUPLES = 8, 3
+# At 1 the softmax over a thousand candidates is flat, and hardly says which of them is better.
+TEMPERATURE = 0.1
+# RRNN's scorer imitates the GRU's trees, as the paper's early trees look: with this weight, at first for so
+# many epochs in which all trees are the GRU's, and with this standard deviation of biases.
+IMITATION, WARM_START, BIAS_STD = 0.3, 5, 1.0
+# Section 5.1: snippets of 20 tokens, and how many.
+LENGTH, NUM_VALID, NUM_TEST = 20, 1_000, 2_000
+NUM_TRAIN = {"wiki-5k": 5_000, "wiki-10k": 10_000, "ptb": 10_000}
+CHARACTERS = "charlm/wiki_az.txt"
+CHARACTERS_SOURCE = "text of the letters a to z and blanks, such as Wikipedia's without markup"
+QUICK_SIZES = {"train": 48, "valid": 32, "test": 32}
+
+
+@dataclass(frozen=True, eq=False)
+class Strings:
+    """What a network is trained on.
+
+    Attributes:
+        train, valid, test: The strings.
+        num_tokens, num_classes: How many tokens and labels there are.
+        vectors: Those of the tokens, which stay as they are, or ``None``: they are learned.
+    """
+
+    train: PackedStrings
+    valid: PackedStrings
+    test: PackedStrings
+    num_tokens: int
+    num_classes: int
+    vectors: Tensor | None = None
+
+    def shortened(self) -> Strings:
+        """A few of them."""
+        parts = {
+            part: getattr(self, part).select(np.arange(min(size, len(getattr(self, part)))))
+            for part, size in QUICK_SIZES.items()
+        }
+        return Strings(
+            **parts, num_tokens=self.num_tokens, num_classes=self.num_classes, vectors=self.vectors
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of the table.
+
+    Attributes:
+        title: What it is.
+        published: Scores on the validation and the test part in the paper.
+        training: Options of the training that the paper has (appendix E.2).
+        hidden_channels: Width of the scorer; ``None``: a GRU, which has none.
+    """
+
+    title: str
+    published: tuple[str, str]
+    training: dict[str, Any]
+    hidden_channels: int | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A part of the table.
+
+    Attributes:
+        title: Its name.
+        metric: What is scored.
+        digits: How many of them behind the point.
+        load: The strings, of the folder of data sets and a file of word vectors.
+        models: The rows.
+        last: Whether the label is of the whole string.
+    """
+
+    title: str
+    metric: str
+    digits: int
+    load: Callable[[str | None, Path], Strings]
+    models: dict[str, Model] = field(default_factory=dict)
+    last: bool = False
+
+
+def _characters(task: str) -> Callable[[str | None, Path], Strings]:
+    def load(root: str | None, glove: Path) -> Strings:
+        text = read_text(require_file(CHARACTERS, root, CHARACTERS_SOURCE))
+        vocabulary = Vocabulary.build(text)
+        # The training part comes last: the others are the same whatever its size.
+        valid, test, train = draw_snippets(
+            vocabulary.encode(text), LENGTH, (NUM_VALID, NUM_TEST, NUM_TRAIN[task])
+        )
+        return Strings(train, valid, test, len(vocabulary), len(vocabulary))
+
+    return load
+
+
+def _words(root: str | None, glove: Path) -> Strings:
+    corpus, sizes = load_ptb(root), {"train": NUM_TRAIN["ptb"], "valid": NUM_VALID, "test": NUM_TEST}
+    parts = {part: draw_snippets(getattr(corpus, part), LENGTH, [n])[0] for part, n in sizes.items()}
+    num_tokens = len(corpus.vocabulary)
+    vectors = load_glove(glove, corpus.vocabulary).weight
+    return Strings(**parts, num_tokens=num_tokens, num_classes=num_tokens, vectors=vectors)
+
+
+def _reviews(root: str | None, glove: Path) -> Strings:
+    data = load_sst(root, labels="ternary", phrases=False)
+    vectors = load_glove(glove, data.vocabulary).weight
+    return Strings(data.train, data.valid, data.test, len(data.vocabulary), len(data.classes), vectors)
+
+
+def _baseline(published: tuple[str, str], batch_size: int, lr: float, l2: float) -> Model:
+    training = {"batch_size": batch_size, "lr": lr, "weights": (1.0, 0.0, 0.0, l2)}
+    return Model("GRU", published, training)
+
+
+TASKS = {
+    "wiki-5k": Task(
+        "Wiki-5k",
+        "bpc",
+        2,
+        _characters("wiki-5k"),
+        {
+            "rrnn": Model(
+                "RRNN",
+                ("2.58", "2.63"),
+                {
+                    "batch_size": 16,
+                    "lr": 1e-3,
+                    "weights": (1.0, 1e-3, 1e-3, 1e-5),
+                    "imitation": IMITATION,
+                    "warm_start": WARM_START,
+                },
+                hidden_channels=256,
+            ),
+            "gru": _baseline(("2.73", "2.68"), 18, 1.71e-3, 3.6e-7),
+        },
+    ),
+    "wiki-10k": Task(
+        "Wiki-10k",
+        "bpc",
+        2,
+        _characters("wiki-10k"),
+        {
+            "rrnn-gru": Model(
+                "RRNN-GRU",
+                ("2.43", "2.42"),
+                {
+                    "batch_size": 128,
+                    "lr": 1e-3,
+                    "weights": (1.0, 0.1, 1e-8, 0.003),
+                    "gradient_clip": 1.0,
+                    "alternate": 5,
+                },
+                hidden_channels=64,
+            ),
+            "gru": _baseline(("2.58", "2.57"), 41, 1.4231e-3, 1.2124e-11),
+        },
+    ),
+    "sst": Task(
+        "SST, three classes",
+        "accuracy",
+        1,
+        _reviews,
+        {
+            "rrnn-gru": Model(
+                "RRNN-GRU",
+                ("65.1", "68.7"),
+                # The batch size is not published.
+                {
+                    "batch_size": 32,
+                    "lr": 1.06e-5,
+                    "weights": (1.0, 1.76e-6, 2.67e-12, 5.47e-5),
+                    "max_margin": 5.47e-5,
+                    "gradient_clip": 46.3,
+                    "alternate": 1,
+                },
+                hidden_channels=10,
+            ),
+            "gru": _baseline(("64.6", "65.3"), 3, 4.85e-4, 2.11e-12),
+        },
+        last=True,
+    ),
+    "ptb": Task(
+        "PTB snippets",
+        "perplexity",
+        0,
+        _words,
+        {
+            "rrnn-gru": Model(
+                "RRNN-GRU",
+                ("281", "239"),
+                {
+                    "batch_size": 116,
+                    "lr": 3.03e-4,
+                    "weights": (1.0, 4.16e-3, 1.22e-13, 1.36e-3),
+                    "max_margin": 1.74,
+                    "gradient_clip": 1.64,
+                    "alternate": 1,
+                },
+                hidden_channels=137,
+            ),
+            "gru": _baseline(("247", "239"), 6, 5.29e-4, 2.71e-15),
+        },
+    ),
+}
+
+
+class GRU(StringModel):
+    """One layer of ``torch.nn.GRU``; its state is h, ``[1, B, d]``."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.gru = torch.nn.GRU(in_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        self.gru.reset_parameters()
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
+        shape = (1, steps.num_strings, self.out_channels)
+        before = x.new_zeros(shape) if state is None else check_state("GRU", state, shape)
+        if not steps.num_tokens:
+            return x.new_zeros(0, self.out_channels), before
+        # Step order is torch's own for packed strings; empty ones, the last, are none of them.
+        num_read = steps.counts[0]
+        (out, *_), h = self.gru(PackedSequence(x, torch.tensor(steps.counts)), before[:, :num_read])
+        return out, torch.cat([h, before[:, num_read:]], 1)
+
+
+class Network(torch.nn.Module):
+    r"""Embeddings, a cell, and a linear layer g(x_t, h_t; Γ) at every token or at the last one.
+
+    Args:
+        embedding: Vectors of the tokens.
+        encoder: The cell.
+        num_classes: How many logits.
+        last: Logits of whole strings, none of which may be empty.
+        learned_state: The first state of an RRNN is learned. At 0 all products with it are the same vector,
+            and whichever of these a scorer likes most it chooses again and again.
+
+    Shapes:
+        - input: tokens ``[N]`` with ``ptr [B+1]``
+        - output: ``[N, num_classes]``, or ``[B, num_classes]`` if ``last``
+    """
+
+    def __init__(
+        self,
+        embedding: torch.nn.Embedding,
+        encoder: StringModel,
+        num_classes: int,
+        last: bool,
+        learned_state: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.encoder = encoder
+        self.last = last
+        self.state = torch.nn.Parameter(torch.randn(1, 1, encoder.out_channels)) if learned_state else None
+        self.head = torch.nn.Linear(embedding.embedding_dim + encoder.out_channels, num_classes)
+
+    def forward(self, tokens: Tensor, ptr: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        h, _ = self.encoder(x, ptr, self.first_state(len(ptr) - 1))
+        both = torch.cat([x, h], 1)
+        return self.head(both[ptr[1:] - 1] if self.last else both)
+
+    def first_state(self, num_strings: int) -> Tensor | None:
+        """Of every string, or ``None`` for 0."""
+        return None if self.state is None else self.state.expand(-1, num_strings, -1)
+
+
+def build(name: str, task: Task, strings: Strings) -> Network:
+    """The network of a row."""
+    if strings.vectors is None:
+        embedding = torch.nn.Embedding(strings.num_tokens, CHANNELS)
+    else:
+        embedding = torch.nn.Embedding.from_pretrained(strings.vectors, freeze=True)
+    encoder = _encoder(name, task, embedding.embedding_dim)
+    return Network(embedding, encoder, strings.num_classes, task.last, learned_state=name == "rrnn")
+
+
+def _encoder(name: str, task: Task, width: int) -> StringModel:
+    hidden = task.models[name].hidden_channels
+    if hidden is None:
+        return GRU(width, CHANNELS)
+    options: dict[str, Any] = {"hidden_channels": hidden, "temperature": TEMPERATURE}
+    if name == "rrnn":
+        # In a trial, straight-through gradients undid within twenty steps what the scorer had learned.
+        return RRNN(width, CHANNELS, ROUNDS, TUPLES, choice="hard", bias_std=BIAS_STD, **options)
+    # With "softmax" nodes are mixtures in training only, and hard validation falls behind. Without a bound,
+    # below which a GRU's are, nodes overflow where products choose other tuples than the identity.
+    return RRNNGRU(width, CHANNELS, TUPLES, choice="straight_through", norm="max", **options)

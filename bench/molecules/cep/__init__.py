@@ -1,0 +1,1 @@
+"""Table 3 of Lei et al.: the Clean Energy Project."""

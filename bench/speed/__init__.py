@@ -1,0 +1,1 @@
+"""Races: how fast training, prediction, kernels and scans are."""

@@ -1,0 +1,158 @@
+"""Loader, store, featurizer and sums over neighbours beside the usual tools."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from functools import partial
+
+import torch
+from ogb.utils import smiles2graph
+from torch import Tensor
+from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.profile import get_data_size
+
+from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
+from wlkernelnn.bench.harness.ratios import COLUMNS, Row, Timer, cells, compared
+from wlkernelnn.bench.harness.tables import Rows
+from wlkernelnn.bench.harness.timing import compare, torch_settings
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
+from wlkernelnn.datasets.molecules.featurize import PARALLEL_FROM
+from wlkernelnn.ops.graph import neighbor_sum, sort_edges
+
+from .contestants import plain_data
+from .tables import Options, Part, Records, Setting, Table, sample, settings
+
+CHANNELS = 176
+
+LEGEND = f"""Medians in molecules per second (of the store: bytes per molecule), the two sides taken by turns
+in one run; the ratio (median, and least to greatest) is taken turn by turn. The goals are those for CEP.
+
+* A number after a comma is the batch size.
+* featurize: SMILES to codes; the same codes as ogb.utils.smiles2graph. chemprop's features are others.
+* loader: an epoch of shuffled batches; PyG's DataLoader has a list of Data.
+* store: all arrays, SMILES included; of the list of Data only its tensors, not its Python objects.
+* neighbor_sum: forwards and backwards, {CHANNELS} channels, on the edges of a batch. EdgeIndex.matmul
+  starts, as ours does, from sorted edges and their pointers; the cached one has had its caches filled before.
+"""
+
+
+def _sizes(wanted: tuple[int, ...], data: PackedGraphs) -> list[int]:
+    """Batch sizes that the molecules at hand can fill."""
+    return sorted({min(size, len(data)) for size in wanted})
+
+
+def exhaust(batches: Iterable[Data]) -> None:
+    """Take all batches."""
+    for _ in batches:
+        pass
+
+
+def ogb_featurize_all(smiles: list[str]) -> None:
+    """SMILES to OGB's arrays."""
+    for text in smiles:
+        smiles2graph(text)
+
+
+def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Row]:
+    """SMILES to codes, against OGB's and chemprop's on one process, and two of our processes against one."""
+    one, two = (partial(featurize, smiles, num_workers=workers) for workers in (0, 2))
+    result = timer(one, partial(ogb_featurize_all, smiles), work=len(smiles))
+    yield compared("featurize, 1 process", "smiles2graph", result, 1.8)
+    if speed_chemprop.installed():
+        result = timer(one, partial(speed_chemprop.featurize_all, smiles), work=len(smiles))
+        yield compared("featurize, 1 process", "chemprop", result)
+    if len(smiles) >= PARALLEL_FROM:  # fewer are no work for two
+        result = timer(two, one, work=len(smiles))
+        yield compared("featurize, 2 processes", "1 process", result, 1.8)
+
+
+def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
+    """An epoch of shuffled batches, against PyG's loader of a list of ``Data``; and how large both are."""
+    graphs = plain_data(data)
+    goals = {128: 20.0, 1024: 25.0}
+    for size in _sizes((20, 128, 1024, 8192), data):
+        ours = PackedLoader(data, size, shuffle=True)
+        theirs = DataLoader(graphs, size, shuffle=True)
+        result = timer(partial(exhaust, ours), partial(exhaust, theirs), work=len(data))
+        yield compared(f"loader, {size}", "DataLoader", result, goals.get(size))
+    bytes_ours = data.nbytes / data.len()
+    bytes_theirs = sum(map(get_data_size, graphs)) / len(graphs)
+    ratio = bytes_theirs / bytes_ours
+    met = bytes_ours <= 350
+    yield Row("store", "list of Data", bytes_ours, bytes_theirs, ratio, ratio, ratio, "≤ 350", met)
+
+
+def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
+    """Ways to sum over neighbours in a batch and to go back; each gives the sum and the gradient.
+
+    All but ``"cached"`` start from what a fresh batch of ours knows: sorted edges and their pointers.
+    """
+    num_nodes = batch.ptr[-1].item()
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(num_nodes, channels, generator=generator, requires_grad=True)
+    cotangent = torch.randn(num_nodes, channels, generator=generator)
+    edges = batch.edge_index.as_tensor()
+    source, target = edges
+
+    def edge_index() -> EdgeIndex:
+        result = EdgeIndex(
+            edges,
+            sparse_size=(num_nodes, num_nodes),
+            sort_order="col",
+            is_undirected=batch.edge_index.is_undirected,
+        )
+        result._indptr = batch.edge_index._indptr
+        return result
+
+    cached = edge_index().fill_cache_()
+
+    def there_and_back(out: Tensor) -> tuple[Tensor, Tensor]:
+        return out, torch.autograd.grad(out, x, cotangent)[0]
+
+    return {
+        "ours": lambda: there_and_back(neighbor_sum(x, sort_edges(batch.edge_index, num_nodes, num_nodes))),
+        "EdgeIndex.matmul": lambda: there_and_back(edge_index().matmul(x, transpose=True)),
+        "EdgeIndex cached": lambda: there_and_back(cached.matmul(x, transpose=True)),
+        "index_add": lambda: there_and_back(torch.zeros_like(x).index_add(0, target, x[source])),
+    }
+
+
+def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
+    """Sums over neighbours, forwards and backwards, on the edges of batches."""
+    for size in _sizes((128, 1024), data):
+        batch = next(iter(PackedLoader(data, size, shuffle=True)))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse")  # torch announces that its CSC tensors are young
+            ways = sums(batch)
+            ours = ways.pop("ours")
+            for against, theirs in ways.items():
+                goal = 2.5 if against.startswith("EdgeIndex") else None
+                result = timer(ours, theirs, work=size)
+                yield compared(f"neighbor_sum, {size}", against, result, goal)
+
+
+def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
+    """For each data set and number of threads, the rows of a table."""
+    rounds, seconds = (3, 0.02) if options.quick else (options.rounds, 0.2)
+    timer = partial(compare, rounds=rounds, min_seconds=seconds)
+    for setting in settings(options, "dataset", "threads"):
+        data = sample(setting["dataset"], options.molecules)
+        with torch_settings(setting["threads"]):
+            rows = [
+                *measure_featurizer(data[:10_000].smiles, timer),
+                *measure_loader(data, timer),
+                *measure_neighbor_sum(data, timer),
+            ]
+        whole = setting | {"molecules": len(data)} | options.shortening()
+        yield whole, [asdict(row) for row in rows]
+
+
+def table_cells(table: Table) -> Rows:
+    return [COLUMNS, *(cells(Row(**record)) for record in table.records)]
+
+
+PART = Part(LEGEND, measure, table_cells)

@@ -1,0 +1,127 @@
+"""How time and memory of our fused network grow: with batch, width, depth, and size of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from wlkernelnn.bench.harness.memory import usage
+from wlkernelnn.bench.harness.tables import Rows
+from wlkernelnn.bench.harness.timing import race, torch_settings
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
+from wlkernelnn.training.allocator import freed_memory_kept
+
+from .contestants import CHANNELS, ITERATIONS, contestant, train
+from .data import exhaust
+from .memory import peak
+from .tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+
+NAME = "colours, fused"
+BATCH = 1024
+AXES: dict[str, tuple[int, ...]] = {
+    "batch": (20, 128, 1024, 8192),
+    "channels": (64, 128, 176, 256, 512),
+    "iterations": (1, 2, 4, 6, 8),
+    "molecules": (1000, 3000, 10_000, 30_000),
+}
+QUICK_AXES: dict[str, tuple[int, ...]] = {"channels": (16, 32), "molecules": (50, 100)}
+
+LEGEND = f"""Molecules per second of our network by colours, fused (medians, all rows of a table in one race,
+with half the range in per cent), and the most memory that training takes, as in the part "memory", or by
+number of molecules, making their colours. What does not vary is a batch of {BATCH:,}, {CHANNELS} channels,
+{ITERATIONS} iterations and readout "sum".
+
+* step: a training step on batches that are there.
+* colours: the Weisfeiler-Lehman colours of the whole store. loader: an epoch of shuffled batches with their
+  quotients. epoch: with training.
+"""
+
+
+def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
+    """For each data set and number of threads, a table per axis."""
+    rounds, seconds = (2, 0.02) if options.quick else (options.rounds, 0.3)
+    for setting in settings(options, "dataset", "threads"):
+        data = sample(setting["dataset"], options.molecules)
+        for axis, values in (QUICK_AXES if options.quick else AXES).items():
+            by_value = _by_size if axis == "molecules" else partial(_steps, axis)
+            with torch_settings(setting["threads"]), freed_memory_kept():
+                works = [
+                    (value, what, call, molecules)
+                    for value in values
+                    for what, call, molecules in by_value(data, value)
+                ]
+                calls, molecules = [work[2] for work in works], [work[3] for work in works]
+                rates = race(calls, molecules, rounds=rounds, min_seconds=seconds)
+            records: Records = [
+                {"value": value, "what": what, "rates": rounded(own)}
+                for (value, what, *_), own in zip(works, rates, strict=True)
+            ]
+            for record in records:
+                if record["what"] in ("step", "colours"):
+                    record["peak"] = _peak(axis, record["value"], setting)
+            yield setting | {"by": axis} | options.shortening(len(data)), records
+
+
+def _peak(axis: str, value: int, setting: Setting) -> int:
+    if axis == "molecules":
+        return usage(colour, prepared_store, setting["dataset"], value).peak
+    size, network = _arguments(axis, value)
+    return peak(NAME, size=size, network=network, **setting)
+
+
+def _arguments(axis: str, value: int) -> tuple[int, dict[str, int]]:
+    """Batch size, and arguments of the contestant."""
+    return (value, {}) if axis == "batch" else (BATCH, {axis: value})
+
+
+Work = tuple[str, Callable[[], object], int]
+
+
+def _steps(axis: str, data: PackedGraphs, value: int) -> list[Work]:
+    size, network = _arguments(axis, value)
+    who = contestant(NAME, data[: max(size, BATCH)], "sum", **network)
+    molecules = min(max(size, BATCH // size * size), len(data))
+    batches = list(who.loader(molecules, size, False))
+    return [("step", partial(train, who.training_step(), batches), molecules)]
+
+
+def store_of(data: PackedGraphs) -> PackedGraphs:
+    """A store of its own for a view, whose colours are not known yet."""
+    return featurize(data.smiles, num_workers=0)[0].with_targets(data.y)
+
+
+def prepared_store(dataset: str, molecules: int) -> tuple[PackedGraphs]:
+    with freed_memory_kept():  # which leaves none behind that could be used unseen
+        return (store_of(sample(dataset, molecules)),)
+
+
+def colour(store: PackedGraphs) -> None:
+    store.colours(ITERATIONS)
+
+
+def _by_size(data: PackedGraphs, value: int) -> list[Work]:
+    store = store_of(data[:value])
+    who = contestant(NAME, store)
+    loader = PackedLoader(store, BATCH, shuffle=True, quotient=ITERATIONS)
+    return [
+        ("colours", lambda: PackedGraphs(store.arrays, store.description).colours(ITERATIONS), len(store)),
+        ("loader", partial(exhaust, loader), len(store)),
+        ("epoch", partial(train, who.training_step(), who.loader(len(store), BATCH, True)), len(store)),
+    ]
+
+
+def table_cells(table: Table) -> Rows:
+    """A row for each value of the axis."""
+    records = table.records
+    whats = list(dict.fromkeys(record["what"] for record in records))
+    measured = {(record["value"], record["what"]): record for record in records}
+    rows = [(table.setting["by"], *(f"{what}, molecules/s" for what in whats), "peak MB")]
+    for value in dict.fromkeys(record["value"] for record in records):
+        own = [measured[value, what] for what in whats]
+        rows.append(
+            (f"{value:,}", *(shown(record["rates"]) for record in own), f"{own[0]['peak'] / 1e6:,.0f}")
+        )
+    return rows
+
+
+PART = Part(LEGEND, measure, table_cells)

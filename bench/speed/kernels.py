@@ -1,0 +1,249 @@
+"""Speed and memory of the exact kernels beside GraKeL's, at the same results."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from scipy.optimize import nnls
+from threadpoolctl import threadpool_limits
+from torch_geometric.data import Data
+
+from wlkernelnn.bench.harness.memory import Usage, usage
+from wlkernelnn.bench.harness.options import TableOptions, parsed
+from wlkernelnn.bench.harness.provenance import about
+from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
+from wlkernelnn.bench.harness.timing import compare
+from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu
+from wlkernelnn.kernels import RandomWalkKernel
+from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
+from wlkernelnn.ops.colours import wl_colours, wl_colours_naive
+
+try:
+    from grakel import Graph
+    from grakel.kernels import RandomWalk, VertexHistogram, WeisfeilerLehman
+except ImportError as error:
+    raise ImportError(
+        f"this benchmark compares with GraKeL: pip install -e '.[kernels]' ({error})"
+    ) from error
+
+ITERATIONS = 4
+# Molecules have ρ < 3, and the sum exists below 1/ρ².
+DECAY = 0.1
+GOALS = {"WL Gram, 1,000": 7.0, "WL Gram, 3,000": 7.0, "random walk, 100": 20.0}
+
+LEGEND = f"""Numbers are medians of the two sides taken by turns in one run: kernel values per second (n²
+of the Gram matrix of n molecules), of colours molecules per second, of memory bytes. The ratio (median, and
+least to greatest) is taken turn by turn. One thread; molecules are drawn at random.
+
+* WL Gram: the subtree kernel, {ITERATIONS} iterations, node labels only (GraKeL's has no edge labels). Each
+  side starts from its own form of the data, whose making is not timed: ours from a packed store, GraKeL's
+  from a list of its Graph objects. Nothing is timed before both Grams have been found bitwise equal.
+* random walk: the geometric kernel of molecules without labels, λ = {DECAY:g}: ours from a list of PyG Data,
+  GraKeL's ("fast", conjugate gradients) from its Graph objects, after both have been found to differ by 1e-5
+  (relative) at most. The labelled kernels are not compared because they are different ones: GraKeL's is
+  1ᵀ(I − λ D A× D)⁻¹1, where both ends of a walk have to match, and ours 1ᵀ(I − λ A× D)⁻¹1.
+* WL colours: {ITERATIONS} iterations with edge labels, against dictionaries of tuples; the goal is one of
+  ours alone.
+* large Gram: the same subtree kernel by blocks into a float64 file (numpy.memmap), measured once in a process
+  of its own. Memory is what the process takes beyond the data, without pages of the file, which the system
+  writes out and drops as it needs. GraKeL holds the matrices of all iterations at once: its numbers are no
+  measurement, but a n + b n² through two sizes, each measured in a process of its own (below).
+"""
+
+Known = dict[str, str | int]
+
+
+def grakel_graphs(data: PackedGraphs, labelled: bool = True) -> list[Graph]:
+    """The same graphs as GraKeL has them: distinct rows of ``x`` as integers, or without labels."""
+    flat = flat_graphs(data)
+    labels, _ = node_labels(flat, None)
+    graphs = []
+    for i in range(len(flat)):
+        first, last = flat.node_ptr[i : i + 2].tolist()
+        edges = slice(*flat.edge_ptr[i : i + 2])
+        source, target = flat.source[edges] - first, flat.target[edges] - first
+        if labelled:
+            neighbours: dict[int, dict[int, float]] = {v: {} for v in range(last - first)}
+            for u, v in zip(source.tolist(), target.tolist(), strict=True):
+                neighbours[v][u] = 1.0
+            names = dict(enumerate(labels[first:last].tolist()))
+            graphs.append(Graph(neighbours, names, {}, graph_format="dictionary"))
+        else:
+            adjacency = np.zeros((last - first, last - first))
+            adjacency[target, source] = 1.0
+            graphs.append(Graph(adjacency, {}, {}, graph_format="adjacency"))
+    return graphs
+
+
+def plain_graphs(data: PackedGraphs) -> list[Data]:
+    """Nodes and edges only, as PyG has them."""
+    return [
+        Data(edge_index=graph.edge_index.as_tensor().clone(), num_nodes=graph.num_nodes) for graph in data
+    ]
+
+
+def wl_gram(data: PackedGraphs, out: np.ndarray | None = None) -> np.ndarray:
+    """The Gram matrix of the subtree kernel."""
+    with threadpool_limits(1):
+        return WLSubtreeKernel(ITERATIONS, edge_labels=False).gram(data, out=out)
+
+
+def grakel_wl_gram(graphs: list[Graph]) -> np.ndarray:
+    """The same by GraKeL."""
+    with threadpool_limits(1):
+        return WeisfeilerLehman(n_iter=ITERATIONS, base_graph_kernel=VertexHistogram).fit_transform(graphs)
+
+
+def walk_gram(graphs: list[Data]) -> np.ndarray:
+    """The Gram matrix of the geometric random walk kernel."""
+    return RandomWalkKernel(None, decay=DECAY).gram(graphs)
+
+
+def grakel_walk_gram(graphs: list[Graph]) -> np.ndarray:
+    """The same by GraKeL."""
+    return RandomWalk(lamda=DECAY, method_type="fast").fit_transform(graphs)
+
+
+def agree(what: str, difference: float, tolerance: float, known: Known) -> None:
+    """Note how far two Grams are apart.
+
+    Raises:
+        RuntimeError: It is too far.
+    """
+    if not difference <= tolerance:
+        raise RuntimeError(f"{what}: our Gram and GraKeL's are {difference:.1e} apart, not comparable")
+    known[f"{what}, largest difference"] = f"{difference:.1e}" if difference else "0 (bitwise equal)"
+
+
+def check_tu(names: tuple[str, ...], known: Known) -> None:
+    """Whole data sets of the TU collection: is our Gram GraKeL's, bitwise?"""
+    for name in names:
+        data = load_tu(name)
+        difference = abs(wl_gram(data) - grakel_wl_gram(grakel_graphs(data))).max()
+        agree(f"WL Gram, {name}", difference, 0.0, known)
+
+
+def measure_wl(data: PackedGraphs, sizes: tuple[int, ...], timer: Timer, known: Known) -> Iterator[Row]:
+    """Grams of the subtree kernel."""
+    for size in sorted({min(size, len(data)) for size in sizes}):
+        some = data[:size]
+        graphs = grakel_graphs(some)
+        what = f"WL Gram, {size:,}"
+        agree(what, abs(wl_gram(some) - grakel_wl_gram(graphs)).max(), 0.0, known)
+        result = timer(partial(wl_gram, some), partial(grakel_wl_gram, graphs), work=size**2)
+        yield compared(what, "GraKeL", result, GOALS.get(what))
+
+
+def measure_walks(data: PackedGraphs, timer: Timer, known: Known) -> Iterator[Row]:
+    """Grams of the geometric random walk kernel on plain graphs."""
+    plain, graphs = plain_graphs(data), grakel_graphs(data, labelled=False)
+    what = f"random walk, {len(data):,}"
+    with threadpool_limits(1):
+        agree(what, abs(walk_gram(plain) / grakel_walk_gram(graphs) - 1).max(), 1e-5, known)
+        result = timer(partial(walk_gram, plain), partial(grakel_walk_gram, graphs), work=len(data) ** 2)
+    yield compared(what, "GraKeL", result, GOALS.get(what))
+
+
+def measure_colours(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
+    """The colours of all molecules at once."""
+    flat = flat_graphs(data)
+    nodes, edges = node_labels(flat, None)[0], edge_labels(flat, None)[0]
+    ours, theirs = (
+        partial(colours, nodes, flat.source, flat.target, ITERATIONS, edges)
+        for colours in (wl_colours, wl_colours_naive)
+    )
+    row = compared(f"WL colours, {len(data):,}", "dictionaries", timer(ours, theirs, work=len(data)))
+    yield replace(row, goal="≥ 50k", met=row.ours >= 50e3)
+
+
+def _ours_prepared(dataset: str, molecules: np.ndarray, file: str) -> tuple[PackedGraphs, np.ndarray]:
+    size = len(molecules)
+    return load_molecules(dataset)[molecules], np.memmap(file, np.float64, "w+", shape=(size, size))
+
+
+def _grakel_prepared(dataset: str, molecules: np.ndarray) -> tuple[list[Graph]]:
+    return (grakel_graphs(load_molecules(dataset)[molecules]),)
+
+
+def extrapolated(sizes: tuple[int, int], usages: list[Usage], size: int) -> Usage:
+    """a n + b n² through two measurements, with a, b ≥ 0."""
+    terms = np.array([[n, n**2] for n in (*sizes, size)], dtype=np.float64)
+    seconds, peak = (
+        float(terms[-1] @ nnls(terms[:-1], np.array(values, dtype=np.float64))[0])
+        for values in ([u.seconds for u in usages], [u.peak for u in usages])
+    )
+    return Usage(seconds, round(peak))
+
+
+def measure_large(
+    dataset: str, molecules: np.ndarray, sizes: tuple[int, int], scratch: str | None, known: Known
+) -> Iterator[Row]:
+    """The Gram of everything, which GraKeL's memory is too small for."""
+    size = len(molecules)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        ours = usage(wl_gram, _ours_prepared, dataset, molecules, str(Path(folder, "gram")))
+    measured = [usage(grakel_wl_gram, _grakel_prepared, dataset, molecules[:n]) for n in sizes]
+    theirs = extrapolated(sizes, measured, size)
+    for n, used in zip((size, *sizes), (ours, *measured), strict=True):
+        whose = "large Gram, ours" if n == size else "large Gram, GraKeL's"
+        known[f"{whose}, {n:,}"] = f"{used.seconds:.3g} s, {used.peak / 1e6:,.0f} MB"
+    known["memory of this machine"] = (
+        f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.3g} GB"
+    )
+    for what, mine, other in (
+        ("values/s", size**2 / ours.seconds, size**2 / theirs.seconds),
+        ("memory", float(ours.peak), float(theirs.peak)),
+    ):
+        ratio = theirs.peak / max(ours.peak, 1) if what == "memory" else mine / other
+        yield Row(f"large Gram, {size:,}, {what}", "GraKeL (extrapolated)", mine, other, ratio, ratio, ratio)
+
+
+@dataclass
+class KernelSpeedOptions(TableOptions):
+    """What is measured, and where results go.
+
+    Args:
+        quick: Fewer molecules and rounds: only to see that everything works.
+        dataset: Name of a published data set of molecules.
+        scratch_dir: Where 8 bytes per value of the large Gram fit; default the system's folder.
+    """
+
+    dataset: str = "cep"
+    scratch_dir: str | None = None
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write it as ``kernel_speed.md`` and ``kernel_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    options = parsed("kernel-speed", __doc__, KernelSpeedOptions, argv)
+    quick = options.quick
+    timer = partial(compare, rounds=3 if quick else 5, min_seconds=0.02 if quick else 0.2)
+
+    whole = load_molecules(options.dataset, progress=True)
+    molecules = np.random.default_rng(0).permutation(len(whole))[: 2000 if quick else None]
+    data = whole[molecules]
+    known = about("kernel-speed", argv, quick, ("grakel", "scipy", "scikit-learn"))
+    known |= {"dataset": options.dataset, "molecules": len(data)}
+    check_tu(("MUTAG",) if quick else ("MUTAG", "NCI1"), known)
+    rows = chain(
+        measure_wl(data, (300,) if quick else (1000, 3000), timer, known),
+        measure_walks(data[: 20 if quick else 100], timer, known),
+        measure_colours(data, timer),
+        measure_large(
+            options.dataset, molecules, (200, 400) if quick else (2000, 4000), options.scratch_dir, known
+        ),
+    )
+    stem = options.output_dir / "kernel_speed"
+    report("Speed of the exact kernels", rows, LEGEND, known, stem, Console())

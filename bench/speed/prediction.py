@@ -1,0 +1,337 @@
+"""Prediction of long tables of SMILES: beside parsing them alone, in bounded memory, resumed after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from jsonargparse.typing import PositiveInt
+from rdkit import Chem, rdBase
+from rich.console import Console
+
+from wlkernelnn.bench.harness.options import TableOptions, parsed
+from wlkernelnn.bench.harness.provenance import about
+from wlkernelnn.bench.harness.ratios import Row, compared, report
+from wlkernelnn.bench.harness.timing import Comparison, race, torch_settings
+from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.training import predict_tables, save_checkpoint
+from wlkernelnn.training.screening import predict_tables as library
+from wlkernelnn.training.screening.parts import MANIFEST
+
+GOAL = 0.75
+# Times the memory for the fewest rows that it may take for the most.
+GROWTH = 1.25
+QUICK_MOLECULES, QUICK_ROWS = 100, (200, 600, 20_000)
+
+LEGEND = """Rows per second from a CSV file to a CSV file, medians (least–greatest) over rounds in which
+all but the command in several processes take turns; and bytes. The rows are the molecules of a data set
+written as random SMILES from a seed, so that hardly any two are the same (but each molecule comes again: the
+states of its atoms' colours may then be there already), and one row in a thousand is no molecule. The network
+is the default one with the weights it starts with, which make no difference to its speed.
+
+* parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In
+  several processes, each has a part of the rows.
+* predict: from reading the table to joining the parts. One process is this one, on one thread. Several: all
+  of `wlkernelnn predict`, by how much longer the longest table takes than the one before it, which leaves the
+  start of the processes out; taken once.
+* each once: the molecules of the data set as they are, one row each. States of colours that they share with
+  molecules before them are still there already.
+* memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
+  the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
+"""
+
+
+def random_smiles(smiles: Sequence[str], copies: int, seed: int) -> list[str]:
+    """Every molecule in so many random orders of its atoms."""
+    with rdBase.BlockLogs():
+        return [
+            written
+            for number, text in enumerate(smiles, 1)
+            for written in Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(text), copies, seed + number)
+        ]
+
+
+def table_of(data: PackedGraphs, rows: int, path: Path) -> None:
+    """Write a table of so many rows, every thousandth of which is no molecule."""
+    smiles = data.smiles
+    chunks = [smiles[begin : begin + 1000] for begin in range(0, len(smiles), 1000)]
+    copies = -(-rows // len(data))
+    made = joblib.Parallel(n_jobs=-1)(
+        joblib.delayed(random_smiles)(chunk, copies, 1000 * number) for number, chunk in enumerate(chunks)
+    )
+    every = [text for part in made for text in part]
+    order = np.random.default_rng(0).permutation(len(every))[:rows]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("smiles,number\n")
+        file.writelines(
+            f"{every[at] if row % 1000 else 'C1CC'},{row}\n" for row, at in enumerate(order.tolist())
+        )
+
+
+def own_rows(data: PackedGraphs, path: Path) -> Path:
+    """Write a table of the molecules as they are, one row each."""
+    pd.DataFrame({"smiles": data.smiles, "number": range(len(data))}).to_csv(path, index=False)
+    return path
+
+
+def first_rows(table: Path, rows: int, path: Path) -> Path:
+    with open(table, encoding="utf-8") as source, open(path, "w", encoding="utf-8") as file:
+        for _ in range(rows + 1):
+            file.write(next(source))
+    return path
+
+
+def smiles_of(table: Path) -> list[str]:
+    return [line.partition(",")[0] for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def parse(smiles: Sequence[str]) -> None:
+    with rdBase.BlockLogs():
+        for text in smiles:
+            Chem.MolFromSmiles(text)
+
+
+def parse_in_processes(parts: Sequence[Sequence[str]]) -> None:
+    joblib.Parallel(n_jobs=len(parts))(joblib.delayed(parse)(part) for part in parts)
+
+
+# The command itself, watched from outside
+
+COMMAND = (sys.executable, "-m", "wlkernelnn", "predict")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of ``wlkernelnn predict`` took.
+
+    Attributes:
+        seconds: Wall time.
+        main, worker: Bytes of its own process, and of the largest of the others, at most.
+    """
+
+    seconds: float
+    main: int
+    worker: int
+
+
+def command(table: Path, model: Path, output: Path, processes: int, *more: str) -> list[str]:
+    options = {"test-path": table, "model-path": model, "preds-path": output, "num-workers": processes}
+    words = [f"--{name}={value}" for name, value in options.items()]
+    return [*COMMAND, *words, *more]
+
+
+def watched(words: Sequence[str], kill_after: int | None = None, manifest: Path | None = None) -> Run:
+    """Run a command, and kill it once ``manifest`` has so many parts.
+
+    Raises:
+        RuntimeError: The command failed, or it ended before it could be killed.
+    """
+    start = time.perf_counter()
+    main = worker = 0
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            main = max(main, anonymous(process.pid))
+            worker = max([worker, *map(anonymous, children(process.pid))])
+            if kill_after is not None and manifest is not None and parts_in(manifest) >= kill_after:
+                process.send_signal(signal.SIGKILL)
+            time.sleep(0.02)
+        _, said = process.communicate()
+    killed = process.returncode == -signal.SIGKILL
+    if process.returncode and not (killed and kill_after is not None):
+        raise RuntimeError(f"{' '.join(words)}: ended with {process.returncode}: {said[-2000:]}")
+    if kill_after is not None and not killed:
+        raise RuntimeError(f"{' '.join(words)}: ended before it had {kill_after} parts")
+    return Run(time.perf_counter() - start, main, worker)
+
+
+def parts_in(manifest: Path) -> int:
+    return len(json.loads(manifest.read_text(encoding="utf-8"))["parts"]) if manifest.is_file() else 0
+
+
+def anonymous(pid: int) -> int:
+    """Bytes of a process's memory that no file stands behind; 0 if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")]
+    return int(sizes[0]) * 1024 if sizes else 0
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+# Rows
+
+
+def speed_rows(
+    once: Path, short: Path, long: Path, model: Path, processes: int, runs: dict[int, Run], rounds: int
+) -> Iterator[Row]:
+    """Prediction beside parsing, in this process and in several."""
+    single, few, many = smiles_of(once), smiles_of(short), smiles_of(long)
+    parts = [many[part::processes] for part in range(processes)]
+    output = short.with_name("raced.csv")
+    predict = partial(
+        predict_tables,
+        model_path=model,
+        output=output,
+        rejects_path=output.with_suffix(".rejects.csv"),
+        num_workers=0,
+    )
+    calls: list[Callable[[], object]] = [
+        partial(predict, [once]),
+        partial(parse, single),
+        partial(predict, [short]),
+        partial(parse, few),
+        partial(parse_in_processes, parts),
+    ]
+    with torch_settings(1):
+        new, parse_new, one, parse_one, parse_several = race(
+            calls, [*2 * [len(single)], *2 * [len(few)], len(many)], rounds=rounds
+        )
+    yield compared("predict, 1 process, each once", "parse alone", Comparison(new, parse_new))
+    yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
+    shorter, longer = sorted(runs)[-2:]
+    seconds = runs[longer].seconds - runs[shorter].seconds
+    rate = np.array([(longer - shorter) / seconds])
+    several, theirs = f"predict, {processes} processes", np.median(parse_several, keepdims=True)
+    yield compared(several, f"parse alone, {processes} processes", Comparison(rate, theirs), GOAL)
+
+
+def memory_rows(runs: dict[int, Run]) -> Iterator[Row]:
+    """The memory of the command for the longest table beside that for the others."""
+    *fewer, most = sorted(runs)
+    for rows in fewer:
+        for name, ours, theirs in (
+            ("main process", runs[most].main, runs[rows].main),
+            ("others", runs[most].worker, runs[rows].worker),
+        ):
+            ratio = theirs / ours
+            goal = ("", None) if rows != fewer[-1] else (f"≥ {1 / GROWTH:g}", ratio >= 1 / GROWTH)
+            what = f"memory, {most:,} rows, {name}"
+            yield Row(what, f"{rows:,} rows", ours, theirs, ratio, ratio, ratio, *goal)
+
+
+def output_of(table: Path) -> Path:
+    return table.with_suffix(".predicted.csv")
+
+
+def resumed(table: Path, model: Path, processes: int) -> str:
+    """Kill a run, resume it, and hold its result against that of a run without interruption.
+
+    Raises:
+        RuntimeError: They differ.
+    """
+    whole, output = output_of(table), table.with_suffix(".resumed.csv")
+    manifest = output.with_name(f"{output.name}.parts") / MANIFEST
+    watched(command(table, model, output, processes), kill_after=2, manifest=manifest)
+    kept = parts_in(manifest)
+    if output.exists():
+        raise RuntimeError(f"{output}: there although the run was killed")
+    watched(command(table, model, output, processes, "--resume"))
+    ours, theirs = pd.read_csv(output), pd.read_csv(whole)
+    try:
+        # Predictions are those of other batches: they may differ by rounding.
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-5, atol=1e-6)
+    except AssertionError as error:
+        raise RuntimeError(f"{output}: not what a run without a kill writes") from error
+    rejects = [path.with_suffix(".rejects.csv").read_bytes() for path in (output, whole)]
+    if rejects[0] != rejects[1]:
+        raise RuntimeError(f"{output}: not the rejected rows of a run without a kill")
+    return f"killed (SIGKILL) after {kept} parts, resumed: row by row the same as without a kill"
+
+
+def rows_of(
+    data: PackedGraphs,
+    folder: Path,
+    sizes: Sequence[int],
+    rounds: int,
+    known: dict[str, str | int],
+) -> Iterator[Row]:
+    """Everything, in ascending order of sizes."""
+    processes = max(2, os.cpu_count() or 1)
+    torch.manual_seed(0)
+    description = {
+        "features": data.description.features,
+        "target_names": list(data.description.target_names),
+        "task": data.task or "regression",
+        "name": data.description.name,
+    }
+    model = folder / "model"
+    save_checkpoint(model, GraphKernelNetwork.from_data(data), description)
+    table = folder / f"{sizes[-1]}.csv"
+    table_of(data, sizes[-1], table)
+    tables = [(rows, first_rows(table, rows, folder / f"{rows}.csv")) for rows in sizes[:-1]]
+    tables.append((sizes[-1], table))
+    runs = {rows: watched(command(path, model, output_of(path), processes)) for rows, path in tables}
+    for rows, run in runs.items():
+        known[f"wlkernelnn predict, {rows:,} rows, {processes} processes"] = (
+            f"{run.seconds:.1f} s; main process {run.main / 1e6:,.0f} MB, largest other "
+            f"{run.worker / 1e6:,.0f} MB"
+        )
+    yield from memory_rows(runs)
+    if sizes[1] > 4 * library.ROWS:
+        known["kill and resume"] = resumed(tables[1][1], model, processes)
+    once = own_rows(data, folder / "once.csv")
+    yield from speed_rows(once, tables[0][1], tables[1][1], model, processes, runs, rounds)
+
+
+@dataclass
+class PredictSpeedOptions(TableOptions):
+    """What is measured, and where results go.
+
+    Args:
+        quick: Few rows and one round: only to see that everything works.
+        dataset: The published data set whose molecules these are.
+        rows: Rows of three tables, ascending: raced in one process, in several, and only for the memory.
+        rounds: Turns that count.
+
+    Raises:
+        ValueError: The numbers of rows do not ascend.
+    """
+
+    dataset: str = "cep"
+    rows: tuple[PositiveInt, PositiveInt, PositiveInt] = (65_536, 200_000, 1_000_000)
+    rounds: PositiveInt = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quick:
+            self.rows, self.rounds = QUICK_ROWS, 1
+        if list(self.rows) != sorted(set(self.rows)):
+            raise ValueError(f"--rows: expected three numbers, ascending, got {list(self.rows)}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write ``predict_speed.md`` and ``predict_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    options = parsed("predict-speed", __doc__, PredictSpeedOptions, argv)
+    known = about("predict-speed", argv, options.quick, ("pyarrow",))
+    known |= {"dataset": options.dataset, "rows of a part": library.ROWS, "rounds": options.rounds}
+    data = load_molecules(options.dataset)
+    with tempfile.TemporaryDirectory() as folder:
+        some = data[:QUICK_MOLECULES] if options.quick else data
+        rows = rows_of(some, Path(folder), options.rows, options.rounds, known)
+        stem = options.output_dir / "predict_speed"
+        report("Prediction of long tables", rows, LEGEND, known, stem, Console())

@@ -1,0 +1,86 @@
+"""Speed of recurrent kernel machines beside torch.nn.LSTM: all variants, n-grams, feedback or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from wlkernelnn.bench.harness.options import RaceOptions, parsed
+from wlkernelnn.bench.harness.provenance import about
+from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
+from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.sequence import RKM
+from wlkernelnn.sequence.layers.rkm import VARIANTS
+
+from .strings import CHANNELS, SHAPES, gradients, weight_gradients
+
+NGRAM = 3
+MACHINES: dict[str, dict[str, Any]] = {variant: {"variant": variant} for variant in VARIANTS}
+MACHINES["rkm_lstm, layer norm"] = {"variant": "rkm_lstm", "layer_norm": True}
+MACHINES |= {
+    f"{variant}, n = {NGRAM}": {"variant": variant, "ngram": NGRAM}
+    for variant in ("lstm", "rkm_lstm", "gated_cnn")
+}
+# Signals as those of "wlkernelnn benchmark lfp": trials, samples, channels, filters and their length.
+SIGNALS = (10, 256, 64, 30, 40)
+SIGNAL_VARIANTS = ("cnn", "gated_cnn", "rkm_cifg", "rkm_lstm")
+# Of the LSTM's rate, with feedback and without.
+GOALS = {True: 0.8, False: 1.5}
+
+LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
+{CHANNELS} channels, beside one layer of torch.nn.LSTM of the same width, batch first. Ratios are medians over
+rounds in which both sides take turns, with their least and greatest in brackets.
+
+* n = 1 and no layer norm, as nn.LSTM has none, where nothing else is said; "at once": without feedback.
+* n = {NGRAM}: the LSTM reads {NGRAM} tokens side by side, and has as many weights as the variant "lstm".
+* Sync filters beside free ones of the same length: {SIGNALS[0]} trials of {SIGNALS[1]} samples of
+  {SIGNALS[2]} channels, {SIGNALS[3]} filters of {SIGNALS[4]} samples, without gradients of the signals.
+* What is elementwise, and small products, are compiled where numba is installed (the extra "fast").
+"""
+
+
+def measure(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """All machines on strings of a length."""
+    for feedback, goal in GOALS.items():
+        for name, options in MACHINES.items():
+            model = RKM(CHANNELS, CHANNELS, **{"layer_norm": False, "feedback": feedback} | options)
+            if model.feedback != feedback:  # the CNNs never have it
+                continue
+            x = torch.randn(strings, length, CHANNELS)
+            side_by_side = x.repeat(1, 1, model.size)
+            theirs = torch.nn.LSTM(side_by_side.size(-1), CHANNELS, batch_first=True)
+            result = timer(gradients(model, x), gradients(theirs, side_by_side), work=strings * length)
+            what = f"{name if feedback else f'{name}, at once'}, T = {length}, B = {strings}"
+            yield compared(what, "LSTM", result, goal)
+
+
+def measure_signals(timer: Timer) -> Iterator[Row]:
+    """Filters that are wavelets beside free ones."""
+    trials, samples, channels, filters, length = SIGNALS
+    x = torch.randn(trials, samples, channels)
+    for variant in SIGNAL_VARIANTS:
+        ours, theirs = (RKM(channels, filters, variant, length, filters=kind) for kind in ("sync", "free"))
+        result = timer(weight_gradients(ours, x), weight_gradients(theirs, x), work=trials * samples)
+        yield compared(f"{variant}, Sync filters, n = {length}", "free filters", result)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write it as ``rkm_speed.md`` and ``rkm_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    options = parsed("rkm-speed", __doc__, RaceOptions, argv)
+    timer = options.timer(min_seconds=0.3)
+    known = about("rkm-speed", argv, options.quick)
+    known |= {"threads": options.threads}
+    shapes = SHAPES[:1] if options.quick else SHAPES
+    rows = chain(*(measure(*shape, timer) for shape in shapes), measure_signals(timer))
+    stem = options.output_dir / "rkm_speed"
+    with torch_settings(options.threads):
+        torch.manual_seed(0)
+        report("Speed of recurrent kernel machines", rows, LEGEND, known, stem, Console())

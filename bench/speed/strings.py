@@ -1,0 +1,154 @@
+"""Speed of the string layers: scans beside loops, layers beside LSTM and GRU, ragged beside padded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, product
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from wlkernelnn.bench.harness.options import RaceOptions, parsed
+from wlkernelnn.bench.harness.provenance import about
+from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
+from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.ops.string import Steps, decayed_scan, decayed_scan_naive
+from wlkernelnn.sequence import StringKernelConv
+
+# Tokens of a string, and strings in a batch: of the same cost, more or less.
+SHAPES = ((35, 32), (200, 32), (1000, 8))
+CHANNELS = 256
+NAIVE_UP_TO = 200
+PRECISIONS = ("highest", "medium")
+LAYERS: dict[str, dict[str, Any]] = {
+    "n = 1": {"ngram": 1},
+    "n = 2": {"ngram": 2},
+    "n = 1, feedback": {"ngram": 1, "feedback": True},
+    "n = 2, feedback": {"ngram": 2, "feedback": True},
+}
+
+LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
+{CHANNELS} channels. Ratios are medians over rounds in which both sides take turns, with their least and
+greatest in brackets.
+
+* scan: c[t] = λ[t] c[t−1] + u[t] with a λ per token and channel, of equally long strings. "every token": the
+  equation as it stands, string by string and token by token. "addcmul loop": over the steps of all strings
+  at once, autograd's own.
+* n = 1, n = 2: StringKernelConv, λ gated by x ("feedback": by x and h), beside one layer of torch.nn.LSTM and
+  torch.nn.GRU of the same width, batch first. "highest" and "medium" are precisions of float32 matrix
+  products as torch calls them; on some processors "medium" is another library at the same precision, which
+  torch's LSTM uses at both.
+* ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
+  as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
+  real tokens only.
+"""
+
+
+def gradients(model: torch.nn.Module, x: Tensor, *arguments: Tensor) -> Callable[[], None]:
+    """Forwards and backwards."""
+    x = x.clone().requires_grad_()
+
+    def call() -> None:
+        model.zero_grad(set_to_none=True)
+        x.grad = None
+        out, _ = model(x, *arguments)
+        out.sum().backward()
+
+    return call
+
+
+def weight_gradients(model: torch.nn.Module, x: Tensor) -> Callable[[], None]:
+    """The same without gradients of x."""
+
+    def call() -> None:
+        model.zero_grad(set_to_none=True)
+        model(x)[0].sum().backward()
+
+    return call
+
+
+def _scan_loop(u: Tensor, decay: Tensor) -> Tensor:
+    """As one writes it with torch: over the steps ``[T, B, d]``."""
+    c, out = torch.zeros_like(u[0]), []
+    for u_t, decay_t in zip(u.unbind(0), decay.unbind(0), strict=True):
+        c = torch.addcmul(u_t, decay_t, c)
+        out.append(c)
+    return torch.stack(out)
+
+
+def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """The scan beside two loops."""
+    steps = Steps.padded(strings, length)
+    u, decay = (torch.rand(length * strings, CHANNELS).requires_grad_() for _ in range(2))
+
+    def run(scan: Callable[[], Tensor]) -> None:
+        u.grad = decay.grad = None
+        scan().sum().backward()
+
+    def by_steps() -> Tensor:
+        return _scan_loop(u.view(length, strings, -1), decay.view(length, strings, -1))
+
+    ours = partial(run, lambda: decayed_scan(u, decay, steps))
+    what = f"scan, T = {length}, B = {strings}"
+    if length <= NAIVE_UP_TO:
+        naive = partial(run, lambda: decayed_scan_naive(u, decay, steps.ptr)[0])
+        yield compared(what, "every token", timer(ours, naive, work=len(u)), 10)
+    yield compared(what, "addcmul loop", timer(ours, partial(run, by_steps), work=len(u)), 2)
+
+
+def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """The layer beside torch's recurrent layers."""
+    x = torch.randn(strings, length, CHANNELS)
+    for precision, (title, options) in product(PRECISIONS, LAYERS.items()):
+        layer = StringKernelConv(CHANNELS, CHANNELS, **options)
+        what = f'{title}, T = {length}, B = {strings}, "{precision}"'
+        for other, goal in ((torch.nn.LSTM, 1.2), (torch.nn.GRU, 1.7)):
+            theirs = other(CHANNELS, CHANNELS, batch_first=True)
+            with torch_settings(torch.get_num_threads(), precision):
+                result = timer(gradients(layer, x), gradients(theirs, x), work=strings * length)
+            yield compared(what, other.__name__, result, None if layer.feedback else goal)
+
+
+def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+    """Strings of many lengths."""
+    lengths = torch.from_numpy(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
+    ptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+    num_tokens = int(ptr[-1])
+    x = torch.randn(num_tokens, CHANNELS)
+    layer = StringKernelConv(CHANNELS, CHANNELS)
+    what = f"ragged, T ≤ {length}, B = {2 * strings}"
+    equal = torch.randn(strings, num_tokens // strings, CHANNELS)
+    padded = torch.randn(2 * strings, length, CHANNELS)
+    lstm = torch.nn.LSTM(CHANNELS, CHANNELS, batch_first=True)
+    for against, theirs, goal in (
+        ("equal lengths", gradients(layer, equal), 0.8),
+        ("padded LSTM", gradients(lstm, padded), None),
+    ):
+        result = timer(gradients(layer, x, ptr), theirs, work=num_tokens)
+        yield compared(what, against, result, goal)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Measure, print the table, and write it as ``string_speed.md`` and ``string_speed.json``.
+
+    Args:
+        argv: Arguments; default the command line's.
+    """
+    options = parsed("string-speed", __doc__, RaceOptions, argv)
+    timer = options.timer(min_seconds=0.3)
+    shapes = SHAPES[:1] if options.quick else SHAPES
+    known = about("string-speed", argv, options.quick)
+    known |= {"threads": options.threads}
+    rows = chain.from_iterable(
+        measure(length, strings, timer)
+        for measure in (measure_scan, measure_layer, measure_ragged)
+        for length, strings in shapes
+    )
+    stem = options.output_dir / "string_speed"
+    with torch_settings(options.threads):
+        torch.manual_seed(0)
+        report("Speed of the string layers", rows, LEGEND, known, stem, Console())

@@ -1,0 +1,136 @@
+"""Finding the files of published data sets, and fetching those that are not there."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import logging
+import os
+import shutil
+import urllib.request
+from collections.abc import Collection
+from pathlib import Path
+
+from rich.progress import wrap_file
+
+from wlkernelnn.utils.files import atomic_path
+
+from .text import opened
+
+logger = logging.getLogger("wlkernelnn")
+
+
+def cache_folder() -> Path:
+    """``$WLKERNELNN_CACHE``, else ``$XDG_CACHE_HOME/wlkernelnn``, else ``~/.cache/wlkernelnn``."""
+    own = os.environ.get("WLKERNELNN_CACHE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wlkernelnn")
+
+
+def data_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Where data sets are looked for: ``root``, else ``$WLKERNELNN_DATA``, and then the cache.
+
+    Raises:
+        FileNotFoundError: ``root`` or ``$WLKERNELNN_DATA`` is not a folder.
+    """
+    named = os.environ.get("WLKERNELNN_DATA") if root is None else root
+    folders = [cache_folder() / "data"]
+    if named:
+        if not Path(named).is_dir():
+            origin = "$WLKERNELNN_DATA" if root is None else "root"
+            raise FileNotFoundError(f"{os.fspath(named)}: {origin} is not a folder")
+        folders.insert(0, Path(named))
+    return folders
+
+
+def find_file(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
+    """A file of a data set in the folders of :func:`data_folders`, or ``None``.
+
+    Args:
+        name: Path relative to a folder, such as ``"moleculenet/HIV.csv"``. The bare file name in the folder
+            itself and the same with ``.gz`` at the end are taken as well.
+        root: See :func:`data_folders`.
+    """
+    for folder in data_folders(root):
+        for relative in (name, Path(name).name):
+            for path in (folder / relative, folder / f"{relative}.gz"):
+                if path.is_file():
+                    return path
+    return None
+
+
+def require_file(name: str, root: str | os.PathLike[str] | None, source: str) -> Path:
+    """Like :func:`find_file`, for a file that is not downloaded.
+
+    Args:
+        name: Path relative to a folder.
+        root: See :func:`data_folders`.
+        source: Where people get the file.
+
+    Raises:
+        FileNotFoundError: It is nowhere: says what to put where.
+    """
+    path = find_file(name, root)
+    if path is None:
+        folders = data_folders(root)
+        raise FileNotFoundError(
+            f"{name} is not in {' nor in '.join(map(str, folders))}. Get it from {source} and put it, as it "
+            f"is or gzipped, at {folders[0] / name}"
+        )
+    return path
+
+
+def content_sha256(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of what is in a file, after decompression if its name ends in ``.gz``.
+
+    Raises:
+        ValueError: A ``.gz`` file that is damaged.
+    """
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def download(
+    url: str,
+    path: str | os.PathLike[str],
+    sha256: Collection[str] | None,
+    *,
+    progress: bool = False,
+    timeout: float = 30.0,
+) -> Path:
+    """Fetch a file; it takes its place only when it is whole and its checksum, if one is known, is right.
+
+    Args:
+        url: ``http``, ``https`` or ``file`` address.
+        path: Where to put it.
+        sha256: Accepted SHA-256 checksums (hexadecimal) of the content, as in :func:`content_sha256`;
+            ``None`` where none is known, to check only that the file is whole.
+        progress: Show a progress bar.
+        timeout: Seconds to wait for an answer and between two pieces of it.
+
+    Returns:
+        ``path``.
+
+    Raises:
+        OSError: The file could not be fetched, or came cut short.
+        ValueError: It came with another checksum.
+    """
+    path = Path(path)
+    logger.info(f"downloading {url}")
+    with atomic_path(path) as temporary:
+        try:
+            with urllib.request.urlopen(url, timeout=timeout) as response, open(temporary, "wb") as file:
+                expected = int(response.headers.get("Content-Length") or 0)
+                with wrap_file(response, expected, description=path.name, disable=not progress) as shown:
+                    shutil.copyfileobj(shown, file)
+        except (OSError, http.client.HTTPException) as error:
+            raise OSError(f"{url}: could not be downloaded ({error})") from error
+        came = temporary.stat().st_size
+        if came < expected:
+            raise OSError(f"{url}: came cut short, {came:,} of {expected:,} bytes")
+        if sha256 is not None and (checksum := content_sha256(temporary)) not in sha256:
+            raise ValueError(
+                f"{url}: the content has SHA-256 {checksum}, expected {' or '.join(sorted(sha256))}; not kept"
+            )
+    return path

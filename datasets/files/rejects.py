@@ -1,0 +1,30 @@
+"""The file of the rows that gave no molecule."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Sequence
+
+from wlkernelnn.utils.files import csv_writer, write_text
+
+from .description import Reject, is_missing
+
+
+def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> None:
+    """Write rejected rows as CSV with the columns ``row``, ``smiles`` and ``reason``.
+
+    ``row`` is the data row, counted from 1 as in all messages. Without rejects the file is only the header.
+    """
+    write_text(path, rejects_text(rejects))
+
+
+def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
+    """The content of a file of :func:`write_rejects`."""
+    text = io.StringIO()
+    writer = csv_writer(text)
+    if header:
+        writer.writerow(Reject._fields)
+    for row, smiles, reason in rejects:
+        writer.writerow((row + 1, "" if is_missing(smiles) else smiles, reason))
+    return text.getvalue()

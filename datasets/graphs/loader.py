@@ -1,0 +1,127 @@
+"""Batches of a packed store by index arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from wlkernelnn.datasets.files.spans import bounds_of, take_spans
+from wlkernelnn.ops.colours import Origin, wl_quotient
+
+from .epochs import EpochLoader, Resampler, plain_data
+from .packed import PackedGraphs, check_packed
+from .sorted_edge_index import sorted_edge_index
+
+
+class PackedLoader(EpochLoader):
+    """Mini-batches of :class:`PackedGraphs` as plain PyG ``Data``, without workers.
+
+    A batch holds ``x [N, F]``, ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target, pointers known),
+    ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]``, ``ptr [B+1]`` and B as ``num_graphs``; indices and
+    codes are int64. Where graphs have features of their own, these are ``graph_x [B, num_graph_values]``,
+    uint8 or float32.
+
+    Args:
+        data: The graphs, or a view on some of them.
+        batch_size: Graphs in a batch.
+        shuffle: Draw a new order in every epoch, from ``seed`` and the epoch's number.
+        drop_last: Leave out a last batch that is smaller than the others.
+        seed: Seed of the shuffling.
+        resample: Maps an epoch's number to positions in ``data`` (with repetitions, if it likes) and takes
+            the place of shuffling; see :class:`~wlkernelnn.datasets.BucketResampler`.
+        quotient: Also give each batch as its Weisfeiler-Lehman colours after so many iterations, ``quotient``
+            (:class:`~wlkernelnn.ops.colours.Quotient`): layers then compute each colour once.
+
+    Raises:
+        ValueError: ``batch_size`` < 1, ``seed`` < 0, ``quotient`` < 0, both ``shuffle`` and ``resample``, or
+            data with a ``transform``, which is of single graphs.
+    """
+
+    data: PackedGraphs
+
+    def __init__(
+        self,
+        data: PackedGraphs,
+        batch_size: int = 128,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        resample: Resampler | None = None,
+        quotient: int | None = None,
+    ) -> None:
+        check_packed("data", data)
+        if data.transform is not None:
+            raise ValueError(
+                "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs; "
+                "torch_geometric.loader.DataLoader applies it"
+            )
+        super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
+        if quotient is not None and quotient < 0:
+            raise ValueError(f"quotient is a number of iterations or None, got {quotient}")
+        self.quotient = quotient
+
+    def _batches(self, positions: np.ndarray) -> Iterator[Data]:
+        for graphs in self._chunks(self.data.index[positions]):
+            yield from _gather(self.data, graphs, self.batch_size, self.quotient)
+
+
+def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: int | None) -> Iterator[Data]:
+    """Gather some graphs at once and cut the result into batches (views, not copies)."""
+    a = {name: tensor.numpy() for name, tensor in vars(data.arrays).items()}
+    known = [] if quotient is None else data.colours(quotient)
+    (node_type, degree, *colours), num_nodes, node_bounds = take_spans(
+        a["node_ptr"], graphs, a["node_type"], a["in_degree"], *known
+    )
+    (source, edge_type), num_edges, edge_bounds = take_spans(
+        a["edge_ptr"], graphs, a["source"], a["edge_type"]
+    )
+    x = a["node_table"].astype(np.int64).take(node_type, axis=0)
+    y = a["y"].take(graphs, axis=0)
+    graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
+    batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)
+    edges_to = bounds_of(degree)
+    edge_index = np.empty((2, len(source)), dtype=np.int64)
+    np.add(source, np.repeat(node_bounds[:-1], num_edges), out=edge_index[0])
+    edge_index[1] = np.repeat(np.arange(len(degree)), degree)
+    edge_type = edge_type.astype(np.int64)
+
+    node_cut, edge_cut = node_bounds.tolist(), edge_bounds.tolist()
+    for g0 in range(0, len(graphs), batch_size):
+        g1 = min(g0 + batch_size, len(graphs))
+        n0, n1, e0, e1 = node_cut[g0], node_cut[g1], edge_cut[g0], edge_cut[g1]
+        # A batch counts its nodes from its own start.
+        edges = edge_index[:, e0:e1]
+        edges -= n0
+        indptr = edges_to[n0 : n1 + 1] - e0
+        batch_x, plain_edges, types, ptr = (
+            torch.from_numpy(part)
+            for part in (x[n0:n1], edges, edge_type[e0:e1], node_bounds[g0 : g1 + 1] - n0)
+        )
+        parts: dict[str, Any] = {}
+        if graph_x is not None:
+            parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
+        if quotient is not None:
+            parts["quotient"] = wl_quotient(
+                [colour[n0:n1] for colour in colours],
+                edges[0],
+                indptr,
+                edge_type[e0:e1],
+                batch[n0:n1],
+                g1 - g0,
+            )._replace(origin=Origin(batch_x, plain_edges, types, ptr))
+        yield plain_data(
+            **parts,
+            x=batch_x,
+            edge_index=sorted_edge_index(
+                plain_edges, torch.from_numpy(indptr), data.description.is_undirected
+            ),
+            edge_type=types,
+            y=torch.from_numpy(y[g0:g1]),
+            batch=torch.from_numpy(batch[n0:n1]),
+            ptr=ptr,
+            num_graphs=g1 - g0,
+        )

@@ -1,0 +1,192 @@
+"""Graphs in the text format of the TU collection (Morris et al. 2020), as packed graphs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wlkernelnn.datasets.files.description import Description
+from wlkernelnn.datasets.files.download import data_folders, download
+from wlkernelnn.datasets.files.number_rows import (
+    Place,
+    check_lines,
+    check_range,
+    check_targets,
+    fail,
+    read_integers,
+    read_numbers,
+)
+from wlkernelnn.datasets.files.spans import bounds_of
+from wlkernelnn.utils.files import atomic_path
+
+from .packed import PackedGraphs
+
+logger = logging.getLogger("wlkernelnn")
+
+URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
+
+
+def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGraphs:
+    """Load a graph data set of the TU collection, such as MUTAG, or any other in its text format.
+
+    The files ``NAME_A.txt``, ``NAME_graph_indicator.txt``, … are looked for in ``root`` (default
+    ``$WLKERNELNN_DATA``), then in the user's cache, each time in the folders ``tu/NAME``, ``NAME``,
+    ``NAME/raw`` (PyG's layout), in the folder itself, and in ``tu/NAME.zip``. If they are nowhere, the zip
+    file is fetched from the collection's publisher into the cache. No checksums of these files are known: a
+    download is only checked to be a whole zip file with the right names in it. Only the text files of the
+    format are read.
+
+    Args:
+        name: Name of the data set, as it begins the names of its files.
+        root: Folder with published data sets.
+
+    Returns:
+        The graphs. An edge "a, b" of the file goes from a to b (undirected sets list both); repeated edges
+        and loops are kept.
+
+        * ``x`` holds a column for every column of node labels, as codes 0, 1, … in the order of the sorted
+          labels; without node labels one column of zeros.
+        * ``edge_type`` is such a code of an edge's labels (of its whole row, if there are several columns).
+        * ``y``: class labels as 0, 1, … in the order of the sorted labels (``description.unit`` says which is
+          which), or the values of ``NAME_graph_attributes.txt``, which make it a regression (NaN = missing).
+        * ``description.task`` is ``"classification"`` for up to two classes and ``"multiclass"`` for more,
+          which the networks of this package refuse; kernels and scikit-learn's classifiers don't.
+
+        Attributes of nodes and edges are real numbers, for which a store of codes has no place: they are left
+        out, with a warning. ``torch_geometric.datasets.TUDataset`` has them.
+
+    Raises:
+        FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where.
+        ValueError: No such name is possible, or a file is not as the format says: names file and line.
+    """
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise ValueError(f"name must be that of a TU data set, such as MUTAG, got {name!r}")
+    place = _locate(name, root)
+    if place.is_dir():
+        return _read(name, place)
+    try:
+        with zipfile.ZipFile(place) as archive:
+            return _read(name, zipfile.Path(archive, f"{name}/"))
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{place}: not a whole zip file ({error}); delete it to fetch it again") from error
+
+
+def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
+    """The folder or zip file of a data set, fetched into the cache if it is nowhere."""
+    folders = data_folders(root)
+    marker = f"{name}_A.txt"
+    for base in folders:
+        for folder in (base / "tu" / name, base / name, base / name / "raw", base):
+            if (folder / marker).is_file():
+                return folder
+        if (base / "tu" / f"{name}.zip").is_file():
+            return base / "tu" / f"{name}.zip"
+    url, path = URL.format(name=name), folders[-1] / "tu" / f"{name}.zip"
+    try:
+        with atomic_path(path) as temporary:
+            download(url, temporary, None)
+            if not zipfile.is_zipfile(temporary):
+                raise ValueError(f"{url}: what came is no zip file")
+            with zipfile.ZipFile(temporary) as archive:
+                if f"{name}/{marker}" not in archive.namelist():
+                    raise ValueError(f"{url}: there is no {name}/{marker} in it")
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"{name}: there is no tu/{name}/{marker} in {' nor in '.join(map(str, folders))}, and {error}. "
+            f"Put the text files of the data set into {folders[0] / 'tu' / name}"
+        ) from error
+    logger.warning(f"{path}: fetched from {url}; no checksum is known to compare it with")
+    return path
+
+
+def _read(name: str, folder: Place) -> PackedGraphs:
+    def file(part: str) -> Place:
+        return folder / f"{name}_{part}.txt"
+
+    graph = read_integers(file("graph_indicator"), columns=1)[:, 0]
+    check_range(file("graph_indicator"), graph, 1, None, "the number of a graph, counted from 1")
+    num_nodes, num_graphs = len(graph), int(graph.max(initial=0))
+    graph -= 1
+    # Nodes of a graph need not stand together in the file; here they do.
+    order = np.argsort(graph, kind="stable")
+    node_ptr = bounds_of(np.bincount(graph, minlength=num_graphs))
+    place = np.empty(num_nodes, dtype=np.int64)
+    place[order] = np.arange(num_nodes)
+    place -= node_ptr[graph]
+
+    edges = read_integers(file("A"), columns=2)
+    check_range(file("A"), edges, 1, num_nodes, "the number of a node")
+    source, target = (edges - 1).T
+    if (crossing := np.flatnonzero(graph[source] != graph[target])).size:
+        e = crossing[0]
+        a, b = edges[e]
+        fail(
+            file("A"),
+            e,
+            f"node {a} of graph {graph[a - 1] + 1} and node {b} of graph {graph[b - 1] + 1} are joined",
+        )
+    edge_order = np.argsort(graph[source], kind="stable")
+
+    x = np.zeros((num_nodes, 1), dtype=np.int64)
+    node_dims: tuple[int, ...] = (1,)
+    if file("node_labels").is_file():
+        labels = read_integers(file("node_labels"))
+        check_lines(file("node_labels"), labels, num_nodes, "nodes")
+        coded = [np.unique(column, return_inverse=True) for column in labels.T]
+        x = np.column_stack([codes for _, codes in coded])
+        node_dims = tuple(len(values) for values, _ in coded)
+    edge_type, num_edge_types = None, 0
+    if file("edge_labels").is_file():
+        labels = read_integers(file("edge_labels"))
+        check_lines(file("edge_labels"), labels, len(edges), "edges")
+        rows = labels[:, 0] if labels.shape[1] == 1 else labels
+        values, edge_type = np.unique(rows, axis=0, return_inverse=True)
+        num_edge_types = len(values)
+    for part in ("node_attributes", "edge_attributes"):
+        if file(part).is_file():
+            logger.warning(
+                f"{file(part)}: real numbers have no place in a store of codes and are left out; "
+                "torch_geometric.datasets.TUDataset has them"
+            )
+
+    y, about = _targets(name, folder, num_graphs)
+    return PackedGraphs.pack(
+        x[order],
+        np.stack([place[source], place[target]])[:, edge_order],
+        node_ptr,
+        bounds_of(np.bincount(graph[source], minlength=num_graphs)),
+        edge_type=None if edge_type is None else edge_type.reshape(-1)[edge_order],
+        y=y,
+        description=Description(name=name, node_dims=node_dims, num_edge_types=num_edge_types, **about),
+    )
+
+
+def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dict[str, Any]]:
+    """Targets ``[G, tasks]`` and what the description says of them."""
+    labels, attributes = (folder / f"{name}_graph_{kind}.txt" for kind in ("labels", "attributes"))
+    if attributes.is_file():
+        if labels.is_file():
+            logger.warning(f"{labels}: left out, because {attributes} has targets for a regression")
+        values = read_numbers(attributes)
+        check_lines(attributes, values, num_graphs, "graphs")
+        check_targets(attributes, values)
+        names = tuple(f"attribute_{i + 1}" for i in range(values.shape[1]))
+        return values, {"task": "regression", "metric": "mae", "target_names": names}
+    if not labels.is_file():
+        raise FileNotFoundError(f"{labels}: no such file, nor {attributes}: one of them has the targets")
+    values = read_integers(labels, columns=1)[:, 0]
+    check_lines(labels, values, num_graphs, "graphs")
+    classes, codes = np.unique(values, return_inverse=True)
+    return codes[:, None], {
+        "task": "classification" if len(classes) <= 2 else "multiclass",
+        "metric": "accuracy",
+        "target_names": ("class",),
+        "unit": ", ".join(f"{code} = class {label}" for code, label in enumerate(classes)),
+    }

@@ -1,0 +1,22 @@
+"""Molecules: from SMILES and published sets to packed graphs."""
+
+from .features import Features, get_features
+from .featurize import featurize
+from .from_table import molecules_from
+from .load import load_molecules
+from .ogb import load_ogb
+from .ogb_sets import OGB_SETS, OGBSet
+from .published import MOLECULE_SETS, MoleculeSet
+
+__all__ = [
+    "MOLECULE_SETS",
+    "OGB_SETS",
+    "Features",
+    "MoleculeSet",
+    "OGBSet",
+    "featurize",
+    "get_features",
+    "load_molecules",
+    "load_ogb",
+    "molecules_from",
+]

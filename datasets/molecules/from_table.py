@@ -1,0 +1,292 @@
+"""Any table or list of SMILES as packed graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import rdkit
+from numpy.typing import ArrayLike
+
+from wlkernelnn.datasets.files.description import DEFAULT_METRIC, Description, Reject
+from wlkernelnn.datasets.files.rejects import write_rejects
+from wlkernelnn.datasets.files.smiles_column import smiles_column_of
+from wlkernelnn.datasets.files.table import binary_targets, numeric_targets, place, read_table
+from wlkernelnn.datasets.files.table_chunks import read_schema, require_columns
+from wlkernelnn.datasets.graphs.packed import PackedGraphs
+from wlkernelnn.datasets.graphs.splits import SplitIndex, SplitKind, column_split
+from wlkernelnn.datasets.graphs.splits import split as split_graphs
+from wlkernelnn.datasets.graphs.store_cache import cached_store
+
+from .features import get_features
+from .featurize import featurize
+
+logger = logging.getLogger("wlkernelnn")
+
+OnInvalid = Literal["raise", "skip", "nan"]
+# Part of the name of a cached store: raise it when the same input gives another store than before.
+CACHE_VERSION = 3
+
+
+def molecules_from(
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    y: ArrayLike | None = None,
+    *,
+    smiles_column: str | None = None,
+    target_columns: str | Sequence[str] | None = None,
+    split_column: str | None = None,
+    split: SplitKind | None = None,
+    task: str | None = None,
+    metric: str | None = None,
+    unit: str = "",
+    name: str = "",
+    features: str = "ogb",
+    on_invalid: OnInvalid = "raise",
+    rejects_path: str | os.PathLike[str] | None = None,
+    num_workers: int | None = None,
+    progress: bool = False,
+    cache: bool = True,
+) -> PackedGraphs:
+    """Pack the molecules of a table or of a list of SMILES.
+
+    A row gives no molecule if its SMILES cannot be used, or if targets are asked for and it has none;
+    ``on_invalid`` says what then happens. Rows in = molecules + rejects, always; the counts are logged.
+
+    Args:
+        source: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`), a data frame, or SMILES.
+        y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES; those of pandas keep their names.
+        smiles_column: Default: the column called "smiles" (in any case if only one is), or the only column.
+        target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
+            none. Blank cells are missing values.
+        split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
+        split: ``"random"``, ``"scaffold"`` or ``"flat_scaffold"``, see :func:`~wlkernelnn.datasets.split`:
+            ``split_idx`` becomes that split (80/10/10, seed 0).
+        task: ``"regression"`` or ``"classification"`` (all targets are 0 or 1). Default: classification if
+            0 and 1 are the only known targets.
+        metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.
+        unit: Unit of the targets, for people.
+        name: Name of the set; default the file's.
+        features: ``"ogb"``, ``"duvenaud"`` or ``"lei"``, with additions such as ``"ogb+rw16+morgan"``, see
+            :func:`~wlkernelnn.datasets.get_features`.
+        on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
+            ``rejects``: ``"skip"`` and ``"nan"`` do the same here and differ in what is predicted for them.
+        rejects_path: CSV file for the rejects, see :func:`~wlkernelnn.datasets.write_rejects`.
+        num_workers: Processes that featurize, see :func:`~wlkernelnn.datasets.featurize`.
+        progress: Show progress bars.
+        cache: Keep the packed store in the user's cache, under a name made from its content, and take it from
+            there the next time.
+
+    Returns:
+        The molecules in the order of their rows. ``row`` holds the row of each, counted from 0; ``rejects``
+        the rows that gave none.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file cannot be read, a column is missing, a target is not a number, an argument does
+            not fit the others, or a row (``on_invalid="raise"``) or no row of a table gives a molecule.
+    """
+    if on_invalid not in ("raise", "skip", "nan"):
+        raise ValueError(f"on_invalid must be 'raise', 'skip' or 'nan', got {on_invalid!r}")
+    if split is not None and split_column is not None:
+        raise ValueError("give either split or split_column, not both")
+    get_features(features)  # an unknown name is an error before anything is read
+    wanted = names_of(target_columns)
+    is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
+    frame, where = _frame(source, y, smiles_column, wanted, split_column, name)
+    targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
+    smiles_column = smiles_column_of(frame, smiles_column, where)
+    smiles = frame[smiles_column].tolist()
+    targets, task = _targets(frame, targets_of, task, where)
+    labels = None if split_column is None else _labels(frame, split_column, where)
+    description = Description(
+        name=name or (Path(source).name if isinstance(source, (str, os.PathLike)) else ""),
+        features=features,
+        task=task,
+        metric=metric or DEFAULT_METRIC.get(task or ""),
+        target_names=tuple(map(str, targets_of)),
+        unit=unit,
+    )
+
+    def build() -> PackedGraphs:
+        data = _pack(smiles, targets, description, num_workers, progress)
+        if data.rejects and not len(data):
+            return data  # nothing to be split
+        if labels is not None:
+            row = data.row.numpy()
+            data.split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in labels.items()}
+        elif split is not None:
+            data.split_idx = split_graphs(data, split)
+        return data
+
+    data = _cached(build, smiles, targets, labels, split, description) if cache else build()
+    logger.info(f"{where}: {len(frame):,} rows in = {len(data):,} molecules + {len(data.rejects):,} rejected")
+    _report_duplicates(frame, smiles, data.row.tolist(), where)
+    if rejects_path is not None:
+        write_rejects(rejects_path, data.rejects)
+    # A whole table without a molecule has another column of SMILES; no split can be made of none.
+    lost = not len(data) and (split is not None or not is_list)
+    if data.rejects and (on_invalid == "raise" or lost):
+        raise ValueError(_complaint(frame, data.rejects, where))
+    return data
+
+
+def names_of(columns: str | Sequence[str] | None) -> list[str]:
+    """Columns of targets, given as one or several."""
+    # An index of pandas or an array is neither true nor false.
+    names = [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if len(set(names)) < len(names):
+        raise ValueError(f"target_columns must be different columns, got {', '.join(map(str, names))}")
+    return names
+
+
+def target_names(y: object, number: int) -> list[str]:
+    """Names of so many targets: as pandas calls them, or y or, of several, y1, y2, ….
+
+    Raises:
+        ValueError: Two have the same name.
+    """
+    names = [f"y{i + 1}" for i in range(number)] if number != 1 else ["y"]
+    if (columns := getattr(y, "columns", None)) is not None:
+        names = [str(column) for column in columns]
+    elif (name := getattr(y, "name", None)) is not None:
+        names = [str(name)]
+    if len(set(names)) < len(names):
+        raise ValueError(f"y: expected targets of different names, got {', '.join(names)}")
+    return names
+
+
+def _frame(
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    y: ArrayLike | None,
+    smiles_column: str | None,
+    target_columns: list[str],
+    split_column: str | None,
+    name: str,
+) -> tuple[pd.DataFrame, str]:
+    """The table, and what to call it in messages."""
+    if isinstance(source, (str, os.PathLike, pd.DataFrame)):
+        if y is not None:
+            raise ValueError("y goes with a list of SMILES; the targets of a table are its target_columns")
+        if isinstance(source, pd.DataFrame):
+            return source, name or "the data frame"
+        wanted = [*target_columns, *([split_column] if split_column else [])]
+        where, schema = os.fspath(source), read_schema(source)
+        smiles_column = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, where)
+        return read_table(source, list(dict.fromkeys([smiles_column, *wanted]))), where
+    if smiles_column is not None or split_column is not None:
+        raise ValueError("smiles_column and split_column go with a table, not with a list of SMILES")
+    frame = pd.DataFrame({"smiles": pd.Series(list(source), dtype=object)})
+    if y is not None:
+        values = np.asarray(y)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or len(values) != len(frame):
+            raise ValueError(f"y must be [{len(frame)}] or [{len(frame)}, T], got shape {np.shape(y)}")
+        names = target_columns or target_names(y, values.shape[1])
+        if "smiles" in names:
+            raise ValueError(
+                "target_columns: smiles is the column of the SMILES, a target needs another name"
+            )
+        if len(names) != values.shape[1]:
+            raise ValueError(f"{len(names)} target_columns for y with {values.shape[1]} columns")
+        frame[names] = values
+    return frame, name or "the list of SMILES"
+
+
+def _targets(
+    frame: pd.DataFrame, columns: list[str], task: str | None, where: str
+) -> tuple[np.ndarray, str | None]:
+    if task is not None and task not in DEFAULT_METRIC:
+        raise ValueError(f"task must be 'regression' or 'classification', got {task!r}")
+    if task == "classification":
+        return binary_targets(frame, columns, where), task
+    values = numeric_targets(frame, columns, where)
+    if task is None and columns:
+        known = np.unique(values[~np.isnan(values)])
+        task = "classification" if np.array_equal(known, (0, 1)) else "regression"
+        logger.info(f"{where}: taken as a {task} task")
+    return values, task
+
+
+def _labels(frame: pd.DataFrame, column: str, where: str) -> SplitIndex:
+    require_columns([column], list(frame.columns), where)
+    try:
+        return column_split(frame[column].tolist())
+    except ValueError as error:
+        raise ValueError(f"{where}: column {column!r}: {error}") from error
+
+
+def _pack(
+    smiles: list[object],
+    targets: np.ndarray,
+    description: Description,
+    num_workers: int | None,
+    progress: bool,
+) -> PackedGraphs:
+    """Featurize the rows that have a target (all rows, where there are no targets at all)."""
+    known = ~np.isnan(targets).all(axis=1) if targets.shape[1] else np.ones(len(smiles), dtype=bool)
+    rows = np.flatnonzero(known).tolist()
+    graphs, _ = featurize(
+        [smiles[row] for row in rows],
+        features=description.features,
+        rows=rows,
+        num_workers=num_workers,
+        progress=progress,
+    )
+    unknown = [Reject(row, smiles[row], "no target value") for row in np.flatnonzero(~known).tolist()]
+    data = graphs.with_targets(targets[graphs.row.numpy()], **description.of_set())
+    data.rejects = sorted([*data.rejects, *unknown], key=lambda reject: reject.row)
+    return data
+
+
+def _cached(
+    build: Callable[[], PackedGraphs],
+    smiles: list[object],
+    targets: np.ndarray,
+    labels: SplitIndex | None,
+    split: str | None,
+    description: Description,
+) -> PackedGraphs:
+    """The store from the cache, or built: see :func:`~.store_cache.cached_store`."""
+    table = get_features(description.features)
+    digest = hashlib.sha256()
+    # Everything that the store depends on. Lists keep what JSON does not know apart from its text.
+    content = [
+        *(CACHE_VERSION, rdkit.__version__, split, vars(description)),
+        [(column.name, column.values) for column in (*table.atom, *table.bond)],
+        [text if isinstance(text, str) else [str(text)] for text in smiles],
+        None if labels is None else {part: rows.tolist() for part, rows in labels.items()},
+    ]
+    digest.update(json.dumps(content).encode())
+    digest.update(targets.tobytes())
+    return cached_store(digest.hexdigest(), build)
+
+
+def _report_duplicates(frame: pd.DataFrame, smiles: list[object], kept: list[int], where: str) -> None:
+    first: dict[str, int] = {}
+    again: list[int] = []
+    for position in kept:
+        if first.setdefault(str(smiles[position]).strip(), position) != position:
+            again.append(position)
+    if again:
+        text = str(smiles[again[0]]).strip()
+        logger.warning(
+            f"{where}: {len(again):,} rows repeat the SMILES of an earlier row and are kept; "
+            f"the first is {place(frame, again[0])}, like {place(frame, first[text])}: {text}"
+        )
+
+
+def _complaint(frame: pd.DataFrame, rejects: list[Reject], where: str) -> str:
+    shown = [f"{place(frame, row)}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
+    if len(rejects) > len(shown):
+        shown.append(f"and {len(rejects) - len(shown):,} more")
+    advice = " (on_invalid='skip' leaves them out)" if len(rejects) < len(frame) else ""
+    return f"{where}: {len(rejects):,} of {len(frame):,} rows give no molecule{advice}\n  " + "\n  ".join(
+        shown
+    )

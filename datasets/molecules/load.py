@@ -1,0 +1,121 @@
+"""Published sets of molecules by their names: found on disk, fetched, or taken from rdkit."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import rdkit
+from rdkit import RDConfig
+
+from wlkernelnn.datasets.files.download import content_sha256, data_folders, download, find_file
+from wlkernelnn.datasets.files.table import read_table
+from wlkernelnn.datasets.files.table_chunks import is_table
+from wlkernelnn.datasets.graphs.packed import PackedGraphs
+
+from .from_table import molecules_from, names_of
+from .published import MOLECULE_SETS, MoleculeSet
+
+logger = logging.getLogger("wlkernelnn")
+
+
+def load_molecules(
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    root: str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> PackedGraphs:
+    """Load a published data set by its name, or any table or list of SMILES.
+
+    A published set (one of :data:`~wlkernelnn.datasets.MOLECULE_SETS`) is looked for in ``root`` (default
+    ``$WLKERNELNN_DATA``), then in the user's cache; if it is in neither, it is fetched from its publisher
+    into the cache and its SHA-256 is checked. ``"chembl2321810"`` (or ``"chembl"``) comes with rdkit.
+
+    Args:
+        source: A name, or whatever :func:`~wlkernelnn.datasets.molecules_from` takes.
+        root: Folder with published data sets.
+        options: Passed on to :func:`~wlkernelnn.datasets.molecules_from`. A published set brings its own
+            columns, task, metric and split, and leaves invalid rows out (``on_invalid="skip"``), unless told
+            otherwise here.
+
+    Returns:
+        The molecules; of a published set with ``split_idx``, its recommended split (80/10/10, seed 0).
+
+    Raises:
+        FileNotFoundError: The file is nowhere and cannot be fetched: says which file to put where.
+        ValueError: Unknown name, or one of the reasons of :func:`~wlkernelnn.datasets.molecules_from`.
+    """
+    if not isinstance(source, str) or is_table(source):
+        if root is not None:
+            raise ValueError(
+                "root goes with the name of a published data set; give a table by its whole path, targets of "
+                "SMILES as y=…"
+            )
+        return molecules_from(source, **options)
+    spec = _published(source)
+    if spec.name == "chembl2321810":
+        table: Path | pd.DataFrame = _chembl(spec)
+    else:
+        table = _locate(spec, root, progress=options.get("progress", False))
+    own = {
+        "smiles_column": spec.smiles_column,
+        "target_columns": spec.target_columns,
+        "split": None if "split_column" in options else spec.split,
+        "name": spec.name,
+        "on_invalid": "skip",
+    }
+    if set(names_of(options.get("target_columns", spec.target_columns))) <= set(spec.target_columns):
+        own |= {"task": spec.task, "unit": spec.unit}
+        if options.get("task", spec.task) == spec.task:
+            own["metric"] = spec.metric
+    return molecules_from(table, **{**own, **options})
+
+
+def _published(name: str) -> MoleculeSet:
+    key = {"chembl": "chembl2321810"}.get(name.lower(), name.lower())
+    if key not in MOLECULE_SETS:
+        close = difflib.get_close_matches(key, MOLECULE_SETS, n=1)
+        hint = f"; did you mean {close[0]!r}" if close else ""
+        raise ValueError(
+            f"no data set is called {name!r}{hint}? Known are {', '.join(MOLECULE_SETS)}; "
+            "a table needs a name that ends in .csv, .tsv or .parquet"
+        )
+    return MOLECULE_SETS[key]
+
+
+def _locate(spec: MoleculeSet, root: str | os.PathLike[str] | None, progress: bool) -> Path:
+    """The file of a published set, fetched into the cache if it is nowhere."""
+    path = find_file(spec.file, root)
+    if path is not None:
+        if (checksum := content_sha256(path)) not in spec.sha256:
+            logger.warning(
+                f"{path}: not a known version of this data set (SHA-256 of the content {checksum}); "
+                "results may not compare with published ones"
+            )
+        return path
+    folders = data_folders(root)
+    searched = f"{spec.name}: {spec.file} is not in {' nor in '.join(map(str, folders))}"
+    remedy = f"Get it from {spec.url or spec.source} and put it, as it is or gzipped, into {folders[-1]}"
+    if not spec.url:
+        raise FileNotFoundError(f"{searched}. {remedy}")
+    try:
+        return download(spec.url, folders[-1] / Path(spec.url).name, spec.sha256, progress=progress)
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(f"{searched}, and {error}. {remedy} (source: {spec.source})") from error
+
+
+def _chembl(spec: MoleculeSet) -> pd.DataFrame:
+    """The data set inside rdkit: SMILES and activities in two files, joined by name."""
+    folder = Path(RDConfig.RDContribDir, "FreeWilson", "data")
+    smiles_path, activity_path = folder / "CHEMBL2321810.smi", folder / "CHEMBL2321810_act.csv"
+    if not smiles_path.is_file():
+        raise FileNotFoundError(
+            f"{smiles_path}: this rdkit ({rdkit.__version__}) comes without its Contrib folder; "
+            "install rdkit from PyPI (pip install rdkit)"
+        )
+    frame = pd.read_csv(smiles_path, sep=" ", names=[spec.smiles_column, "Name"], dtype=str)
+    return frame.merge(read_table(activity_path), on="Name", how="left", validate="one_to_one")

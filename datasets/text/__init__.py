@@ -1,0 +1,42 @@
+"""Texts and signals: corpora, classified strings, word vectors."""
+
+from .bptt import BPTTLoader
+from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
+from .documents import DOCUMENT_SETS, DocumentSet, document_files, document_tokens, load_documents
+from .glove import WordVectors, load_glove
+from .packed_strings import LabelledStrings, PackedStrings
+from .random_bptt import RandomBPTTLoader
+from .signals import Signals, SubjectSplit, load_signals
+from .snippets import draw_snippets
+from .sst import Phrase, Tree, load_sst, read_trees
+from .string_loader import StringLoader
+from .vocabulary import Vocabulary
+
+__all__ = [
+    "DOCUMENT_SETS",
+    "EOS",
+    "BPTTLoader",
+    "Corpus",
+    "DocumentSet",
+    "LabelledStrings",
+    "PackedStrings",
+    "Phrase",
+    "RandomBPTTLoader",
+    "Signals",
+    "StringLoader",
+    "SubjectSplit",
+    "Tree",
+    "Vocabulary",
+    "WordVectors",
+    "document_files",
+    "document_tokens",
+    "draw_snippets",
+    "load_documents",
+    "load_glove",
+    "load_ptb",
+    "load_signals",
+    "load_sst",
+    "load_text",
+    "load_wikitext",
+    "read_trees",
+]

@@ -1,0 +1,220 @@
+"""Corpora for language modelling: the Penn Treebank, WikiText, and any plain text."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from torch import Tensor
+
+from wlkernelnn.datasets.files.arrays import content_hash
+from wlkernelnn.datasets.files.download import require_file
+from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.graphs.splits import PARTS, Sizes, check_sizes
+
+from .vocabulary import Vocabulary, check_ids
+
+logger = logging.getLogger("wlkernelnn")
+
+EOS = "<eos>"
+UNKNOWN = "<unk>"
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """A text in three parts, each one long string of token ids.
+
+    Attributes:
+        train, valid, test: int64 ``[number of tokens]``.
+        vocabulary: The tokens.
+        name: Name of the corpus.
+
+    Raises:
+        ValueError: A part has ids that are not those of tokens.
+    """
+
+    train: Tensor
+    valid: Tensor
+    test: Tensor
+    vocabulary: Vocabulary
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for part in PARTS:
+            check_ids(getattr(self, part), len(self.vocabulary), f"{self.name} {part}".strip())
+
+    def digest(self) -> str:
+        """SHA-256 of the parts."""
+        return content_hash("corpus", *(getattr(self, part) for part in PARTS))
+
+
+@dataclass(frozen=True)
+class _Published:
+    """A published corpus: its files, where they come from, and how large it is known to be."""
+
+    files: tuple[str, str, str]
+    source: str
+    num_tokens: tuple[int, int, int]
+
+
+def _wikitext(folder: str, num_train: int) -> _Published:
+    train, valid, test = (f"{folder}/wiki.{part}.tokens" for part in PARTS)
+    source = f"the publisher of {folder} (the word-level archive; Creative Commons BY-SA)"
+    return _Published((train, valid, test), source, (num_train, 217_646, 245_569))
+
+
+# Tokens count the end of every line. Those of WikiText are the usual ones, not measured here.
+_CORPORA = {
+    "ptb": _Published(
+        files=("ptb/ptb.train.txt", "ptb/ptb.valid.txt", "ptb/ptb.test.txt"),
+        source="Mikolov's pre-processed Penn Treebank (simple-examples/data; licensed by the LDC)",
+        num_tokens=(929_589, 73_760, 82_430),
+    ),
+    "wikitext-2": _wikitext("wikitext-2", 2_088_628),
+    "wikitext-103": _wikitext("wikitext-103", 103_227_021),
+}
+
+
+def load_ptb(root: str | os.PathLike[str] | None = None) -> Corpus:
+    """The Penn Treebank in Mikolov's preparation, for language modelling by words.
+
+    929,589 / 73,760 / 82,430 tokens with one end-of-line token per line, 10,000 of them distinct. The files
+    ``ptb/ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` (each also ``.gz``) are looked for in
+    ``root`` (default ``$WLKERNELNN_DATA``), then in the user's cache. They are never downloaded: the text is
+    licensed by the LDC.
+
+    Args:
+        root: Folder with published data sets, or with the three files.
+
+    Raises:
+        FileNotFoundError: The files are nowhere: says which to put where.
+        ValueError: A file is damaged or not UTF-8.
+    """
+    return _load("ptb", root)
+
+
+def load_wikitext(
+    name: Literal["wikitext-2", "wikitext-103"] = "wikitext-2", root: str | os.PathLike[str] | None = None
+) -> Corpus:
+    """WikiText (Merity et al. 2017), for language modelling by words.
+
+    The files ``wiki.train.tokens``, ``wiki.valid.tokens`` and ``wiki.test.tokens`` of the folder ``name`` are
+    read by the usual convention: words stand between blanks, and every line, an empty one too, ends in one
+    end-of-line token. The files (each also ``.gz``) are looked for in ``root`` (default
+    ``$WLKERNELNN_DATA``), then in the user's cache; no checksum of them is known, so they are not downloaded.
+
+    Args:
+        name: Which of the two.
+        root: Folder with published data sets, or with the three files.
+
+    Raises:
+        FileNotFoundError: The files are nowhere: says which to put where.
+        ValueError: Unknown ``name``, or a file is damaged or not UTF-8.
+    """
+    if name not in ("wikitext-2", "wikitext-103"):
+        raise ValueError(f"name must be 'wikitext-2' or 'wikitext-103', got {name!r}")
+    return _load(name, root)
+
+
+def load_text(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    level: Literal["words", "characters"] = "words",
+    sizes: Sizes = (0.8, 0.1, 0.1),
+    unknown: str | None = None,
+    min_count: int = 1,
+    encoding: str = "utf-8",
+    name: str = "",
+) -> Corpus:
+    """Any plain text as a corpus.
+
+    The vocabulary is that of the training part.
+
+    Args:
+        source: Three files (train, valid, test), or one that is cut into three stretches, train first. Files
+            whose names end in ``.gz`` are decompressed.
+        level: Tokens are ``"words"`` (what stands between white space, and one ``<eos>`` at the end of every
+            line) or ``"characters"`` (all of them, line ends too).
+        sizes: Fractions of the tokens of one file that become train, valid and test.
+        unknown: Token that stands for those that the training part lacks or, by ``min_count``, has too
+            rarely. ``None`` makes such tokens an error.
+        min_count: Tokens that occur less often in the training part are unknown.
+        encoding: Encoding of the files.
+        name: Name of the corpus; default that of the (training) file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: Bytes that are not in ``encoding`` (names file, line and byte), a part without tokens, a
+            token that is unknown without an ``unknown``, or an option that cannot be.
+    """
+    if level not in ("words", "characters"):
+        raise ValueError(f"level must be 'words' or 'characters', got {level!r}")
+    paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if len(paths) not in (1, 3):
+        raise ValueError(f"expected one file, or three (train, valid, test), got {len(paths)}")
+    check_sizes(sizes)
+    texts = [read_text(path, encoding) for path in paths]
+    tokens: list[_Tokens] = list(texts) if level == "characters" else [_Words(text) for text in texts]
+    if len(paths) == 1:
+        paths = paths * 3
+        tokens = _cut(texts[0] if level == "characters" else list(tokens[0]), sizes)
+    return _corpus(tokens, paths, unknown, min_count, name or Path(paths[0]).name)
+
+
+class _Words:
+    """The words of a text with a token at the end of every line, as often as they are asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __iter__(self) -> Iterator[str]:
+        for line in io.StringIO(self.text, newline=None):
+            yield from line.split()
+            yield EOS
+
+
+# Iterated twice, to count and to encode: the words of a long text are never all in memory at once.
+_Tokens = str | list[str] | _Words
+
+
+def _cut(tokens: str | list[str], sizes: Sizes) -> list[_Tokens]:
+    first, second = np.rint(np.cumsum(sizes[:2]) * len(tokens)).astype(int)
+    return [tokens[:first], tokens[first:second], tokens[second:]]
+
+
+def _corpus(
+    tokens: Sequence[_Tokens],
+    paths: Sequence[str | os.PathLike[str]],
+    unknown: str | None,
+    min_count: int,
+    name: str,
+) -> Corpus:
+    vocabulary = Vocabulary.build(tokens[0], unknown=unknown, min_count=min_count)
+    ids = {}
+    for part, path, of_part in zip(PARTS, paths, tokens, strict=True):
+        try:
+            ids[part] = vocabulary.encode(of_part)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)}: the {part} part: {error}") from error
+        if not len(ids[part]):
+            raise ValueError(f"{os.fspath(path)}: the {part} part has no tokens")
+    return Corpus(**ids, vocabulary=vocabulary, name=name)
+
+
+def _load(name: str, root: str | os.PathLike[str] | None) -> Corpus:
+    known = _CORPORA[name]
+    paths = [require_file(file, root, known.source) for file in known.files]
+    corpus = _corpus([_Words(read_text(path)) for path in paths], paths, UNKNOWN, 1, name)
+    came = tuple(len(getattr(corpus, part)) for part in PARTS)
+    if came != known.num_tokens:
+        logger.warning(
+            f"{paths[0].parent}: {' / '.join(f'{n:,}' for n in came)} tokens, the published {name} has "
+            f"{' / '.join(f'{n:,}' for n in known.num_tokens)}; results may not compare with published ones"
+        )
+    return corpus

@@ -1,0 +1,192 @@
+"""Trials of multichannel signals, such as EEG or local field potentials, of several subjects."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets.files.download import require_file
+
+from .packed_strings import PackedStrings
+
+
+@dataclass(frozen=True)
+class _Published:
+    """Where a published set lies, where it comes from, what its classes are called, and what to know."""
+
+    file: str
+    source: str
+    classes: tuple[str, ...]
+    note: str
+
+
+_SIGNALS = {
+    "eeg_alcohol": _Published(
+        file="eeg_alcohol/eeg_alcohol.npz",
+        source="the data eegdata of the R package eegkitdata, as arrays X, y and subject (UCI EEG Database)",
+        classes=("control", "alcoholic"),
+        note="X and Y, of the eyes, and the reference nd are among the channels",
+    )
+}
+
+
+class SubjectSplit(NamedTuple):
+    """The trials of one subject for testing, and those of all others for training (positions)."""
+
+    subject: str
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Trials of equal length, each of one subject and one class.
+
+    Attributes:
+        x: float32 ``[trials, channels, time]``.
+        y: int64 ``[trials]``, classes from 0.
+        subject: ``[trials]`` whose trial it is.
+        classes: Names of the classes.
+        name: Name of the set.
+        note: What else is to be known of it.
+
+    Raises:
+        ValueError: They contradict each other, or a value is not a finite number.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    subject: np.ndarray
+    classes: tuple[str, ...]
+    name: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        name = self.name or type(self).__name__
+        if self.x.ndim != 3 or not self.x.size:
+            raise ValueError(f"{name}: X must be of shape [trials, channels, time], got {list(self.x.shape)}")
+        for part, values in (("y", self.y), ("subject", self.subject)):
+            if values.shape != (len(self.x),):
+                raise ValueError(
+                    f"{name}: {part} must have an entry for each of {len(self.x)} trials, "
+                    f"got shape {list(values.shape)}"
+                )
+        if len(wrong := np.argwhere(~np.isfinite(self.x))):
+            trial, channel, time = wrong[0]
+            raise ValueError(
+                f"{name}: X[{trial}, {channel}, {time}] must be a finite number, "
+                f"got {self.x[trial, channel, time]} ({len(wrong):,} such values)"
+            )
+        outside = np.flatnonzero((self.y < 0) | (self.y >= len(self.classes)))
+        if len(outside):
+            raise ValueError(
+                f"{name}: y[{outside[0]}] must be a class from 0 to {len(self.classes) - 1}, "
+                f"got {self.y[outside[0]]}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def subjects(self) -> list[str]:
+        """All subjects, in the order of their first trials."""
+        return list(dict.fromkeys(self.subject.tolist()))
+
+    def leave_one_subject_out(self) -> Iterator[SubjectSplit]:
+        """One split per subject.
+
+        Raises:
+            ValueError: There is only one subject.
+        """
+        if len(self.subjects) < 2:
+            raise ValueError(f"leaving a subject out needs at least 2 of them, got {len(self.subjects)}")
+        for subject in self.subjects:
+            own = self.subject == subject
+            yield SubjectSplit(subject, np.flatnonzero(~own), np.flatnonzero(own))
+
+    def strings(self, positions: np.ndarray, scaled_by: np.ndarray | None = None) -> PackedStrings:
+        """Trials as strings: their samples are tokens ``[time, channels]``, their classes the labels.
+
+        Args:
+            positions: Which trials.
+            scaled_by: Trials whose mean and standard deviation every channel is scaled by: those of
+                training, wherever results are to say something of other subjects. Default: as they are. A
+                channel that is constant in them is only shifted.
+        """
+        x = self.x[positions].astype(np.float64)
+        if scaled_by is not None:
+            of_channel = self.x[scaled_by].astype(np.float64)
+            deviation = of_channel.std((0, 2), keepdims=True)
+            x = (x - of_channel.mean((0, 2), keepdims=True)) / np.where(deviation > 0, deviation, 1)
+        trials, channels, length = x.shape
+        tokens = np.ascontiguousarray(x.transpose(0, 2, 1), dtype=np.float32).reshape(-1, channels)
+        ptr = torch.arange(trials + 1) * length
+        return PackedStrings(torch.from_numpy(tokens), ptr, torch.from_numpy(self.y[positions]))
+
+
+def load_signals(source: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Signals:
+    """Trials of signals from a NumPy archive, which is read without unpickling anything.
+
+    Args:
+        source: A ``.npz`` file with arrays ``X [trials, channels, time]`` (numbers), ``y [trials]``
+            (integers, all classes from 0 on) and ``subject [trials]`` (integers or strings); others are left
+            alone. Or ``"eeg_alcohol"``: 99 trials of 20 subjects, alcoholic or not, 64 channels, 1 s at 256
+            Hz; the file ``eeg_alcohol/eeg_alcohol.npz`` is looked for in ``root``, then in the user's cache.
+        root: Folder with published data sets; default ``$WLKERNELNN_DATA``.
+
+    Raises:
+        FileNotFoundError: The file is nowhere: says which to put where.
+        ValueError: It is not such an archive, or arrays are missing, of another kind or contradict each
+            other: names the array, what was expected and what came.
+    """
+    if source in _SIGNALS:
+        published = _SIGNALS[str(source)]
+        path = require_file(published.file, root, published.source)
+        return _signals(path, published.classes, str(source), published.note)
+    return _signals(Path(source), None, Path(source).stem, "")
+
+
+def _signals(path: Path, classes: tuple[str, ...] | None, name: str, note: str) -> Signals:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; published sets are {', '.join(_SIGNALS)}")
+    arrays = {}
+    try:
+        with open(path, "rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array")
+            for part in ("X", "y", "subject"):
+                if part not in archive:
+                    raise ValueError(f"no array {part!r} (arrays: {', '.join(archive) or 'none'})")
+                arrays[part] = archive[part]
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path}: expected an .npz archive with arrays X, y and subject, without pickles ({error})"
+        ) from error
+    x, y, subject = arrays["X"], arrays["y"], arrays["subject"]
+    for part, kinds, expected in (
+        ("X", "iuf", "numbers"),
+        ("y", "iu", "integers"),
+        ("subject", "iuUS", "names"),
+    ):
+        if arrays[part].dtype.kind not in kinds:
+            raise ValueError(f"{path}: {part} must be an array of {expected}, got {arrays[part].dtype}")
+    if classes is None:
+        # Of labels {0, 1000000} none but two are classes.
+        found = np.unique(y)
+        if not np.array_equal(found, np.arange(len(found))):
+            shown = ", ".join(map(str, found[:9])) + (", …" if len(found) > 9 else "")
+            raise ValueError(f"{path}: y must hold all classes 0, 1, …, each at least once, got {shown}")
+        classes = tuple(map(str, found))
+    try:
+        return Signals(x.astype(np.float32), y.astype(np.int64), subject.astype(str), classes, name, note)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error

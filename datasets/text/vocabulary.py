@@ -1,0 +1,155 @@
+"""Tokens and their numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.utils.checks import holds_integers
+from wlkernelnn.utils.files import write_text
+
+FORMAT = "wlkernelnn.Vocabulary/1"
+
+
+class Vocabulary:
+    """A numbering of tokens: words, characters, or any other strings.
+
+    Args:
+        tokens: The tokens by their ids 0, 1, …
+        unknown: The token that stands for every one that is not in the vocabulary; ``None`` makes such a
+            token an error.
+
+    Attributes:
+        tokens: As above.
+        unknown: As above.
+
+    Raises:
+        ValueError: A token is there twice, or ``unknown`` is not among them.
+    """
+
+    def __init__(self, tokens: Sequence[str], unknown: str | None = None) -> None:
+        self.tokens = tuple(tokens)
+        self.unknown = unknown
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        if len(self._ids) != len(self.tokens):
+            token, count = Counter(self.tokens).most_common(1)[0]
+            raise ValueError(f"tokens must be distinct, {token!r} is there {count} times")
+        if unknown is not None and unknown not in self._ids:
+            raise ValueError(f"the unknown token {unknown!r} is not among the {len(self.tokens):,} tokens")
+
+    @classmethod
+    def build(
+        cls,
+        tokens: Iterable[str],
+        *,
+        special: Sequence[str] = (),
+        unknown: str | None = None,
+        min_count: int = 1,
+    ) -> Vocabulary:
+        """The vocabulary of a text: the most frequent token first; of equal ones that which occurs first.
+
+        Args:
+            tokens: The text. A ``str`` is a text of characters.
+            special: Tokens that come before all others, whether they occur or not.
+            unknown: See the class; it joins ``special`` if it occurs nowhere.
+            min_count: Leave out tokens that occur less often.
+
+        Raises:
+            ValueError: ``min_count`` leaves tokens out, and there is no ``unknown`` to stand for them.
+        """
+        counts = Counter(tokens)
+        kept = [token for token, count in counts.most_common() if count >= min_count]
+        if len(kept) < len(counts) and unknown is None:
+            raise ValueError(
+                f"min_count={min_count} leaves out {len(counts) - len(kept):,} tokens: give the unknown "
+                "token that stands for them"
+            )
+        first = list(special)
+        if unknown is not None and unknown not in first and unknown not in kept:
+            first.append(unknown)
+        return cls([*first, *(token for token in kept if token not in first)], unknown)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and (self.tokens, self.unknown) == (other.tokens, other.unknown)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} tokens, unknown={self.unknown!r})"
+
+    def encode(self, tokens: Iterable[str]) -> Tensor:
+        """Ids of tokens, int64 ``[number of tokens]``. A ``str`` is a text of characters.
+
+        Raises:
+            ValueError: A token is not in the vocabulary, and there is no unknown token to stand for it.
+        """
+        ids: Iterable[int]
+        if self.unknown is None:
+            ids = map(self._ids.__getitem__, tokens)
+        else:
+            ids = map(self._ids.get, tokens, repeat(self._ids[self.unknown]))
+        try:
+            return torch.from_numpy(np.fromiter(ids, dtype=np.int64))
+        except KeyError as error:
+            raise ValueError(
+                f"token {error.args[0]!r} is not in the vocabulary of {len(self):,} tokens, which has no "
+                "unknown token"
+            ) from None
+
+    def decode(self, ids: Tensor | Iterable[int]) -> list[str]:
+        """The tokens of ids.
+
+        Raises:
+            ValueError: An id is not that of a token; names the id and its position.
+        """
+        numbers = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
+        check_ids(numbers, len(self), "ids")
+        return [self.tokens[i] for i in numbers.tolist()]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the vocabulary as JSON, one token on a line."""
+        content = {"format": FORMAT, "unknown": self.unknown, "tokens": self.tokens}
+        write_text(path, json.dumps(content, ensure_ascii=False, indent=0) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is something else.
+        """
+        try:
+            content = json.loads(read_text(path))
+            if content["format"] != FORMAT:
+                raise ValueError(f"its format is {content['format']!r}, expected {FORMAT!r}")
+            if not all(isinstance(token, str) for token in [*content["tokens"], content["unknown"] or ""]):
+                raise ValueError("a token is not a string")
+            return cls(content["tokens"], content["unknown"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{Path(path)}: not a vocabulary of wlkernelnn ({error})") from error
+
+
+def check_ids(ids: Tensor, num_tokens: int, name: str) -> None:
+    """Raise a ``ValueError`` unless ``ids`` are integers ``[n]`` from 0 to ``num_tokens`` − 1."""
+    if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
+        raise ValueError(f"{name}: expected integers [n], got {ids.dtype} {list(ids.shape)}")
+    if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_tokens):
+        position = int(((ids.long() < 0) | (ids.long() >= num_tokens)).nonzero()[0])
+        raise ValueError(
+            f"{name}: expected ids from 0 to {num_tokens - 1}, got {int(ids[position])} at position "
+            f"{position}"
+        )

@@ -1,0 +1,141 @@
+"""The recurrent kernel machine: a kernel between what was read and filters, computed as it is read."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.ops.string import Steps, last_tokens, windows
+from wlkernelnn.utils.checks import check_count, check_finite, check_widths
+
+from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
+from .string_model import State, StringModel, check_state
+
+# Vectors shorter than this are 0, as in torch.nn.functional.normalize.
+_SHORTEST = 1e-12
+
+
+class RecurrentKernelMachine(StringModel):
+    r"""The general machine of `"Kernel-Based Approaches for Sequence Modeling: Connections to Neural Methods"
+    <https://arxiv.org/abs/1910.04233>`_ (Liang et al. 2019, eq. (6), (8), (17)).
+
+    .. math::
+        h'_t = q(c_t) \qquad c_t = \sigma_i^2 \tilde c_t + \sigma_f^2 h'_{t-1} \qquad
+        \tilde c_t = \sum_{j<n} \tilde X_j x_{t-j} + \tilde H h'_{t-1} \qquad h'_0 = 0
+
+    Without :math:`\tilde H`, channel i of h' is the kernel between the string read so far and one of the same
+    length whose tokens all are the filter :math:`\tilde x_i` (eq. (5)).
+
+    The paper prints :math:`c_t = \tilde c_t + q(c_{t-1})`, which diverges for polynomial and exponential q,
+    and gives its linear kernel, eq. (9), only with the σ's. Here every kernel has them, as in the recurrent
+    kernels of Hermans and Schrauwen 2012. For polynomial, Gaussian and arc-cosine kernels what a filter is
+    compared with, :math:`[x_t, …, x_{t-n+1}, h'_{t-1}]`, and the filter itself are scaled to length 1, and h'
+    stays in [−1, 1]. With the linear one h' may grow if :math:`\sigma_i^2 \tilde H + \sigma_f^2` does.
+
+    Args:
+        in_channels: Width of the tokens, −1 for lazy.
+        out_channels: Number of filters.
+        kernel: q: ``"linear"``, ``"polynomial"`` (of degree 2), ``"gaussian"``, ``"arccos0"``, ``"arccos1"``,
+            ``"tanh"`` (not a Mercer kernel), or a
+            :class:`~wlkernelnn.sequence.RecurrentKernel`.
+        ngram: Length n of the filters; before its first token a string is 0.
+        feedback: Whether there is an :math:`\tilde H`.
+        sigma_i2, sigma_f2: σ_i² and σ_f²: weights of what is new and of the memory; widths, for
+            ``"gaussian"``.
+
+    Shapes:
+        - input: ``x [N, in_channels]`` with ``ptr [B+1]``, or ``x [B, T, in_channels]``; the state is h'
+          ``[B, out_channels]``, or for n > 1 a tuple of h' and the n − 1 tokens before,
+          ``[n − 1, B, in_channels]``
+        - output: h' ``[N, out_channels]`` or ``[B, T, out_channels]``, and the state at the last tokens
+
+    Raises:
+        ValueError: An argument is out of its range, or inputs do not match.
+
+    The filters :math:`\tilde X_j` are ``lins[j].weight [out_channels, in_channels]``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel: str | RecurrentKernel = "gaussian",
+        ngram: int = 1,
+        feedback: bool = False,
+        sigma_i2: float = 0.5,
+        sigma_f2: float = 0.5,
+    ) -> None:
+        super().__init__()
+        check_widths(in_channels, out_channels)
+        ngram = check_count("ngram", ngram)
+        check_finite("sigma_i2", sigma_i2)
+        check_finite("sigma_f2", sigma_f2)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel = get_recurrent_kernel(kernel)
+        self.kernel.check(sigma_i2, sigma_f2)
+        self.ngram = ngram
+        self.sigma_i2 = sigma_i2
+        self.sigma_f2 = sigma_f2
+        self.lins = torch.nn.ModuleList(Linear(in_channels, out_channels, bias=False) for _ in range(ngram))
+        self.feedback = Linear(out_channels, out_channels, bias=False) if feedback else None
+        self.reset_parameters()
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        h, before = self._checked(x, steps, state)
+        seen = windows(x, steps, self.ngram, before=before)
+        tokens = seen.split(x.size(1), 1)
+        # Under autocast only products are of lower precision: h' adds up over many steps.
+        products = torch.stack([lin(token) for lin, token in zip(self.lins, tokens, strict=True)]).sum(0)
+        products = products.to(x.dtype)
+        lengths = _lengths(seen)
+        of_filters = self._lengths_of_filters()
+        shortest = max(_SHORTEST, torch.finfo(x.dtype).tiny)  # in float16 the first would be 0 itself
+        outs: list[Tensor] = []
+        for product, length in steps.each(products, lengths):
+            memory = (outs[-1] if outs else h)[: len(product)]
+            if self.feedback is not None:
+                product = product + self.feedback(memory).to(x.dtype)
+                length = _lengths(torch.cat([length, memory], 1))
+            if self.kernel.unit:
+                norm = length * of_filters
+                # A vector 0 has no direction, and no gradient.
+                product = torch.where(norm <= shortest, 0.0, product / norm.clamp(min=shortest))
+            outs.append(self.kernel(product, memory, self.sigma_i2, self.sigma_f2))
+        out = torch.cat(outs) if outs else products
+        last = steps.last(steps.with_state(out, h))
+        return out, last if self.ngram == 1 else (last, last_tokens(x, steps, self.ngram - 1, before))
+
+    def _checked(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
+        """h' and the tokens before the first step."""
+        name, num_before = type(self).__name__, self.ngram - 1
+        h_shape = (steps.num_strings, self.out_channels)
+        x_shape = (num_before, steps.num_strings, x.size(1))
+        if state is None:
+            return x.new_zeros(h_shape), x.new_zeros(x_shape)
+        if not num_before:
+            return check_state(name, state, h_shape), x.new_zeros(x_shape)
+        if not isinstance(state, tuple) or len(state) != 2:
+            came = f"{len(state)} parts" if isinstance(state, tuple) else type(state).__name__
+            raise ValueError(f"{name} needs a state of two parts, h' and the last tokens, got {came}")
+        return check_state(name, state[0], h_shape), check_state(name, state[1], x_shape)
+
+    def _lengths_of_filters(self) -> Tensor:
+        """``[out_channels]``."""
+        lins = [*self.lins, *([] if self.feedback is None else [self.feedback])]
+        return torch.linalg.vector_norm(torch.cat([lin.weight for lin in lins], 1), dim=1)
+
+    def __repr__(self) -> str:
+        extras = [f"kernel={self.kernel!r}"]
+        if self.ngram > 1:
+            extras.append(f"ngram={self.ngram}")
+        if self.feedback is not None:
+            extras.append("feedback=True")
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    """Euclidean, ``[N, 1]``; that of a row 0 is a constant, as its derivatives do not exist."""
+    zero = (rows == 0).all(1, keepdim=True)
+    return torch.linalg.vector_norm(rows.masked_fill(zero, 1.0), dim=1, keepdim=True).masked_fill(zero, 0.0)

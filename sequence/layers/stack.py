@@ -1,0 +1,75 @@
+"""Sequence models on top of each other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.utils.checks import check_dropout
+
+from .dropout import locked_mask
+from .string_model import State, StringModel
+
+
+class Stack(StringModel):
+    r"""Layers that read what the layer before wrote, with dropout between them.
+
+    Args:
+        layers: At least one.
+        dropout: Probability of dropping a value between two layers.
+        jumping: What comes out: ``"last"``, the last layer's output, or ``"cat"``, those of all layers side
+            by side (jumping knowledge, PyG's ``jk``).
+        locked: Dropout drops the same values at all tokens of a string.
+
+    Shapes:
+        - input: as of the first layer; the state is a tuple of the layers' states
+        - output: ``[N, out_channels]`` or ``[B, T, out_channels]``, and the states
+
+    Raises:
+        ValueError: An argument is out of its range, or a layer reads another width than the one before
+            writes.
+    """
+
+    def __init__(
+        self, layers: Sequence[StringModel], dropout: float = 0.0, jumping: str = "last", locked: bool = False
+    ) -> None:
+        super().__init__()
+        if not layers:
+            raise ValueError("expected at least one layer, got none")
+        check_dropout(dropout)
+        if jumping not in ("last", "cat"):
+            raise ValueError(f'jumping must be "last" or "cat", got {jumping!r}')
+        for i, (below, above) in enumerate(itertools.pairwise(layers)):
+            if above.in_channels not in (-1, below.out_channels):
+                raise ValueError(
+                    f"layer {i} writes {below.out_channels} values, layer {i + 1} reads {above.in_channels}"
+                )
+        self.layers = torch.nn.ModuleList(layers)
+        self.dropout = dropout
+        self.jumping = jumping
+        self.locked = locked
+        self.in_channels = layers[0].in_channels
+        self.out_channels = sum(layer.out_channels for layer in (layers if jumping == "cat" else layers[-1:]))
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
+            came = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
+            raise ValueError(f"expected a tuple of the states of {len(self.layers)} layers, got {came}")
+        outputs, after = [], []
+        for i, layer in enumerate(self.layers):
+            if i:
+                x = self._dropped(x, steps)
+            before = None if state is None else state[i]
+            x, last = layer(x, steps, before)
+            outputs.append(x)
+            after.append(last)
+        return torch.cat(outputs, -1) if self.jumping == "cat" else x, tuple(after)
+
+    def _dropped(self, x: Tensor, steps: Steps) -> Tensor:
+        if not (self.locked and self.training):
+            return torch.nn.functional.dropout(x, self.dropout, self.training)
+        return x * steps.of_tokens(locked_mask(steps.num_strings, x.size(1), self.dropout, x))

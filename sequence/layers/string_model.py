@@ -1,0 +1,140 @@
+"""What all sequence models share: strings end to end or padded, and states in and out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.inits import reset
+
+from wlkernelnn.ops.string import Steps
+
+State = Tensor | tuple["State", ...]
+
+
+class StringModel(torch.nn.Module, ABC):
+    """Base of models that read strings from left to right.
+
+    A subclass sets ``in_channels`` and ``out_channels``, and writes :meth:`run`, for tokens in step order
+    (see :class:`~wlkernelnn.ops.string.Steps`). States are tensors ``[…, B, d]`` or tuples of states.
+
+    Shapes:
+        - input: x ``[N, in_channels]``, all strings end to end, with ``ptr [B+1]``, as in a batch of path
+          graphs; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; and, if they go on,
+          the ``state`` that came out at their last tokens
+        - output: the same with the width of the result, and the states at the last tokens
+
+    An empty string has no output, and keeps its state (0 if there was none). Strings never see each other,
+    whatever they hold: NaN in one of them stays there, from its token on. (Batch norm, where a model has it,
+    takes all of them together.)
+    """
+
+    in_channels: int
+    out_channels: int
+
+    def forward(
+        self, x: Tensor, ptr: Tensor | Steps | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        """Read strings.
+
+        A model hands its layers tokens and states in step order, with the steps in the place of ``ptr``: what
+        a hook on a layer inside another model sees.
+
+        Raises:
+            TypeError: ``x`` is no tensor.
+            ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
+                ``state`` is not of the parameters' type (under autocast x may be of autocast's).
+        """
+        if isinstance(ptr, Steps):
+            return self._in_step_order(x, ptr, state)
+        name = type(self).__name__
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"{name} needs x as a tensor, got {type(x).__name__}; path_graph makes x and ptr of lists "
+                "and packed sequences"
+            )
+        if ptr is None:
+            if x.dim() != 3:
+                raise ValueError(
+                    f"{name} needs x of shape [B, T, in_channels], or [N, in_channels] with ptr, "
+                    f"got {list(x.shape)} without ptr"
+                )
+            steps = Steps.padded(x.size(0), x.size(1), x.device)
+        else:
+            if x.dim() != 2:
+                raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
+            steps = Steps(torch.as_tensor(ptr, device=x.device))
+            if steps.num_tokens != x.size(0):
+                raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {x.size(0)} tokens")
+        if self.in_channels not in (-1, x.size(-1)):
+            raise ValueError(
+                f"{name} reads tokens of {self.in_channels} values, got x of shape {list(x.shape)}"
+            )
+
+        own = next((parameter.dtype for parameter in self.parameters()), x.dtype)
+        kind = x.device.type
+        if torch.is_autocast_enabled(kind) and x.dtype == torch.get_autocast_dtype(kind):
+            x = x.to(own)  # a product's: states add up over many steps
+        if x.dtype != own:
+            raise ValueError(f"{name} computes in {own}, got x of {x.dtype}")
+
+        def sort(part: Tensor) -> Tensor:
+            if part.dtype != own:
+                raise ValueError(f"{name} computes in {own}, got a state of {part.dtype}")
+            # Sorting takes rows by number: it would not miss rows that are too many.
+            if part.dim() < 2 or part.size(-2) != steps.num_strings:
+                raise ValueError(
+                    f"{name} needs states of {steps.num_strings} strings, […, B, d], got {list(part.shape)}"
+                )
+            return steps.sort(part)
+
+        before = None if state is None else _each(sort, state)
+        out, after = self._in_step_order(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
+        return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
+
+    def _in_step_order(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        """:meth:`run`, after which a lazy model knows its width."""
+        out = self.run(x, steps, state)
+        if self.in_channels == -1:
+            self.in_channels = x.size(-1)
+        return out
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters again."""
+        for child in self.children():
+            reset(child)
+
+    @abstractmethod
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        """Read tokens ``[N, in_channels]``, with tokens and states in step order."""
+
+
+def learn_width(model: StringModel, in_channels: int) -> None:
+    """Let a lazy model make its parameters for tokens of this width, before an optimizer asks for them."""
+    if model.in_channels == -1:
+        like = next(model.parameters())
+        with torch.no_grad():
+            model(torch.empty(1, 0, in_channels, dtype=like.dtype, device=like.device))
+
+
+def check_state(name: str, state: State, shape: tuple[int, ...]) -> Tensor:
+    """Refuse a state that is not a tensor of this shape."""
+    if not isinstance(state, Tensor) or state.shape != shape:
+        came = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
+        raise ValueError(f"{name} needs a state of shape {list(shape)}, got {came}")
+    return state
+
+
+def detached(state: State) -> State:
+    """The same state, with no way back for gradients: where truncated back-propagation stops."""
+    return _each(Tensor.detach, state)
+
+
+def _each(function: Callable[[Tensor], Tensor], state: State) -> State:
+    if isinstance(state, Tensor):
+        return function(state)
+    if not isinstance(state, tuple):
+        raise ValueError(f"a state is a tensor or a tuple of states, got {type(state).__name__}")
+    return tuple(_each(function, part) for part in state)

@@ -1,0 +1,119 @@
+"""Language models: what token comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.sequence.layers.dropout import locked_dropout
+from wlkernelnn.sequence.layers.string_model import State, StringModel, learn_width
+from wlkernelnn.sequence.layers.tokens import check_tokens
+from wlkernelnn.utils.checks import check_count, check_dropout
+
+
+class LanguageModel(torch.nn.Module):
+    r"""Embeddings, a sequence model, and a softmax over all tokens.
+
+    .. math::
+        P(x_{t+1} \mid x_1 … x_t) = \mathrm{softmax}(U \, h[t] + b)
+
+    Args:
+        num_tokens: Size of the vocabulary.
+        encoder: The sequence model, with ``in_channels`` the width of the embeddings; with −1 that is its
+            ``out_channels``.
+        dropout: Probability of dropping a value of the embeddings, and of the encoder's output; a pair if the
+            two differ.
+        tied: U is the matrix of the embeddings (Press & Wolf 2016).
+        low_rank: U = A E (Liang et al. 2019, section 2): E projects what the encoder writes to j values, A
+            is ``[num_tokens, j]``. ``True`` takes the embeddings' width for j, and their matrix for A if
+            ``tied``; untied, j may be given.
+        locked: Dropout drops the same values at all tokens of a string.
+        word_dropout: Probability of dropping a whole token of the vocabulary from the embeddings, wherever it
+            stands in a batch (Gal & Ghahramani 2016). The softmax keeps it.
+
+    Shapes:
+        - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``; the encoder's state
+        - output: logits ``[N, num_tokens]`` or ``[B, T, num_tokens]``, and the state at the last tokens
+
+    Raises:
+        ValueError: ``tied`` without ``low_rank`` and the encoder's two widths differ, ``tied`` with a number
+            for ``low_rank``, or an argument is out of its range.
+        IndexError: A token is not in [0, num_tokens).
+
+    A forward pass is :meth:`read`, :meth:`drop` and :meth:`predict`, for losses that look at what is between.
+    """
+
+    def __init__(
+        self,
+        num_tokens: int,
+        encoder: StringModel,
+        dropout: float | Sequence[float] = 0.0,
+        tied: bool = True,
+        low_rank: bool | int = False,
+        locked: bool = False,
+        word_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_count("num_tokens", num_tokens)
+        both = tuple(dropout) if isinstance(dropout, Sequence) else (dropout, dropout)
+        if len(both) != 2:
+            raise ValueError(f"dropout must be a number or a pair of numbers, got {dropout!r}")
+        for name, value in (("dropout", both[0]), ("dropout", both[1]), ("word_dropout", word_dropout)):
+            check_dropout(value, name)
+        width = encoder.out_channels if encoder.in_channels == -1 else encoder.in_channels
+        if tied and not low_rank and width != encoder.out_channels:
+            raise ValueError(
+                "tied embeddings are as wide as what the encoder reads and writes (or low_rank=True): "
+                f"got an encoder from {encoder.in_channels} to {encoder.out_channels}"
+            )
+        rank = width if low_rank else encoder.out_channels
+        if not isinstance(low_rank, bool):
+            rank = check_count("low_rank", low_rank)
+            if tied:
+                raise ValueError(f"low_rank={low_rank} needs tied=False: tied, A is the embeddings' matrix")
+        self.embedding = torch.nn.Embedding(num_tokens, width)
+        learn_width(encoder, width)
+        self.encoder = encoder
+        self.projection = torch.nn.Linear(encoder.out_channels, rank, bias=False) if low_rank else None
+        # Tied, U has one name alone: files of weights know no two names of one tensor.
+        self.head = None if tied else torch.nn.Linear(rank, num_tokens)
+        self.bias = torch.nn.Parameter(torch.zeros(num_tokens)) if tied else None
+        self.dropouts = both
+        self.locked = locked
+        self.word_dropout = word_dropout
+
+    def forward(
+        self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        h, state = self.read(tokens, ptr, state)
+        return self.predict(self.drop(h, ptr)), state
+
+    def read(
+        self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
+    ) -> tuple[Tensor, State]:
+        """What the encoder writes, ``[…, out_channels]``, and the state."""
+        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
+        x = self.embedding(tokens)
+        if self.training and self.word_dropout:
+            kept = x.new_ones(self.embedding.num_embeddings, 1)
+            x = x * torch.nn.functional.dropout(kept, self.word_dropout)[tokens]
+        return self.encoder(self._dropped(x, ptr, self.dropouts[0]), ptr, state)
+
+    def drop(self, h: Tensor, ptr: Tensor | None = None) -> Tensor:
+        """Dropout of what the encoder wrote."""
+        return self._dropped(h, ptr, self.dropouts[1])
+
+    def predict(self, h: Tensor) -> Tensor:
+        """Logits ``[…, num_tokens]`` from what the encoder wrote."""
+        if self.projection is not None:
+            h = self.projection(h)
+        if self.head is None:
+            return torch.nn.functional.linear(h, self.embedding.weight, self.bias)
+        return self.head(h)
+
+    def _dropped(self, x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
+        if self.locked and self.training:
+            return locked_dropout(x, ptr, dropout)
+        return torch.nn.functional.dropout(x, dropout, self.training)

@@ -1,0 +1,71 @@
+"""Classification of whole strings of vectors."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.blocks.activation import activation
+from wlkernelnn.ops.graph.segments import segment_sum
+from wlkernelnn.sequence.layers.string_model import StringModel
+from wlkernelnn.utils.checks import check_count, check_dropout
+
+
+class StringClassifier(torch.nn.Module):
+    r"""A sequence model, the mean over the tokens, and one or two linear layers.
+
+    Args:
+        encoder: The sequence model.
+        num_classes: Number of classes.
+        dropout: Probability of dropping a value before each linear layer.
+        bias: Whether the linear layers have one.
+        hidden_channels: Width between two linear layers; by default there is one.
+        act: What follows the first of two.
+
+    Shapes:
+        - input: x ``[N, d]`` with ``ptr [B+1]``, or ``[B, T, d]``, with d the ``in_channels`` of the encoder
+        - output: logits ``[B, num_classes]``; the mean of an empty string is 0
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    head: torch.nn.Module
+
+    def __init__(
+        self,
+        encoder: StringModel,
+        num_classes: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        hidden_channels: int | None = None,
+        act: str | torch.nn.Module | None = "relu",
+    ) -> None:
+        super().__init__()
+        check_dropout(dropout)
+        check_count("num_classes", num_classes)
+        if hidden_channels is not None:
+            check_count("hidden_channels", hidden_channels)
+        self.num_classes = num_classes
+        self.encoder = encoder
+        self.dropout = torch.nn.Dropout(dropout)
+        if hidden_channels is None:
+            self.head = torch.nn.Linear(encoder.out_channels, num_classes, bias=bias)
+        else:
+            self.head = torch.nn.Sequential(
+                torch.nn.Linear(encoder.out_channels, hidden_channels, bias=bias),
+                activation(act),
+                torch.nn.Dropout(dropout),
+                torch.nn.Linear(hidden_channels, num_classes, bias=bias),
+            )
+
+    def forward(self, x: Tensor, ptr: Tensor | None = None) -> Tensor:
+        h, _ = self.encoder(x, ptr)
+        if ptr is None:
+            mean = h.mean(1) if h.size(1) else h.new_zeros(h.size(0), h.size(2))
+        else:
+            ptr = ptr.to(h.device, torch.long)
+            lengths = ptr.diff()
+            string = torch.arange(lengths.numel(), device=ptr.device).repeat_interleave(lengths)
+            mean = segment_sum(h, ptr, string) / lengths.clamp(min=1).unsqueeze(1)
+        return self.head(self.dropout(mean))

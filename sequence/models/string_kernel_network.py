@@ -1,0 +1,46 @@
+"""A stack of string kernel layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wlkernelnn.sequence.layers.stack import Stack
+from wlkernelnn.sequence.layers.string_kernel import StringKernelConv
+from wlkernelnn.utils.checks import check_count
+
+
+class StringKernelNetwork(Stack):
+    r"""String kernel layers on top of each other (Lei et al. 2017, sections 2.2 and 6).
+
+    A layer and a nonlinearity on top of another is the deep string kernel network of section 2.2:
+    :class:`~wlkernelnn.kernels.DeepStringKernel` is the kernel in whose space its values lie (theorem 2).
+
+    Args:
+        in_channels: Width of the tokens, −1 for lazy.
+        hidden_channels: Width of every layer.
+        num_layers: Number of layers.
+        dropout: Probability of dropping a value between two layers.
+        jumping: ``"last"`` or ``"cat"``, see :class:`Stack`.
+        layer_options: Everything else that a :class:`StringKernelConv` takes, the same for all layers; its
+            ``dropout`` is called ``rnn_dropout`` here.
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int = 3,
+        dropout: float = 0.0,
+        jumping: str = "last",
+        rnn_dropout: float = 0.0,
+        **layer_options: Any,
+    ) -> None:
+        num_layers = check_count("num_layers", num_layers)
+        widths = [in_channels] + [hidden_channels] * (num_layers - 1)
+        layers = [
+            StringKernelConv(width, hidden_channels, dropout=rnn_dropout, **layer_options) for width in widths
+        ]
+        super().__init__(layers, dropout, jumping)

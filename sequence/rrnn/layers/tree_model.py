@@ -1,0 +1,150 @@
+"""What both models of trees share: a tree for every token, and states that are nodes of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.sequence.layers.string_model import State, StringModel, check_state
+from wlkernelnn.sequence.rrnn.search.choice import Choice
+from wlkernelnn.sequence.rrnn.search.norm import BOUNDS, NORMS, NodeNorm
+from wlkernelnn.sequence.rrnn.search.pool import Pool
+from wlkernelnn.sequence.rrnn.search.scorer import Scorer
+from wlkernelnn.sequence.rrnn.search.search import Grown
+from wlkernelnn.sequence.rrnn.search.space import Space
+from wlkernelnn.sequence.rrnn.search.tuples import Tuples
+from wlkernelnn.sequence.rrnn.trees.cells import Cell
+from wlkernelnn.sequence.rrnn.trees.record import Record
+from wlkernelnn.utils.checks import check_count, check_widths
+
+
+class TreeModel(StringModel):
+    """Base of models that grow a tree at every token.
+
+    A subclass writes :meth:`grow`. See :class:`RRNN` for the arguments.
+
+    Attributes:
+        cell: A known cell that all tokens have, instead of one of their own; or ``None``.
+        keep_trees: Whether a forward pass keeps what it has grown.
+        last_trees: What the last forward pass has grown, if it was asked to keep it and there were tokens.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        space: Space,
+        ends: Sequence[int],
+        auxiliary: Sequence[float],
+        identity: bool,
+        hidden_channels: int,
+        choice: str,
+        temperature: float,
+        norm: str | None,
+        bias_std: float | None = None,
+    ) -> None:
+        super().__init__()
+        check_widths(in_channels, out_channels)
+        check_count("hidden_channels", hidden_channels)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.space = space
+        self.ends = tuple(ends)
+        self.auxiliary = tuple(auxiliary)
+        self.choice = Choice(choice, temperature)
+        self.cell: Cell | None = None
+        self.keep_trees = False
+        self.last_trees: Record | None = None
+        self.lin = None if in_channels == out_channels else Linear(in_channels, out_channels)
+        self.tuples = Tuples(out_channels, space.num_tuples - identity, identity, bias_std)
+        self.scorer = Scorer(out_channels, hidden_channels)
+        if norm not in (None, *BOUNDS):
+            raise ValueError(f"norm must be one of {', '.join(BOUNDS)}, or None, got {norm!r}")
+        self.norm = NodeNorm(norm, self.ends[-1], out_channels, bias_std or 0.0) if norm in NORMS else None
+        self.reset_parameters()
+
+    @property
+    def num_states(self) -> int:
+        """M."""
+        return len(self.ends)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was grown belongs to a pass, with its gradients: copies do not have it.
+        return self.__dict__ | {"last_trees": None}
+
+    @abstractmethod
+    def grow(self, pool: Pool, choice: Choice) -> Grown:
+        """Make the nodes of a step."""
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
+        shape = (self.num_states, steps.num_strings, self.out_channels)
+        before = x.new_zeros(shape) if state is None else check_state(type(self).__name__, state, shape)
+        choice = Choice(
+            self.choice.how if self.training else "hard", self.choice.temperature, gaps=self.keep_trees
+        )
+        if self.lin is not None:
+            # Under autocast only products are of lower precision: states go on over many steps.
+            x = self.lin(x).to(x.dtype)
+        auxiliary = x.new_tensor(self.auxiliary).unsqueeze(1).expand(-1, self.out_channels)
+        of_auxiliary = self.tuples.project(auxiliary)
+        h, outs, starts, found = before, [], [], []
+        for x_t, of_x in steps.each(x, self.tuples.project(x)):
+            size = len(x_t)
+            previous = h[:, :size].transpose(0, 1)
+            start = torch.cat([x_t.unsqueeze(1), previous, auxiliary.expand(size, -1, -1)], 1)
+            of_h, fixed = self.tuples.project(previous), of_auxiliary.expand(size, -1, -1, -1, -1)
+            pool = Pool(self.space, self.tuples, start, torch.cat([of_x.unsqueeze(1), of_h, fixed], 1))
+            grown = self.grow(pool, choice) if self.cell is None else self._follow(self.cell, pool)
+            h = grown.nodes[:, [end - 1 for end in self.ends]].transpose(0, 1)
+            outs.append(h)
+            if self.keep_trees:
+                starts.append(start)
+                found.append(grown)
+        self.last_trees = self._record(steps, starts, found) if found else None
+        if not outs:
+            return x, before
+        states = torch.cat(outs, 1)
+        last = [steps.last(steps.with_state(*pair)) for pair in zip(states, before, strict=True)]
+        return states[-1], torch.stack(last)
+
+    def check_cell(self, cell: Cell) -> None:
+        """Whether the states of a cell are where this model has its own.
+
+        Raises:
+            ValueError: They are not.
+        """
+        if cell.ends != self.ends:
+            raise ValueError(f"expected a cell whose states end after {self.ends} nodes, got {cell.ends}")
+
+    def _follow(self, cell: Cell, pool: Pool) -> Grown:
+        """Make the nodes of a known cell: nothing is chosen, and no runner-up is near."""
+        self.check_cell(cell)
+        nodes = cell.follow(pool, self.norm, learn=True)
+        numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(len(nodes), -1)
+        return Grown(nodes, numbers, nodes.new_full(numbers.shape, torch.inf))
+
+    def _record(self, steps: Steps, starts: list[Tensor], found: list[Grown]) -> Record:
+        leaves, nodes, numbers, gaps = (
+            steps.leave(torch.cat([part for part in parts if part is not None]))
+            for parts in (starts, *zip(*found, strict=True))
+        )
+        names = ["x", *(f"h{i + 1}" for i in range(self.num_states)), *(f"{c:g}" for c in self.auxiliary)]
+        return Record(self.space, tuple(names), self.ends, steps.num_strings, leaves, nodes, numbers, gaps)
+
+    def _extras(self) -> list[str]:
+        norm = "max" if self.space.bounded else None if self.norm is None else self.norm.kind
+        return [
+            f"num_tuples={len(self.tuples.bias)}",
+            f"choice={self.choice.how!r}",
+            f"temperature={self.choice.temperature:g}",
+            f"norm={norm!r}",
+        ]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(self._extras())})"

@@ -1,0 +1,89 @@
+"""The network that says how good a candidate is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.ops.autograd import differentiable_gradients, transformed
+from wlkernelnn.ops.products import linear, weight_gradient
+
+# Numbers between the two layers that a processor's cache holds.
+_PART = 2**18
+
+
+class Scorer(torch.nn.Module):
+    """α: two layers with a ReLU between them. The last one has no bias: only differences of scores count.
+
+    Args:
+        channels: Width p of the candidates.
+        hidden_channels: Width between the layers.
+
+    Shapes:
+        - input: ``[…, p]``
+        - output: ``[…]``
+    """
+
+    def __init__(self, channels: int, hidden_channels: int) -> None:
+        super().__init__()
+        self.lin = torch.nn.Linear(channels, hidden_channels)
+        self.out = torch.nn.Linear(hidden_channels, 1, bias=False)
+
+    def forward(self, candidates: Tensor) -> Tensor:
+        """Score candidates."""
+        rows, parameters = candidates.reshape(-1, candidates.size(-1)), tuple(self.parameters())
+        plain = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling() or transformed()
+        in_parts = rows.is_cpu and not plain
+        scores = _Score.apply(rows, *parameters) if in_parts else score(rows, *parameters)
+        return scores.view(candidates.shape[:-1]).to(candidates.dtype)
+
+
+def score(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
+    """Scores ``[N, 1]`` of candidates ``[N, p]``."""
+    return torch.relu_(linear(rows, weight, bias)) @ out.t()
+
+
+class _Score(torch.autograd.Function):
+    """:func:`score` for some rows after others: what is between the layers is wider than the candidates
+    themselves, and made once more for the gradients, where there are any, instead of being written to memory.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
+        ctx.save_for_backward(rows, weight, bias, out)
+        return torch.cat([score(part, weight, bias, out) for part in _parts(rows, len(weight))])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # gradients of gradients are wanted
+            return differentiable_gradients(
+                lambda *values: [score(*values)], ctx.saved_tensors, ctx.needs_input_grad, [grad]
+            )
+        rows, weight, bias, out = ctx.saved_tensors
+        of_weight, of_bias, of_out = (torch.zeros_like(parameter) for parameter in (weight, bias, out))
+        of_rows = torch.zeros_like(rows) if ctx.needs_input_grad[0] else None
+        for some in _parts(_with_gradient(grad), len(weight)):
+            part, of_part = rows[some], grad[some]
+            hidden = torch.relu_(linear(part, weight, bias))
+            of_out += of_part.t() @ hidden
+            of_hidden = torch.ops.aten.threshold_backward(of_part * out, hidden, 0)
+            of_weight += weight_gradient(part, of_hidden)
+            of_bias += of_hidden.sum(0)
+            if of_rows is not None:
+                of_rows[some] = linear(of_hidden, weight.t())
+        return of_rows, of_weight, of_bias, of_out
+
+
+def _with_gradient(grad: Tensor) -> Tensor:
+    """Which rows count. Of a hard choice only the best candidate and the runner-up have gradients; those of a
+    softmax may be so small that products with them are no normal numbers, with which processors are slow.
+    """
+    info = torch.finfo(grad.dtype)
+    none = grad[:, 0].abs() <= min(info.tiny / info.eps, 1e-30)  # of half precision all that are not 0 count
+    return none.logical_not_().nonzero()[:, 0]  # NaN counts
+
+
+def _parts(rows: Tensor, width: int) -> tuple[Tensor, ...]:
+    return rows.split(max(1, _PART // width))

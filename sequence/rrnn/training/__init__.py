@@ -1,0 +1,15 @@
+"""Losses and schedules for training grown trees."""
+
+from .alternate import alternate
+from .gradients import GradientConstants, gradient_constants, state_gradients
+from .imitation import imitation
+from .tree_loss import TreeLoss
+
+__all__ = [
+    "GradientConstants",
+    "TreeLoss",
+    "alternate",
+    "gradient_constants",
+    "imitation",
+    "state_gradients",
+]

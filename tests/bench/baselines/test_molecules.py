@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from rdkit import Chem
+from rdkit.Chem.rdMolDescriptors import CalcNumRings
+
+from wlkernelnn.bench.baselines import molecules as baselines
+from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules
+from wlkernelnn.models import GraphNetwork
+from wlkernelnn.training import FitOptions
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks this small are slower on more, and very slow where other processes want the same cores."""
+    with torch_settings(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data() -> PackedGraphs:
+    """Molecules whose target is a number that their fingerprints know: rings times two, plus one."""
+    data = load_molecules("chembl2321810", cache=False)
+    y = [2.0 * CalcNumRings(Chem.MolFromSmiles(text)) + 1.0 for text in data.smiles]
+    return data.with_targets(np.array(y))
+
+
+@pytest.fixture(scope="module")
+def parts(data: PackedGraphs) -> tuple[PackedGraphs, PackedGraphs, PackedGraphs]:
+    order = np.random.default_rng(0).permutation(len(data))
+    return data[order[:200]], data[order[200:250]], data[order[250:300]]
+
+
+def two_tasks(part: PackedGraphs) -> PackedGraphs:
+    """Many rings or few, with missing labels; and a label that is always 1."""
+    y = np.column_stack([part.arrays.y[:, 0] > 9, np.ones(part.len())]).astype(np.float32)
+    y[::7, 0] = np.nan
+    labelled = part.with_targets(y, task="classification", metric="roc_auc", target_names=("many", "one"))
+    return labelled[part.index]
+
+
+def rmse(result: baselines.Result, test: PackedGraphs) -> float:
+    return float(np.sqrt(np.mean((result.prediction - test.y.numpy()) ** 2)))
+
+
+def test_mean_predictor(parts: tuple[PackedGraphs, ...]) -> None:
+    train, _, test = parts
+    result = baselines.mean_predictor(train, test)
+    np.testing.assert_allclose(result.prediction, np.full((50, 1), train.y.mean()), rtol=1e-6)
+    assert result.parameters == 1
+    result = baselines.mean_predictor(two_tasks(train), two_tasks(test))
+    known = two_tasks(train).y[:, 0]
+    np.testing.assert_allclose(result.prediction[:, 0], known[~known.isnan()].mean(), rtol=1e-6)
+    np.testing.assert_allclose(result.prediction[:, 1], 1.0)
+
+
+def test_regression_baselines_learn(parts: tuple[PackedGraphs, ...]) -> None:
+    train, valid, test = parts
+    mean = rmse(baselines.mean_predictor(train, test), test)
+    forest = baselines.random_forest(train, test, num_trees=50)
+    ridge = baselines.ridge(train, valid, test)
+    assert rmse(forest, test) < 0.6 * mean
+    assert rmse(ridge, test) < 0.6 * mean
+    assert forest.prediction.shape == ridge.prediction.shape == (50, 1)
+    assert forest.parameters > 50
+    assert ridge.parameters == 2049
+    again = baselines.random_forest(train, test, num_trees=50)
+    np.testing.assert_array_equal(again.prediction, forest.prediction)
+
+
+def test_ridge_takes_the_penalty_that_is_best_on_valid(parts: tuple[PackedGraphs, ...]) -> None:
+    train, valid, _ = parts
+    chosen = baselines.ridge(train, valid, valid)
+    with pytest.MonkeyPatch.context() as patch:
+        scores = []
+        for alpha in baselines.ALPHAS:
+            patch.setattr(baselines, "ALPHAS", (alpha,))
+            scores.append(rmse(baselines.ridge(train, valid, valid), valid))
+    assert rmse(chosen, valid) == pytest.approx(min(scores))
+    assert max(scores) > 1.1 * min(scores)
+
+
+def test_classification_baselines_give_probabilities(parts: tuple[PackedGraphs, ...]) -> None:
+    train, valid, test = map(two_tasks, parts)
+    truth = parts[2].y[:, 0].numpy() > 9
+    for result in (
+        baselines.random_forest(train, test, num_trees=50),
+        baselines.ridge(train, valid, test),
+    ):
+        assert result.prediction.shape == (50, 2)
+        assert ((result.prediction >= 0) & (result.prediction <= 1)).all()
+        assert np.mean((result.prediction[:, 0] > 0.5) == truth) > 0.8
+        np.testing.assert_allclose(result.prediction[:, 1], 1.0)
+
+
+@pytest.mark.parametrize("parameters", [20_000, 311_345])
+def test_gine_has_about_as_many_parameters(parts: tuple[PackedGraphs, ...], parameters: int) -> None:
+    def make(width: int) -> baselines.GINENetwork:
+        return baselines.GINENetwork.from_data(parts[0], hidden_channels=width)
+
+    width = baselines.width_for(make, parameters)
+    errors = [abs(baselines.count_parameters(make(width + more)) - parameters) for more in (-1, 0, 1)]
+    assert errors[1] == min(errors)
+    assert errors[1] / parameters < 0.03
+
+
+def test_gine_network_has_the_interface_of_ours(parts: tuple[PackedGraphs, ...]) -> None:
+    train = parts[0]
+    net = baselines.GINENetwork.from_data(train, hidden_channels=8, pooling="mean", dropout=0.1)
+    assert isinstance(net, GraphNetwork)
+    assert net.task == "regression"
+    assert net.config["num_tasks"] == 1
+    torch.testing.assert_close(net.target_mean, train.y.mean(0))
+    again = baselines.GINENetwork(**net.config)
+    again.load_state_dict(net.state_dict())
+    batch = next(iter(PackedLoader(train, 7)))
+    torch.testing.assert_close(again.eval()(batch), net.eval()(batch))
+    torch.testing.assert_close(net.predict(batch), net(batch))
+    with pytest.raises(ValueError, match="edge codes"):
+        baselines.GINENetwork([3])
+
+
+def test_gine_reads_edge_codes_and_trains_on_a_single_atom() -> None:
+    data = load_molecules(["CC", "C=C", "C"], y=[1.0, 2.0, 3.0], cache=False)
+    torch.manual_seed(0)
+    net = baselines.GINENetwork.from_data(data, hidden_channels=8).eval()
+    single = next(iter(PackedLoader(data[:1], 1)))
+    other = single.clone()
+    other.edge_type = other.edge_type + 1
+    assert not torch.allclose(net(single), net(other))
+    atom = next(iter(PackedLoader(data[2:], 1)))
+    assert net.train()(atom).isfinite().all()
+
+
+def test_gine_is_trained_by_the_same_recipe(parts: tuple[PackedGraphs, ...]) -> None:
+    train, valid, test = parts
+    options = FitOptions(epochs=12, lr=5e-3, ema_decay=0.9, batch_size=32)
+    result = baselines.gine(train, valid, test, 20_000, options, progress=False)
+    assert result.prediction.shape == (50, 1)
+    assert abs(result.parameters / 20_000 - 1) < 0.03
+    assert rmse(result, test) < 0.7 * rmse(baselines.mean_predictor(train, test), test)
+    again = baselines.gine(train, valid, test, 20_000, replace(options), progress=False)
+    np.testing.assert_allclose(again.prediction, result.prediction, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wlkernelnn.bench.harness import options
+from wlkernelnn.bench.harness.options import RaceOptions, TableOptions, parsed
+from wlkernelnn.bench.speed import rrnn as rrnn_speed
+
+
+def test_a_quick_table_replaces_no_full_one() -> None:
+    assert TableOptions().output_dir == Path("bench/results")
+    assert TableOptions(quick=True).output_dir == Path("runs/quick")
+    assert TableOptions(Path("bench/results").resolve(), quick=True).output_dir == Path("runs/quick")
+    assert TableOptions(Path("elsewhere"), quick=True).output_dir == Path("elsewhere")
+
+
+def test_options_of_a_command() -> None:
+    found = parsed("some-speed", None, RaceOptions, ["--rounds", "7", "--quick"])
+    assert found == RaceOptions(rounds=7, quick=True)
+    assert found.output_dir == Path("runs/quick")
+    assert parsed("some-speed", None, RaceOptions, []) == RaceOptions(Path("bench/results"), False, 2, 5)
+    words = ["--threads", "1", "--output-dir", "x"]
+    found = parsed("rrnn-speed", None, rrnn_speed.RRNNSpeedOptions, words)
+    assert (found.threads, found.rounds, found.output_dir) == (1, 2, Path("x"))
+
+
+@pytest.mark.parametrize("name", ["rounds", "threads"])
+def test_there_is_something_to_time(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed("some-speed", None, RaceOptions, [f"--{name}", "0"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert name in line
+    assert "expected an integer of at least 1, got 0" in line
+
+
+@pytest.mark.parametrize(("quick", "expected"), [(False, (5, 0.3)), (True, (2, 0.02))])
+def test_a_quick_run_takes_few_short_turns(
+    quick: bool, expected: tuple[int, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "compare", lambda ours, theirs, **how: (how["rounds"], how["min_seconds"]))
+    assert RaceOptions(quick=quick).timer(0.3)(None, None) == expected

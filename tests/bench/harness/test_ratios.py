@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from wlkernelnn.bench.harness.ratios import Row, compared, report
+from wlkernelnn.bench.harness.timing import Comparison
+
+
+def test_rows_say_whether_the_goal_is_met() -> None:
+    result = Comparison(np.array([10.0, 20.0, 30.0]), np.array([10.0, 10.0, 10.0]))
+    met = compared("what", "against", result, 2.0)
+    assert (met.ours, met.theirs, met.ratio, met.low, met.high) == (20.0, 10.0, 2.0, 1.0, 3.0)
+    assert met.met is True
+    assert compared("what", "against", result, 2.1).met is False
+    assert compared("what", "against", result).met is None
+
+
+def test_the_table_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known: dict[str, str | int] = {"mode": "full"}
+
+    def rows() -> Iterator[Row]:
+        yield Row("first", "other", 2.5e9, 1234.0, 2.0, 1.0, 3.0, "≥ 1", True)
+        known["found"] = 7
+        yield Row("second", "other", 0.5, 2e6, 0.25, 0.25, 0.25)
+
+    report("Title", rows(), "A legend.", known, tmp_path / "some_name", Console(width=100))
+    result = json.loads((tmp_path / "some_name.json").read_text(encoding="utf-8"))
+    assert [row["what"] for row in result["rows"]] == ["first", "second"]
+    assert (result["mode"], result["found"]) == ("full", 7)
+    text = (tmp_path / "some_name.md").read_text(encoding="utf-8")
+    assert text.startswith("# Title (full)\n")
+    assert "| first | other | 2.5G | 1.23k | 2 (1–3) | ≥ 1: yes |\n" in text
+    assert "| second | other | 0.5 | 2M | 0.25 |  |\n" in text
+    assert "A legend.\n" in text
+    assert "* found: 7\n" in text
+    assert "2.5G" in capsys.readouterr().out

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from wlkernelnn.bench.harness import timing
+
+
+class Clock:
+    """Time that only workers spend, and who spent it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls = ""
+
+    def worker(self, name: str, seconds: float, first: float = 0.0) -> Callable[[], None]:
+        def work() -> None:
+            self.now += seconds if name in self.calls else first or seconds
+            self.calls += name
+
+        return work
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock.now)
+    return clock
+
+
+def test_compare_takes_turns_and_rates_by_work(clock: Clock) -> None:
+    a, b = clock.worker("a", 0.5), clock.worker("b", 2.0)
+    result = timing.compare(a, b, rounds=3, work=10.0, min_seconds=1.5)
+    # Two calls of each find out that a needs three calls to fill a turn.
+    assert clock.calls == "aabb" + 3 * "aaab"
+    np.testing.assert_allclose(result.ours, [20.0] * 3)
+    np.testing.assert_allclose(result.theirs, [5.0] * 3)
+    np.testing.assert_allclose(result.ratios, [4.0] * 3)
+
+
+def test_a_first_call_that_compiles_fills_turns_as_others_do(clock: Clock) -> None:
+    a, b = clock.worker("a", 0.5, first=12.0), clock.worker("b", 100.0)
+    result = timing.compare(a, b, rounds=2, work=10.0, min_seconds=1.5)
+    # A first call of a hundred seconds is work, and has no second.
+    assert clock.calls == "aab" + 2 * "aaab"
+    np.testing.assert_allclose(result.ours, [20.0] * 2)
+
+
+def test_settings_of_torch_are_put_back() -> None:
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    with timing.torch_settings(threads + 1, "medium"):
+        assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (threads + 1, "medium")
+    assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (threads, precision)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wlkernelnn.bench.language import sst
+from wlkernelnn.cli.main import main
+
+TREES = "(3 (2 A) (4 (3 lovely) (2 film)))\n(1 (2 A) (0 (1 bad) (2 film)))\n(2 (2 A) (2 film))\n"
+VECTORS = "a 1 0 0\nfilm 0 2 0\nlovely 0 0 1\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data" / "sst" / "trees"
+    folder.mkdir(parents=True)
+    for part in ("train", "dev", "test"):
+        (folder / f"{part}.txt").write_text(TREES)
+    (tmp_path / "vectors.txt").write_text(VECTORS)
+    monkeypatch.setattr(sst, "QUICK_STRINGS", 4)
+    return tmp_path
+
+
+def run(root: Path, *more: str) -> dict[str, object]:
+    arguments = (
+        f"benchmark sst --root {root / 'data'} --glove {root / 'vectors.txt'} --run-dir {root / 'runs'} "
+        f"--output-dir {root / 'out'} --seeds 2"
+    )
+    assert main([*arguments.split(), *more]) == 0
+    return json.loads((root / "out" / "sst.json").read_text())
+
+
+def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = run(root, "--epochs", "1")["runs"]
+    assert {(r["labels"], r["model"], r["seed"]) for r in runs} == {
+        (labels, model, seed) for labels in sst.LABELS for model in sst.MODELS for seed in (0, 1)
+    }
+    assert all(0 <= record["test_accuracy"] <= 1 for record in runs)
+    assert {record["oov_types"] for record in runs} == {1}  # bad
+    table = (root / "out" / "sst.md").read_text()
+    assert "| fine | λ gated by x and h | " in table
+    assert " | 2 of 5 | 1 | " in table
+    assert "3-dimensional" in table
+    assert "full" in capsys.readouterr().out
+
+
+def test_quick(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = run(root, "--quick", "--models", "constant", "--labels", "binary")["runs"]
+    assert len(runs) == 1
+    assert runs[0]["epochs"] == 1
+    assert "quick" in capsys.readouterr().out
+
+
+def test_more_epochs_go_on(root: Path) -> None:
+    arguments = ("--models", "gated-xh", "--labels", "fine")
+    first, _ = run(root, *arguments, "--epochs", "1")["runs"]
+    second, _ = run(root, *arguments, "--epochs", "3")["runs"]
+    assert second["history"][0] == first["history"][0]
+    assert second["epochs"] == 3
+
+
+def test_unknown_task(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = f"benchmark sst --root {root / 'data'} --labels coarse".split()
+    assert main(arguments) != 0
+    assert "--labels: expected any of fine, binary, got coarse" in capsys.readouterr().err

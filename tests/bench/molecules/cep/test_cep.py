@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.molecules import regression_set
+from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
+from wlkernelnn.bench.molecules import runs as molecule_runs
+from wlkernelnn.bench.molecules.cep import cep
+from wlkernelnn.bench.molecules.cep import models as cep_models
+from wlkernelnn.bench.molecules.cep.ensembles import MIXED
+from wlkernelnn.bench.molecules.cep.models import MODELS, OWN
+from wlkernelnn.cli.main import main
+from wlkernelnn.training import score
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Molecules with columns in other cases and orders, small networks, and no chemprop."""
+    monkeypatch.setattr(cep_models, "PARAMETERS", 3_000)
+    monkeypatch.setattr(speed_chemprop, "installed", lambda: False)
+    data = regression_set()
+    labels = np.repeat(["train", "valid", "test"], [40, 10, 10])
+    path = tmp_path / "molecules.csv"
+    frame = pd.DataFrame({"PCE": data.y[:, 0], "SMILES": data.smiles, "part": labels})
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(table: Path, *more: str, name: str = "cep") -> dict[str, Any]:
+    arguments = f"--run-dir {table.parent / 'runs'} --output-dir {table.parent / 'out'}"
+    if "--data" not in more:
+        arguments += f" --data {table}"
+    assert main(["benchmark", "cep", *arguments.split(), *more]) == 0
+    return json.loads((table.parent / "out" / f"{name}.json").read_text())
+
+
+def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(table, "--epochs", "1", "--seeds", "1")
+    runs = {record["model"]: record for record in result["runs"]}
+    assert list(runs) == [name for name in MODELS if name != "chemprop"]
+    for name in (name for name, model in MODELS.items() if model.network is not None):
+        record = runs[name]
+        assert abs(record["parameters"] / 3_000 - 1) < 0.25, name  # widths are whole numbers
+        assert record["epochs"] == 1
+        assert record["network"] == MODELS[name].network.__name__
+        assert record["scores"]["test"]["rmse"] > 0
+    assert {record["split_sha256"] for record in runs.values()} == {runs["mean"]["split_sha256"]}
+    (split_file,) = {record["split_file"] for record in runs.values()}
+    rows = (table.parent / "out" / split_file).read_bytes()
+    assert hashlib.sha256(rows).hexdigest() == runs["mean"]["split_sha256"]
+    text = (table.parent / "out" / "cep.md").read_text()
+    assert "| WL kernel network, gated λ | " in text
+    (gine,) = (line for line in text.splitlines() if line.startswith("| GINE "))
+    assert gine.split(" | ")[2] == "1 of 3"
+    (mean,) = (line for line in text.splitlines() if line.startswith("| mean predictor "))
+    assert mean.split(" | ")[2] == "–"  # it has none
+    assert "2.3 million" in text
+    assert "chemprop is not installed" in text
+    assert "full" in capsys.readouterr().out
+
+
+def test_seeds_and_ensembles(table: Path) -> None:
+    result = run(table, "--epochs", "1", "--seeds", "3", "--models", "mean", "wl-constant", "gine")
+    seeds = [(record["model"], record["seed"]) for record in result["runs"] if "members" not in record]
+    assert seeds == [("mean", 0), *((name, seed) for name in ("wl-constant", "gine") for seed in range(3))]
+    together = [record for record in result["runs"] if "members" in record]
+    assert [record["model"] for record in together] == ["wl-constant", "gine"]
+    assert together[0]["parameters"] == 3 * result["runs"][1]["parameters"]
+    row = next(line for line in (table.parent / "out" / "cep.md").read_text().splitlines() if "GINE" in line)
+    valid, test = (f"{together[1]['scores'][part]['rmse']:.3f}" for part in ("valid", "test"))
+    assert f"| {valid} | {test} |" in row
+    assert f"| 1 of {math.ceil(5_100_000 / 48):,} |" in row
+
+
+def test_our_recipe(table: Path) -> None:
+    """Another table, of the same molecules in the same parts, whatever is seen of them."""
+    run(table, "--models", "mean")
+    result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours")
+    runs = [record for record in result["runs"] if "members" not in record]
+    assert [record["model"] for record in runs] == [name for name in OWN for _ in range(2)]
+    batch_size = {record["model"]: record["recipe"]["batch_size"] for record in runs}
+    assert batch_size == {name: 20 if name == "wl-paper" else 64 for name in OWN}
+    theirs = json.loads((table.parent / "out" / "cep.json").read_text())["runs"][0]
+    assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}
+    text = (table.parent / "out" / "cep_ours.md").read_text()
+    assert text.startswith("# Harvard Clean Energy Project, our recipe (full)\n")
+    assert text.count("| 1 of 40 |") == 4
+    *_, together = result["runs"]
+    assert {member["model"] for member in together["members"]} == {"wl-gated", "wl-paper"}
+    assert together["parameters"] == sum(r["parameters"] for r in runs if r["model"] in MIXED["ours"])
+    assert (
+        "| WL kernel network, gated λ and WL kernel network, gated λ, the paper's recipe, together | " in text
+    )
+    valid, test = (f"{together['scores'][part]['rmse']:.3f}" for part in ("valid", "test"))
+    assert f"| 4 networks | – | – | – | – | {valid} | {test} | " in text
+
+
+def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(table, "--models", "wl-gated", "--epochs", "1", "--seeds", "1")
+    monkeypatch.setattr(molecule_runs, "fit", lambda *_, **__: pytest.fail("trained again"))
+    own = run(
+        table, "--recipe", "ours", "--models", "wl-paper", "--epochs", "1", "--seeds", "1", name="cep_ours"
+    )
+    (theirs,), (ours,) = result["runs"], own["runs"]
+    assert ours["model"] == "wl-paper"
+    assert ours["scores"] == theirs["scores"]
+    assert ours["published_epochs"] == theirs["published_epochs"] > 40
+
+
+def test_a_call_with_fewer_seeds_keeps_the_ensemble(table: Path) -> None:
+    more = ("--models", "wl-constant", "--epochs", "1")
+    before = run(table, *more, "--seeds", "3")["runs"]
+    after = run(table, *more, "--seeds", "1")["runs"]
+    assert [(record["model"], len(record.get("members", ()))) for record in after] == [
+        *[("wl-constant", 0)] * 3,
+        ("wl-constant", 3),
+    ]
+    assert after[-1]["scores"] == before[-1]["scores"]
+
+
+def test_two_calls_fill_what_is_together(table: Path) -> None:
+    same = ("--recipe", "ours", "--epochs", "1")
+    run(table, *same, "--models", "wl-gated", "--seeds", "2", name="cep_ours")
+    runs = run(table, *same, "--models", "wl-paper", "--seeds", "1", name="cep_ours")["runs"]
+    names = [(record["model"], len(record.get("members", [1]))) for record in runs]
+    assert names == [("wl-gated", 1), ("wl-gated", 1), ("wl-gated", 2), ("wl-paper", 1), ("together", 3)]
+
+
+def test_parts_of_the_release(table: Path) -> None:
+    frame, folder = pd.read_csv(table), table.parent
+    for part, rows in frame.groupby("part"):
+        lines = [f"{smiles} {pce}" for smiles, pce in zip(rows["SMILES"], rows["PCE"], strict=True)]
+        (folder / f"{part}.txt").write_text("\n".join(["smiles pce", *lines]))
+    files = [str(folder / f"{part}.txt") for part in ("train", "valid", "test")]
+    result = run(table, "--models", "mean", "--data", *files)
+    (record,) = result["runs"]
+    assert (record["split"], record["counts"]) == ("published", {"train": 40, "valid": 10, "test": 10})
+    mean = frame["PCE"][:40].mean()
+    error = math.sqrt(((frame["PCE"][50:] - mean) ** 2).mean())
+    assert record["scores"]["test"]["rmse"] == pytest.approx(error)
+
+
+def test_split_column(table: Path) -> None:
+    arguments = ("--models", "mean", "wl-3")
+    result = run(table, *arguments, "--split-column", "part")
+    frame = pd.read_csv(table)
+    train, test = frame[frame["part"] == "train"]["PCE"], frame[frame["part"] == "test"][["PCE"]].to_numpy()
+    mean, kernel = result["runs"]
+    assert mean["counts"] == {"train": 40, "valid": 10, "test": 10}
+    assert mean["split"] == "published"
+    expected = score("rmse", test, np.full_like(test, train.mean()))
+    assert mean["scores"]["test"]["rmse"] == pytest.approx(expected, rel=1e-5)
+    assert kernel["scores"]["train"]["rmse"] < 0.5 * mean["scores"]["train"]["rmse"]
+    assert 0 < kernel["parameters"] == kernel["colours"]
+    assert run(table, *arguments)["runs"][0]["split"] == "random"
+
+
+def test_quick(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cep, "QUICK_MOLECULES", 30)
+    result = run(table, "--quick", "--models", "mean", "wl-gated")
+    assert result["mode"] == "quick"
+    assert result["runs"][0]["counts"] == {"train": 24, "valid": 3, "test": 3}
+    assert result["runs"][1]["epochs"] == 1
+
+
+def test_errors(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["benchmark", "cep", "--models", "unknown"]) != 0
+    assert "--models: expected any of mean, wl-3" in capsys.readouterr().err
+    assert main(["benchmark", "cep", "--models", "chemprop"]) != 0
+    assert "chemprop is not installed" in capsys.readouterr().err
+    assert main(["benchmark", "cep", "--split-column", "part"]) != 0
+    assert "--split-column goes with --data and a single table" in capsys.readouterr().err
+    frame = pd.read_csv(table)
+    frame[frame["part"] != "valid"].to_csv(table, index=False)
+    assert main(["benchmark", "cep", "--data", str(table), "--split-column", "part"]) != 0
+    assert "column 'part' has no valid" in capsys.readouterr().err

@@ -1,0 +1,395 @@
+"""The featurizer against OGB's and RDKit's own words, its rejects, and its processes."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from ogb.utils import smiles2graph
+from rdkit import Chem, rdBase
+
+from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, featurize, walk_encodings
+from wlkernelnn.datasets.molecules.descriptors import descriptors
+from wlkernelnn.datasets.molecules.features import Features, get_features
+from wlkernelnn.datasets.molecules.morgan import morgan_counts
+
+# "wlkernelnn.datasets.featurize" as an attribute is the function.
+module = importlib.import_module("wlkernelnn.datasets.molecules.featurize")
+
+# Charges, radicals, isotopes, metals, stereo centres and bonds (also square planar and octahedral), rings,
+# aromaticity, conjugation, hypervalence, explicit hydrogens, several components, atom maps.
+DIVERSE = [
+    "C",
+    "[Na+].[Cl-]",
+    "[H][H]",
+    "[2H]OC",
+    "[13CH3]C",
+    "[CH3]",
+    "C[O]",
+    "[O][O]",
+    "[NH4+].[OH-]",
+    "CC(=O)[O-]",
+    "C[N+](=O)[O-]",
+    "C#N",
+    "[C-]#[O+]",
+    "S(F)(F)(F)(F)(F)F",
+    "FP(F)(F)(F)F",
+    "F/C=C/F",
+    "F/C=C\\F",
+    "FC=CF",
+    "C/C=C/C=C\\C",
+    "N[C@@H](C)C(=O)O",
+    "N[C@H](C)C(=O)O",
+    "C[S@](=O)CC",
+    "[Pt@SP1](F)(Cl)(Br)I",
+    "[Co@OH12](F)(Cl)(Br)(I)(N)O",
+    "C1CC1",
+    "C1CCC2(CC1)CC2",
+    "C1CC2CCC1CC2",
+    "c1ccccc1",
+    "c1ccc2c(c1)[nH]c1ccccc12",
+    "c1ccsc1-c1ccco1",
+    "O=c1cc[nH]cc1",
+    "[cH-]1cccc1.[Fe+2]",
+    "[NH3]->[Pt](Cl)(Cl)<-[NH3]",
+    "C12C3C4C1C5C2C3C45",
+    "C=C=C",
+    "OB(O)c1ccccc1",
+    "[Og]",
+    "CC=CC#CC=O",
+    "[CH3:1][OH:127]",
+    "[13CH3:128]/[CH:999]=C/[NH3+:7]",
+]
+# What the fast reading leaves to RDKit's objects.
+RARE = ["*C", "C~C", "[*:3]c1ccccc1", "C" * 256, "C1" + "C" * 298 + "C1"]
+
+
+def equal(one: PackedGraphs, other: PackedGraphs) -> bool:
+    """Whether two stores hold the same, to the type of each array."""
+    ours, theirs = vars(one.arrays), vars(other.arrays)
+    return one.description == other.description and all(
+        ours[name].dtype == theirs[name].dtype and ours[name].equal(theirs[name]) for name in ours
+    )
+
+
+def packed(smiles: list[str], graphs: list[dict[str, Any]], features: Features) -> PackedGraphs:
+    """Graphs in OGB's format, packed by ``PackedGraphs.pack``."""
+    return PackedGraphs.pack(
+        np.concatenate([graph["node_feat"] for graph in graphs]),
+        np.concatenate([graph["edge_index"] for graph in graphs], axis=1),
+        np.cumsum([0, *(len(graph["node_feat"]) for graph in graphs)]),
+        np.cumsum([0, *(graph["edge_index"].shape[1] for graph in graphs)]),
+        edge_type=features.encode_edge(np.concatenate([graph["edge_feat"] for graph in graphs])),
+        smiles=smiles,
+        description=Description(
+            features=features.name, node_dims=features.node_dims, num_edge_types=features.num_edge_types
+        ),
+    )
+
+
+def by_objects(smiles: str, features: Features) -> dict[str, Any]:
+    """One graph in OGB's format, asking RDKit's objects for every atom and bond."""
+    molecule = Chem.MolFromSmiles(smiles)
+    edges, codes = [], []
+    for bond in molecule.GetBonds():
+        begin, end = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        edges += [(begin, end), (end, begin)]
+        codes += 2 * [features.decode_edge(np.array(features.bond_code(bond)))]
+    return {
+        "node_feat": np.array([features.atom_codes(atom) for atom in molecule.GetAtoms()]),
+        "edge_index": np.array(edges, dtype=np.int64).reshape(-1, 2).T,
+        "edge_feat": np.array(codes, dtype=np.int64).reshape(-1, len(features.bond)),
+    }
+
+
+def test_every_code_is_ogbs() -> None:
+    smiles = DIVERSE + RARE
+    with rdBase.BlockLogs():
+        expected = packed(smiles, [smiles2graph(text) for text in smiles], get_features("ogb"))
+    graphs, rejects = featurize(smiles)
+    assert rejects == []
+    assert equal(graphs, expected)
+
+
+@pytest.mark.parametrize("name", ["duvenaud", "lei"])
+def test_every_code_is_what_rdkit_says(name: str) -> None:
+    features = get_features(name)
+    smiles = DIVERSE + RARE
+    with rdBase.BlockLogs():
+        expected = packed(smiles, [by_objects(text, features) for text in smiles], features)
+    graphs, rejects = featurize(smiles, features=name)
+    assert rejects == []
+    assert equal(graphs, expected)
+
+
+@pytest.mark.parametrize("name", ["HIV.csv.gz", "tox21.csv.gz", "BBBP.csv"])
+def test_every_code_is_ogbs_on_published_molecules(data_root: Path, name: str) -> None:
+    smiles = pd.read_csv(data_root / "moleculenet" / name)["smiles"].tolist()
+    smiles = smiles[:: max(len(smiles) // 1000, 1)]
+    graphs, rejects = featurize(smiles)
+    kept = [smiles[row] for row in graphs.row.tolist()]
+    with rdBase.BlockLogs():
+        assert all(Chem.MolFromSmiles(reject.smiles) is None for reject in rejects)
+        expected = packed(kept, [smiles2graph(text) for text in kept], get_features("ogb"))
+    assert len(kept) + len(rejects) == len(smiles)
+    expected.arrays.row.copy_(graphs.row)
+    assert equal(graphs, expected)
+
+
+def test_the_same_atom_in_and_outside_a_ring_differs() -> None:
+    graphs, _ = featurize(["CCC", "C1CC1", "CCC"])
+    chain, ring, again = (graphs[i].x for i in range(3))
+    assert chain[1].tolist() != ring[1].tolist()
+    assert chain.equal(again)
+
+
+REJECTED = [
+    pytest.param(None, r"^missing \(None\)$", id="none"),
+    pytest.param(float("nan"), r"^missing \(nan\)$", id="nan"),
+    pytest.param(pd.NA, r"^missing \(<NA>\)$", id="pandas-na"),
+    pytest.param(7, r"^not a string but int: 7$", id="number"),
+    pytest.param(["C"], r"^not a string but list: \['C'\]$", id="list"),
+    pytest.param(b"CC", r"^not a string but bytes: b'CC'$", id="bytes"),
+    pytest.param("", r"^empty$", id="empty"),
+    pytest.param(" \t ", r"^blank$", id="blank"),
+    pytest.param("CC ethane", r"^text after the SMILES: 'ethane'$", id="name"),
+    pytest.param("CC\tethane", r"^text after the SMILES: 'ethane'$", id="tab"),
+    pytest.param("C\nC", r"^line break in the SMILES, before 'C'$", id="line-break"),
+    pytest.param("CCé", r"^character 'é' at position 3 does not belong", id="not-ascii"),
+    pytest.param("C\x00C", r"^character '\\x00' at position 2 does not belong", id="nul"),
+    pytest.param("\ud800", r"^character '\\ud800' at position 1 does not belong", id="surrogate"),
+    pytest.param("C1CC", r"unclosed ring", id="ring"),
+    pytest.param("C((", r"syntax error while parsing: C\(\(; .* position 3$", id="syntax"),
+    pytest.param("CC(C)(C)(C)C", r"^Explicit valence for atom # 1 C, 5", id="valence"),
+    pytest.param("c1ccc1c", r"^non-ring atom 4 marked aromatic$", id="aromatic"),
+    pytest.param("[#200]", r"Atomic number not found$", id="element"),
+    pytest.param("C" * 5000 + "(", r"syntax error", id="long"),
+]
+
+
+@pytest.mark.parametrize(("value", "reason"), REJECTED)
+def test_a_bad_input_is_rejected_with_its_reason(
+    value: object, reason: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    graphs, (reject,) = featurize(["C", value, "O"], rows=[10, 20, 30])
+    assert graphs.row.tolist() == [10, 30]
+    assert graphs.smiles == ["C", "O"]
+    assert reject.row == 20
+    assert reject.smiles is value
+    assert len(reject.reason) < 500
+    assert pd.Series([reject.reason]).str.contains(reason).item(), reject.reason
+    assert capfd.readouterr() == ("", "")
+
+
+def test_whatever_rdkit_throws_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(smiles: str, params: Chem.SmilesParserParams) -> None:
+        raise RuntimeError("Invariant Violation")
+
+    monkeypatch.setattr(Chem, "MolFromSmiles", fail)
+    graphs, (reject,) = featurize(["C"])
+    assert len(graphs) == 0
+    assert reject.reason == "RDKit fails with RuntimeError: Invariant Violation"
+
+
+def test_nothing_is_lost_and_order_is_kept() -> None:
+    values = pd.Series(["CC", None, " CO ", "x", "CC", ""], index=list("fedcba"), dtype=object)
+    graphs, rejects = featurize(values)
+    assert graphs.smiles == ["CC", "CO", "CC"]
+    assert graphs.row.tolist() == [0, 2, 4]
+    assert [(reject.row, reject.smiles) for reject in rejects] == [(1, None), (3, "x"), (5, "")]
+    assert graphs.rejects == rejects
+    assert graphs.num_tasks == 0
+    assert graphs.y.shape == (3, 0)
+    assert graphs[0].x.equal(graphs[2].x)
+
+
+@pytest.mark.parametrize("values", [[], ["", None]], ids=["nothing", "nothing-good"])
+def test_no_molecules(values: list[object]) -> None:
+    graphs, rejects = featurize(values)
+    assert (len(graphs), len(rejects)) == (0, len(values))
+    assert graphs.arrays.node_table.shape == (0, 9)
+    assert graphs.description.num_edge_types == 60
+
+
+def test_molecules_of_all_sizes() -> None:
+    sizes = [1, 2, 255, 256, 500, 5000]
+    graphs, rejects = featurize(["C" * size for size in sizes])
+    assert rejects == []
+    assert graphs.num_nodes_per_graph.tolist() == sizes
+    chain = graphs[5].edge_index.validate().as_tensor()
+    assert chain.shape == (2, 2 * 4999)
+    assert chain[:, :3].tolist() == [[1, 0, 2], [0, 1, 1]]
+    graphs[4].edge_index.validate()
+    assert graphs[0].edge_index.shape == (2, 0)
+
+
+def test_disconnected_molecules_have_no_edges_between_parts() -> None:
+    graphs, _ = featurize(["CC.OO.[Na+]"])
+    assert graphs[0].edge_index.as_tensor().tolist() == [[1, 0, 3, 2], [0, 1, 2, 3]]
+
+
+def test_rdkit_keeps_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    graphs, _ = featurize(["[H+]", "C", "[H]"])  # RDKit warns of hydrogens that it doesn't remove
+    assert len(graphs) == 3
+    assert capfd.readouterr() == ("", "")
+
+
+def test_elements_outside_the_table_get_its_last_code() -> None:
+    graphs, _ = featurize(["*"])
+    assert graphs[0].x[0, 0].item() == get_features("ogb").node_dims[0] - 1
+    graphs, _ = featurize(["[U]"], features="duvenaud")
+    assert graphs[0].x[0, 0].item() == get_features("duvenaud").node_dims[0] - 1
+
+
+def test_wrong_arguments_are_errors() -> None:
+    with pytest.raises(TypeError, match="got one string: 'CCO'"):
+        featurize("CCO")
+    with pytest.raises(ValueError, match="got 1 for 2 SMILES"):
+        featurize(["C", "C"], rows=[1])
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        featurize(["C"], num_workers=-1)
+    with pytest.raises(ValueError, match="unknown features 'x'"):
+        featurize(["C"], features="x")
+
+
+def test_progress_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    featurize(["C"], progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "Featurizing" in err
+
+
+@pytest.mark.parametrize("codes", ["ogb", "duvenaud", "lei"])
+def test_additions_are_those_of_each_molecule(codes: str) -> None:
+    """Next to the codes, which stay as they are, for every atom and molecule, also past bad rows."""
+    smiles = [*DIVERSE, "C(", *RARE, None]
+    plain, rejects = featurize(smiles, features=codes)
+    graphs, rejects_too = featurize(smiles, features=f"{codes}+rw9+morgan")
+    assert rejects == rejects_too
+    assert len(rejects) == 2
+    about = graphs.description
+    assert about.node_dims == plain.description.node_dims
+    assert (about.features, about.num_node_values, about.num_graph_values) == (
+        f"{codes}+rw9+morgan",
+        9,
+        2048,
+    )
+    for graph, before in zip(graphs, plain, strict=True):
+        columns = len(about.node_dims)
+        assert graph.x[:, :columns].equal(before.x)
+        assert graph.edge_index.equal(before.edge_index)
+        assert graph.edge_type.equal(before.edge_type)
+        source, target = before.edge_index.as_tensor().numpy()
+        walks = walk_encodings(source, target, np.array([len(before.x)]), 9)
+        np.testing.assert_array_equal(graph.x[:, columns:].numpy(), walks)
+        with rdBase.BlockLogs():
+            counts = morgan_counts(Chem.MolFromSmiles(graph.smiles))
+        np.testing.assert_array_equal(graph.graph_x.numpy(), counts[None])
+
+
+def test_rings_are_those_that_rdkit_sees() -> None:
+    smiles = [*DIVERSE, *RARE, "C12C3C4C1C5C4C3C25", "C1CCCCCCCCCC1", "C1CC11CCC1", "c1ccc2cc3ccccc3cc2c1"]
+    plain, _ = featurize(smiles, features="ogb+rw9")
+    graphs, _ = featurize(smiles, features="ogb+rings+rw9")
+    for graph, before in zip(graphs, plain, strict=True):
+        codes, walks = before.x.split([9, 9], dim=1)
+        assert graph.x[:, :9].equal(codes)
+        assert graph.x[:, 16:].equal(walks)
+        with rdBase.BlockLogs():
+            molecule = Chem.MolFromSmiles(graph.smiles)
+        for atom, counts in enumerate(graph.x[:, 9:16].tolist()):
+            sizes = list(molecule.GetRingInfo().AtomRingSizes(atom))
+            large = sum(size > 8 for size in sizes)
+            assert counts == [min(count, 3) for count in [*map(sizes.count, range(3, 9)), large]]
+
+
+def test_additions_are_packed_like_anything_else() -> None:
+    """Equal rows of codes and numbers are stored once, as ``PackedGraphs.pack`` does it."""
+    graphs, _ = featurize(DIVERSE + RARE, features="ogb+rings+rw5+morgan")
+    (batch,) = PackedLoader(graphs, len(graphs))
+    expected = PackedGraphs.pack(
+        batch.x.numpy(),
+        np.concatenate([graph.edge_index.as_tensor().numpy() for graph in graphs], axis=1),
+        graphs.arrays.node_ptr.numpy(),
+        graphs.arrays.edge_ptr.numpy(),
+        edge_type=batch.edge_type.numpy(),
+        smiles=graphs.smiles,
+        graph_x=batch.graph_x.numpy(),
+        description=graphs.description,
+    )
+    assert equal(graphs, expected)
+    assert len(graphs.arrays.node_table) < graphs.num_nodes_per_graph.sum() / 2
+
+
+def test_descriptors_are_numbers_of_each_molecule() -> None:
+    graphs, rejects = featurize([*DIVERSE, "C("], features="ogb+rdkit")
+    assert len(rejects) == 1
+    assert graphs.arrays.graph_x.dtype == torch.float32
+    for graph in graphs:
+        expected = descriptors(Chem.MolFromSmiles(graph.smiles))
+        np.testing.assert_array_equal(graph.graph_x.numpy(), expected[None])
+
+
+@pytest.mark.parametrize("values", [[], ["x"]], ids=["nothing", "nothing-good"])
+def test_additions_of_no_molecules(values: list[object]) -> None:
+    graphs, _ = featurize(values, features="ogb+rw4+morgan")
+    assert graphs.arrays.node_table.shape == (0, 13)
+    assert graphs.arrays.graph_x.shape == (0, 2048)
+
+
+@pytest.mark.parametrize("features", ["ogb", "ogb+rings+rw16+morgan"])
+def test_processes_change_nothing(features: str) -> None:
+    ends = ["C", "O", "N", "F", "Cl", "S", "[N+](=O)[O-]", "C#N", "C(=O)O", "/C=C/C", "x", "[C@H](F)Cl"]
+    smiles: list[object] = [f"{a}c1cc({b})cc({c})c1" for a, b, c in product(ends, ends, ends)]
+    smiles[500:500] = [None, "C" * 400, "*C"]
+    assert len(smiles) > module.CHUNK
+    alone, rejects = featurize(smiles, features=features, num_workers=0)
+    helped, rejects_helped = featurize(smiles, features=features, num_workers=2)
+    assert len(alone) + len(rejects) == len(smiles)
+    assert rejects == rejects_helped
+    assert equal(alone, helped)
+
+
+def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run(chunks: list[list[str]], features: Features, num_workers: int) -> Any:
+        asked.append(num_workers)
+        return map(partial(module._featurize_chunk, features=features), chunks)
+
+    monkeypatch.setattr(module, "_run", run)
+    monkeypatch.setattr(module, "PARALLEL_FROM", 2)
+    monkeypatch.setattr(module, "CHUNK", 1)
+    monkeypatch.setattr(module.joblib, "cpu_count", lambda: 3)
+    for count in (1, 2, 5):
+        featurize(["C"] * count)
+    featurize(["C"] * 5, num_workers=0)
+    assert asked == [0, 2, 3, 0]
+
+
+@pytest.mark.parametrize("values", ["morgan", "rdkit"])
+def test_a_process_works_without_our_package(values: str, tmp_path: Path) -> None:
+    features = get_features(f"ogb+rings+rw4+{values}")
+    work = module._ByValue(partial(module._featurize_chunk, features=features), module._MODULES)
+    code = tmp_path / "code"
+    code.write_bytes(work.code)
+    program = (
+        "import cloudpickle, sys\n"
+        f"part, reasons = cloudpickle.loads(open({str(code)!r}, 'rb').read())(['CCO', 'C('])\n"
+        "assert part['num_nodes'].tolist() == [3], part\n"
+        "assert part['node_table'].shape[1] == 20, part\n"
+        f"assert part['graph_x'].shape == (1, {features.num_graph_values}), part\n"
+        f"assert part['graph_x'].sum() == 6 or {values!r} == 'rdkit', part\n"
+        "assert list(reasons) == [1], reasons\n"
+        "assert not {'torch', 'wlkernelnn'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -1,0 +1,232 @@
+"""The deep string kernel against its recursion, written out with every subsequence of every prefix."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+
+from wlkernelnn.kernels.composition import ArcCosine, Composition, Inverse, Polynomial, get_composition
+from wlkernelnn.kernels.strings.deep_string import DeepStringKernel
+from wlkernelnn.kernels.strings.string import StringKernel
+from wlkernelnn.sequence import path_graph
+
+RNG = np.random.default_rng(0)
+WORDS = ["abcab", "", "b", "ca", "bcab", "ab"]
+VECTORS = [0.6 * RNG.normal(size=(length, 2)) for length in (4, 0, 1, 5, 3)]
+COMPOSITIONS = ["identity", Polynomial(3, 0.5), Inverse(1e4), "exp", "arccos0", "arccos1"]
+
+
+class Recursion:
+    """K^(l) and K_σ^(l) of two strings, straight from section 2.2."""
+
+    def __init__(self, composition: str | Composition, ngram: int, decay: float) -> None:
+        self.composition = get_composition(composition)
+        self.ngram = ngram
+        self.decay = decay
+        self.known: dict[tuple[int, str, str], float] = {}
+
+    def pre(self, layer: int, x: Any, y: Any) -> float:
+        key = layer, repr(x), repr(y)
+        if key not in self.known:
+            self.known[key] = self.sum(layer, x, y)
+        return self.known[key]
+
+    def sum(self, layer: int, x: Any, y: Any) -> float:
+        total = 0.0
+        for places in combinations(range(1, len(x) + 1), self.ngram):
+            for others in combinations(range(1, len(y) + 1), self.ngram):
+                term = self.decay ** (len(x) - places[0] - self.ngram + 1)
+                term *= self.decay ** (len(y) - others[0] - self.ngram + 1)
+                for i, k in zip(places, others, strict=True):
+                    term *= self.post(layer - 1, x[:i], y[:k])
+                total += term
+        return total
+
+    def post(self, layer: int, x: Any, y: Any) -> float:
+        if layer == 0:
+            return float(x[-1] @ y[-1]) if isinstance(x, np.ndarray) else float(x[-1] == y[-1])
+        k = [np.array(self.pre(layer, *pair)) for pair in ((x, y), (x, x), (y, y))]
+        return float(self.composition(*k))
+
+
+def close(found: Any, expected: Any, composition: str | Composition) -> None:
+    # The angle of two equal vectors is the arccos of 1, where rounding costs half of the digits.
+    tolerance = 1e-6 if isinstance(composition, str) and composition.startswith("arccos") else 1e-10
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("composition", COMPOSITIONS, ids=str)
+@pytest.mark.parametrize(("num_layers", "ngram"), [(1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize("decay", [0, 0.4])
+def test_equals_recursion(composition: str | Composition, num_layers: int, ngram: int, decay: float) -> None:
+    kernel = DeepStringKernel(num_layers, ngram, decay, composition)
+    recursion = Recursion(composition, ngram, decay)
+    for X in (WORDS, VECTORS):
+        expected = np.array([[recursion.post(num_layers, x, y) for y in X[:4]] for x in X])
+        close(kernel(X, X[:4]), expected, composition)
+        close(kernel(X)[:, :4], expected, composition)
+        close(kernel.diag(X)[:4], np.diag(expected), composition)
+
+
+def test_three_layers() -> None:
+    recursion = Recursion("polynomial", 2, 0.3)
+    x, y = "abab", "bab"
+    kernel = DeepStringKernel(3, 2, 0.3)
+    np.testing.assert_allclose(kernel([x], [y]).item(), recursion.post(3, x, y), rtol=1e-12)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(
+    X=st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=3),
+    Y=st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=3),
+    ngram=st.integers(1, 3),
+    decay=st.floats(0, 1.2),
+)
+def test_equals_recursion_of_any(X: list[list[int]], Y: list[list[int]], ngram: int, decay: float) -> None:
+    recursion = Recursion("arccos1", ngram, decay)
+    expected = [[recursion.post(2, x, y) for y in Y] for x in X]
+    found = DeepStringKernel(2, ngram, decay, "arccos1")(X, Y)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("decay", [0, 0.5, 1])
+@pytest.mark.parametrize("ngram", [1, 3])
+def test_one_layer_without_activation_is_the_string_kernel(ngram: int, decay: float) -> None:
+    deep, plain = DeepStringKernel(1, ngram, decay, "identity"), StringKernel(ngram, decay, "a")
+    for X in (WORDS, VECTORS):
+        values, slopes = deep(X, eval_gradient=True)
+        expected, expected_slopes = plain(X, eval_gradient=True)
+        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(slopes, expected_slopes, rtol=1e-12, atol=1e-13)
+
+
+def test_local_before_the_activation() -> None:
+    recursion = Recursion("exp", 2, 0.4)
+    kernel = DeepStringKernel(2, 2, 0.4, "exp")
+    x, y = VECTORS[0], VECTORS[4]
+    for layer in (1, 2):
+        expected = [[recursion.pre(layer, x[: t + 1], y[: s + 1]) for s in range(3)] for t in range(4)]
+        np.testing.assert_allclose(kernel.local(x, y, layer), expected, rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(kernel.local(x, y), kernel.local(x, y, 2))
+    assert kernel.local("", "abc").shape == (0, 3)
+    for layer in (0, 3):
+        with pytest.raises(ValueError, match="layer must be in 1 … 2"):
+            kernel.local(x, y, layer)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("composition", ["polynomial", "arccos1"])
+def test_blocks(composition: str, normalize: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = DeepStringKernel(2, 2, 0.5, composition, normalize)
+    whole, slopes = kernel(VECTORS, eval_gradient=True)
+    rectangle, diag = kernel(VECTORS, VECTORS[2:]), kernel.diag(VECTORS)
+    for budget in (1, 5):
+        monkeypatch.setattr(DeepStringKernel, "_budget", budget)
+        monkeypatch.setattr(DeepStringKernel, "_diag_budget", budget)
+        found, found_slopes = kernel(VECTORS, eval_gradient=True)
+        close(found, whole, composition)
+        close(found_slopes, slopes, composition)
+        close(kernel(VECTORS, VECTORS[2:]), rectangle, composition)
+        close(kernel.diag(VECTORS), diag, composition)
+
+
+@pytest.mark.parametrize("composition", COMPOSITIONS, ids=str)
+def test_psd(composition: str | Composition) -> None:
+    words = ["".join(RNG.choice(list("abc"), length)) for length in RNG.integers(0, 6, size=15)]
+    values = DeepStringKernel(2, 2, 0.4, composition)(words)
+    close(values, values.T, composition)
+    eigenvalues = np.linalg.eigvalsh(values)
+    assert eigenvalues[0] > -1e-7 * eigenvalues[-1]
+
+
+@pytest.mark.parametrize("composition", [*COMPOSITIONS[:4], "arccos1"], ids=str)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_gradient(composition: str | Composition, normalize: bool) -> None:
+    step = 1e-5
+    for X in (WORDS, VECTORS):
+        kernel = DeepStringKernel(2, 2, 0.4, composition, normalize)
+        values, slopes = kernel(X, eval_gradient=True)
+        np.testing.assert_allclose(values, kernel(X), rtol=1e-14)
+        more, less = (
+            DeepStringKernel(2, 2, 0.4 * np.exp(sign * step), composition, normalize)(X) for sign in (1, -1)
+        )
+        scale = np.abs(slopes).max()
+        assert scale > 0
+        np.testing.assert_allclose(
+            slopes[..., 0] / scale, (more - less) / (2 * step * scale), rtol=1e-5, atol=1e-5
+        )
+
+
+def test_gradient_of_steps() -> None:
+    # Away from parallel vectors, where the slope of the angle has no bound.
+    step = 1e-5
+    kernel = DeepStringKernel(2, 2, 0.4, ArcCosine(0))
+    _, slopes = kernel(VECTORS, eval_gradient=True)
+    more, less = (
+        DeepStringKernel(2, 2, 0.4 * np.exp(sign * step), ArcCosine(0))(VECTORS) for sign in (1, -1)
+    )
+    off = ~np.eye(len(VECTORS), dtype=bool)
+    assert np.abs(slopes[off]).max() > 1e-3
+    np.testing.assert_allclose(slopes[off][:, 0], ((more - less) / (2 * step))[off], rtol=1e-4, atol=1e-6)
+
+
+def test_gaussian_process() -> None:
+    rng = np.random.default_rng(1)
+    words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 8, size=40)]
+    values = DeepStringKernel(2, 2, 0.4, normalize=True)(words) + 0.01 * np.eye(len(words))
+    y = np.linalg.cholesky(values) @ rng.normal(size=len(words))
+    kernel = DeepStringKernel(2, 2, 0.8, normalize=True)
+    model = GaussianProcessRegressor(kernel, alpha=0.01).fit(words, y)
+    assert 0.2 < model.kernel_.decay < 0.7
+    assert model.log_marginal_likelihood_value_ > model.log_marginal_likelihood(kernel.theta)
+
+
+def test_protocol() -> None:
+    kernel = DeepStringKernel(3, 2, 0.2, Polynomial(2, 0.5), True, "fixed")
+    assert clone(kernel).get_params() == kernel.get_params()
+    assert repr(kernel).startswith(
+        "DeepStringKernel(num_layers=3, ngram=2, decay=0.2, composition=Polynomial("
+    )
+    assert kernel(WORDS, []).shape == (len(WORDS), 0)
+    assert kernel([]).shape == (0, 0)
+    # Without a subsequence, only the constant of (c + k)^p is left.
+    np.testing.assert_allclose(DeepStringKernel()(["", "a"]), np.ones((2, 2)))
+
+
+def test_batches_of_path_graphs() -> None:
+    strings = [torch.randn(length, 2, dtype=torch.float64) for length in (4, 2)]
+    kernel = DeepStringKernel()
+    np.testing.assert_array_equal(kernel(path_graph(strings)), kernel([item.numpy() for item in strings]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
+        ({"ngram": 0}, "ngram must be an integer of at least 1, got 0"),
+        ({"decay": -1}, "decay must be a number of at least 0"),
+        ({"composition": "relu"}, "composition must be"),
+        ({"composition": "inverse"}, r"needs k\(x, x\) ≤ s everywhere"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DeepStringKernel(**arguments)(WORDS)
+
+
+def test_steps_of_equal_strings() -> None:
+    """An angle of 1e-8, by rounding, would be one of 1e-4 a layer later, and of 1e-2 then."""
+    rng = np.random.default_rng(0)
+    strings = [rng.normal(size=(5, 3)) for _ in range(4)]
+    kernel = DeepStringKernel(3, 2, 0.5, "arccos0")
+    np.testing.assert_allclose(np.diag(kernel(strings)), kernel.diag(strings), rtol=1e-12)
+    normalized = DeepStringKernel(3, 2, 0.5, "arccos0", normalize=True)(strings, strings[:2] + strings[:2])
+    np.testing.assert_allclose(np.diag(normalized[:2, 2:]), 1.0, rtol=1e-12)

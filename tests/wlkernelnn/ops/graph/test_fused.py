@@ -1,0 +1,67 @@
+"""Which loops take which values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from wlkernelnn.ops.graph import fused
+
+FULL = {torch.float32, torch.float64}
+HALF = {torch.float16, torch.bfloat16}
+ON = {"cpu": ("numba", fused.numba_loops, FULL), "cuda": ("triton", fused.triton_loops, FULL | HALF)}
+
+
+@pytest.mark.parametrize("device", ON)
+def test_loops_of_a_device_take_its_types(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tensors without data stand for those of the device."""
+    package, loops, dtypes = ON[device]
+    pytest.importorskip(package)
+    monkeypatch.setitem(fused.LOOPS, "meta", fused.LOOPS[device])
+    for dtype in FULL | HALF | {torch.int64, torch.complex64}:
+        value = torch.ones(1, dtype=dtype, device="meta")
+        assert fused.loops_for([None, value], value) is (loops() if dtype in dtypes else None)
+    assert loops() is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda value: (value.double(), None),
+        lambda value: (value, value.double()),
+        lambda value: (value.to("meta"), None),
+        lambda value: (value, value.detach().requires_grad_()),
+    ],
+    ids=["two_types", "weight_of_another_type", "two_devices", "trained_weight"],
+)
+def test_values_that_no_loops_take(change: Callable[[torch.Tensor], tuple[Any, Any]]) -> None:
+    pytest.importorskip("numba")
+    value = torch.ones(1)
+    assert fused.loops_for([value], value) is fused.numba_loops()
+    other, weight = change(value)
+    assert fused.loops_for([value, None, other], weight) is None
+
+
+def test_other_devices_have_no_loops() -> None:
+    assert fused.loops_for([torch.ones(1, device="meta")], None) is None
+
+
+def test_no_gradient_of_a_weight_is_needed_without_gradients() -> None:
+    pytest.importorskip("numba")
+    with torch.no_grad():
+        assert fused.loops_for([torch.ones(1)], torch.ones(1, requires_grad=True)) is fused.numba_loops()
+
+
+def test_nothing_is_fused_when_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert fused.loops_for([torch.ones(1)], None) is None
+
+
+@pytest.mark.parametrize("loops", [fused.numba_loops, fused.triton_loops])
+def test_loops_that_cannot_be_imported(loops: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, f"wlkernelnn.ops.graph.{loops.__name__}", None)
+    assert loops.__wrapped__() is None

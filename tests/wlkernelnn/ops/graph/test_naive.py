@@ -1,0 +1,34 @@
+"""The oracles themselves, against dense matrices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.graphs import EDGES, Edges
+from wlkernelnn.ops.graph import message_sum_naive, neighbor_sum_naive
+
+
+@pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
+def test_neighbor_sum_is_a_matrix_product(edges: Edges) -> None:
+    edge_index, num_sources, num_targets = edges
+    x = torch.randn(num_sources, 3, dtype=torch.float64)
+    weight = torch.randn(edge_index.size(1), dtype=torch.float64)
+    adjacency = torch.zeros(num_targets, num_sources, dtype=torch.float64)
+    for (u, v), w in zip(edge_index.t().tolist(), weight, strict=True):
+        adjacency[v, u] += w
+    torch.testing.assert_close(neighbor_sum_naive(x, edge_index, num_targets, weight), adjacency @ x)
+
+
+def test_message_sum_reads_each_input_where_it_lives() -> None:
+    out = message_sum_naive(
+        lambda a, b, c, t: a * b + c * t,
+        torch.tensor([[0, 1, 1], [2, 0, 2]]),
+        3,
+        source={"a": torch.tensor([[2.0], [3.0]])},
+        target={"b": torch.tensor([[5.0], [7.0], [11.0]])},
+        edge={"c": torch.tensor([[1.0], [10.0], [100.0]])},
+        table={"t": torch.tensor([[1.0], [2.0]])},
+        edge_type=torch.tensor([0, 1, 1]),
+    )
+    assert out.tolist() == [[3 * 5 + 10 * 2], [0], [2 * 11 + 1 * 1 + 3 * 11 + 100 * 2]]

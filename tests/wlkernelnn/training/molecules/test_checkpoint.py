@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from tests.molecules import assert_same_weights, classification_set, regression_set, small_network
+from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork
+from wlkernelnn.training import load_checkpoint, predict, save_checkpoint
+from wlkernelnn.utils.files import write_tensors
+
+ABOUT = {"features": "ogb", "target_names": ["Größe [µm]"], "unit": None, "nested": {"a": [1, 2.5]}}
+
+
+@pytest.fixture
+def net() -> GraphKernelNetwork:
+    return small_network(regression_set())
+
+
+@pytest.fixture
+def folder(net: GraphKernelNetwork, tmp_path: Path) -> Path:
+    save_checkpoint(tmp_path / "deep" / "folder", net, ABOUT)
+    return tmp_path / "deep" / "folder"
+
+
+def change(folder: Path, **entries: Any) -> None:
+    """Overwrite entries of the config; ``None`` takes one away."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    for name, value in entries.items():
+        place, _, key = name.rpartition("__")
+        section = config[place] if place else config
+        section[key] = value
+        if value is None:
+            del section[key]
+    path.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [{}, {"decay": 0.25, "pooling": "mean", "norm": False, "readout": "cat"}],
+    ids=["default", "other"],
+)
+@pytest.mark.parametrize("make", [regression_set, classification_set])
+def test_the_same_network_comes_back(make: Any, kwargs: dict[str, Any], tmp_path: Path) -> None:
+    data = make()
+    net = small_network(data, **kwargs).train()
+    save_checkpoint(tmp_path, net, ABOUT)
+    loaded, about = load_checkpoint(tmp_path)
+    assert about == ABOUT
+    assert loaded.config == net.config
+    assert not loaded.training
+    assert_same_weights(loaded, net)
+    np.testing.assert_array_equal(predict(loaded, data), predict(net, data))
+
+
+def test_two_files_and_nothing_pickled(net: GraphKernelNetwork, folder: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors"]
+    assert load_file(folder / "model.safetensors").keys() == net.state_dict().keys()
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config == {
+        "format": "wlkernelnn.checkpoint/1",
+        "kind": "GraphKernelNetwork",
+        "network": net.config,
+        "about": ABOUT,
+    }
+
+
+def test_saving_again_replaces(folder: Path) -> None:
+    other = small_network(regression_set(), seed=1, hidden_channels=6)
+    save_checkpoint(folder, other)
+    loaded, about = load_checkpoint(folder)
+    assert about == {}
+    assert_same_weights(loaded, other)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_missing_file(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(FileNotFoundError, match=rf"folder/{name}: no such file"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999])
+def test_truncated_weights(folder: Path, share: float) -> None:
+    path = folder / "model.safetensors"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(ValueError, match=r"folder/model\.safetensors: .*cut short"):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"format": ', b"\x93\x00\xff", b"weights: yes"])
+def test_config_that_is_not_json(folder: Path, content: bytes) -> None:
+    (folder / "config.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"folder/config\.json: not JSON \("):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"author": "me"}, "unknown key author; known are about, format, kind, network"),
+        ({"network__heads": 3}, r"unknown key network\.heads; known are all_lengths, decay"),
+        ({"about": None}, "missing key about"),
+        ({"network__node_dims": None}, r"missing key network\.node_dims"),
+        ({"network": [1]}, r"expected an object with keys .*, got \[1\]"),
+        ({"kind": "Transformer"}, "expected kind GraphKernelNetwork or .*, got 'Transformer'"),
+        ({"kind": []}, r"expected kind GraphKernelNetwork or .*, got \[\]"),
+        ({"about": []}, r"expected about to be an object, got \[\]"),
+        ({"format": "wlkernelnn.checkpoint/9"}, "expected format wlkernelnn.checkpoint/1, got '.*/9'"),
+        ({"network__pooling": "max"}, "network: pooling must be .* got 'max'"),
+        ({"network__hidden_channels": "8"}, "network: hidden_channels must be an integer .* got '8'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_config_with_wrong_content(folder: Path, entries: dict[str, Any], message: str) -> None:
+    change(folder, **entries)
+    with pytest.raises(ValueError, match=rf"folder/config\.json: {message}"):
+        load_checkpoint(folder)
+
+
+def test_config_that_is_no_object(folder: Path) -> None:
+    (folder / "config.json").write_text("[]")
+    with pytest.raises(
+        ValueError, match=r"config\.json: expected an object with keys about, format, kind, network"
+    ):
+        load_checkpoint(folder)
+
+
+def test_keys_with_defaults_may_be_missing(net: GraphKernelNetwork, folder: Path) -> None:
+    """What a later version adds does not shut out what an earlier one wrote."""
+    change(folder, network__dropout=None)
+    assert_same_weights(load_checkpoint(folder)[0], net)
+
+
+def test_checkpoints_from_before_there_were_kinds(net: GraphKernelNetwork, folder: Path) -> None:
+    change(folder, kind=None)
+    assert_same_weights(load_checkpoint(folder)[0], net)
+
+
+def test_every_kind_comes_back(tmp_path: Path) -> None:
+    net = KernelStackNetwork.from_data(regression_set(), hidden_channels=8, virtual_node=True)
+    save_checkpoint(tmp_path, net)
+    again, _ = load_checkpoint(tmp_path)
+    assert isinstance(again, KernelStackNetwork)
+    assert_same_weights(again, net)
+
+
+def test_other_networks_are_refused(tmp_path: Path) -> None:
+    class Mine(KernelStackNetwork):
+        pass
+
+    with pytest.raises(ValueError, match=r"expected a network of GraphKernelNetwork, KernelStack.*got Mine"):
+        save_checkpoint(tmp_path, Mine([3]))
+
+
+def test_weights_that_do_not_fit(folder: Path) -> None:
+    change(folder, network__hidden_channels=9)
+    with pytest.raises(
+        ValueError, match=r"model\.safetensors: the weights don't fit .*config\.json: .*size mis"
+    ):
+        load_checkpoint(folder)
+
+
+def test_weights_that_are_missing(net: GraphKernelNetwork, folder: Path) -> None:
+    weights = net.state_dict()
+    del weights["target_mean"]
+    write_tensors(folder / "model.safetensors", weights, {})
+    with pytest.raises(ValueError, match=r"don't fit .*Missing key.*target_mean") as caught:
+        load_checkpoint(folder)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import copy
+import importlib
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
+from wlkernelnn.datasets import BucketResampler, PackedGraphs
+from wlkernelnn.training import FitOptions, FitResult, fit, predict, score
+
+# What is learned and kept
+
+
+def sized_set() -> PackedGraphs:
+    """Molecules and how many atoms they have, which any network can learn."""
+    data = regression_set()
+    return data.with_targets(data.arrays.node_ptr.diff().unsqueeze(1).numpy())
+
+
+@pytest.mark.parametrize("make", [sized_set, classification_set])
+def test_loss_goes_down(make: Any) -> None:
+    data = make()
+    net = small_network(data, readout="sum", hidden_channels=16)
+    result = fit(net, data[:40], data[40:], quick(epochs=20, lr=2e-2), progress=False)
+    losses = [epoch["train_loss"] for epoch in result.history]
+    assert losses[-1] < 0.8 * losses[0]
+    assert [epoch["epoch"] for epoch in result.history] == list(range(20))
+    assert result.history[0].keys() == {"epoch", "train_loss", "valid_loss", f"valid_{result.metric}"}
+    assert not net.training
+    assert result.seconds > 0
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+@pytest.mark.parametrize(
+    ("make", "metric"), [(regression_set, "rmse"), (classification_set, "roc_auc")], ids=["rmse", "roc_auc"]
+)
+def test_keeps_the_weights_of_the_best_epoch(make: Any, metric: str, ema_decay: float) -> None:
+    data = make()
+    valid = data[35:]
+    net = small_network(data)
+    options = quick(epochs=8, lr=0.05, schedule="constant", ema_decay=ema_decay)
+    result = fit(net, data[:35], valid, options, progress=False)
+    scores = [epoch[f"valid_{metric}"] for epoch in result.history]
+    assert result.metric == metric
+    assert result.score == (max if metric == "roc_auc" else min)(scores)
+    assert scores[result.epoch] == result.score
+    assert score(metric, valid.y.numpy(), predict(net, valid)) == pytest.approx(result.score, rel=1e-6)
+
+
+def test_the_best_epoch_need_not_be_the_last(
+    parts: tuple[PackedGraphs, PackedGraphs], scored: Callable[[list[float]], None]
+) -> None:
+    short, long = small_network(parts[0]), small_network(parts[0])
+    options = quick(epochs=2, schedule="constant", ema_decay=0.5)
+    fit(short, parts[0], options=options, progress=False)
+    scored([0.5, 0.1, 0.3, 0.2])
+    result = fit(long, *parts, replace(options, epochs=4), progress=False)
+    assert (result.epoch, result.score) == (1, pytest.approx(0.1))
+    assert_same_weights(long, short)
+
+
+def test_the_data_set_says_the_metric_unless_the_options_do(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    train, valid = parts
+    train = train.index_select(slice(None))
+    train.description = replace(train.description, metric="mae")
+    assert fit(small_network(train), train, valid, quick(epochs=1), progress=False).metric == "mae"
+    options = quick(epochs=1, metric="r2")
+    assert fit(small_network(train), train, valid, options, progress=False).metric == "r2"
+    train.description = replace(train.description, metric=None)
+    assert fit(small_network(train), train, valid, quick(epochs=1), progress=False).metric == "rmse"
+
+
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_without_validation_the_last_weights_are_kept(
+    parts: tuple[PackedGraphs, PackedGraphs], scored: Callable[[list[float]], None], ema_decay: float
+) -> None:
+    options = quick(epochs=2, ema_decay=ema_decay)
+    net, validated = small_network(parts[0]), small_network(parts[0])
+    result = fit(net, parts[0], options=options, progress=False)
+    assert math.isnan(result.score)
+    assert result.epoch == 1
+    assert result.history[0].keys() == {"epoch", "train_loss"}
+    scored([0.2, 0.1])
+    fit(validated, *parts, options, progress=False)
+    assert_same_weights(net, validated)
+
+
+def test_average_of_the_weights() -> None:
+    """One batch an epoch: after two steps, the average is w_1 + (1 − 2/11) (w_2 − w_1)."""
+    data = regression_set()[:16]
+    nets = {}
+    for epochs in (1, 2):
+        for ema_decay in (0.0, 0.999):
+            net = small_network(data)
+            options = quick(epochs=epochs, schedule="constant", ema_decay=ema_decay)
+            fit(net, data, options=options, progress=False)
+            nets[epochs, ema_decay] = net.encoder.table.weight
+    torch.testing.assert_close(nets[1, 0.999], nets[1, 0.0])
+    torch.testing.assert_close(nets[2, 0.999], torch.lerp(nets[1, 0.0], nets[2, 0.0], 1 - 2 / 11))
+
+
+# The options do what they say
+
+
+def test_seeds(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    nets = [small_network(parts[0], dropout=0.3) for _ in range(3)]
+    results = []
+    for net, seed in zip(nets, (1, 1, 2), strict=True):
+        torch.rand(seed)  # what was drawn before does not matter
+        results.append(fit(net, *parts, quick(seed=seed), progress=False))
+    assert_same_weights(nets[0], nets[1])
+    assert results[0].history == results[1].history
+    assert results[0].history != results[2].history
+
+
+def test_gradient_clipping(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    """A tiny bound makes Adam's ε swallow the steps; 0 is no bound."""
+    moved = []
+    for bound in (0.0, 1e6, 1e-14):
+        net = small_network(parts[0])
+        before = copy.deepcopy(net.encoder.table.weight)
+        fit(
+            net, *parts, quick(epochs=1, gradient_clip=bound, weight_decay=0.0, ema_decay=0.0), progress=False
+        )
+        moved.append((net.encoder.table.weight - before).abs().max().item())
+    assert moved[0] == moved[1] > 1e-3
+    assert moved[2] < 1e-5
+
+
+def test_bucket_width_resamples(
+    parts: tuple[PackedGraphs, PackedGraphs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+
+    class Recorded(BucketResampler):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            self.epochs: list[int] = []
+            made.append((kwargs, self))
+
+        def __call__(self, epoch: int) -> np.ndarray:
+            self.epochs.append(epoch)
+            return super().__call__(epoch)
+
+    module = importlib.import_module(
+        "wlkernelnn.training.molecules.fit"
+    )  # its function hides it in the package
+    monkeypatch.setattr(module, "BucketResampler", Recorded)
+    fit(small_network(parts[0]), *parts, quick(epochs=2, bucket_width=0.5, seed=3), progress=False)
+    kwargs, resampler = made[-1]  # one was made to see whether it can be
+    assert kwargs == {"width": 0.5, "seed": 3}
+    assert resampler.num_buckets == len(np.unique(np.floor(parts[0].y.numpy() / 0.5)))
+    assert set(resampler.epochs) == {0, 1}
+
+
+# Errors
+
+
+def fail(*data: PackedGraphs, net: Any = None, **options: Any) -> FitResult:
+    return fit(net or small_network(data[0]), *data, options=FitOptions(**options), progress=False)
+
+
+def test_data_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    train, valid = parts
+    expected = "expected at least one graph with 1"
+    with pytest.raises(ValueError, match=f"train has 0 graphs with 1 targets, {expected}"):
+        fail(train[:0], valid, net=small_network(train))
+    with pytest.raises(ValueError, match=f"valid has 0 graphs with 1 targets, {expected}"):
+        fail(train, valid[:0])
+    with pytest.raises(ValueError, match=f"train has 45 graphs with 2 targets, {expected}"):
+        fail(classification_set()[:45], valid, net=small_network(train))
+
+
+def test_other_containers(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    train, valid = parts
+    net = small_network(train)
+    with pytest.raises(TypeError, match=r"train must be PackedGraphs, .* got list"):
+        fit(net, list(train))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"valid must be PackedGraphs, .* got list"):
+        fit(net, train, list(valid))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
+        predict(net, list(train))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
+        type(net).from_data(list(train))  # type: ignore[arg-type]
+
+
+def test_options_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    with pytest.raises(ValueError, match="metric must be one of rmse, mae, r2 for regression, got 'roc_auc'"):
+        fail(*parts, metric="roc_auc")
+    with pytest.raises(ValueError, match="patience=3 needs valid"):
+        fail(parts[0], patience=3)
+    with pytest.raises(ValueError, match=r"one target per molecule, got y of shape \(57, 2\)"):
+        fail(classification_set(), bucket_width=0.5)
+    with pytest.raises(ValueError, match=r"precision must be one of 64-true, .* got 'half'"):
+        fail(*parts, precision="half")
+    with pytest.raises(ValueError, match="abacus"):
+        fail(*parts, accelerator="abacus")
+    with pytest.raises(ValueError, match="resume=True needs the directory"):
+        fit(small_network(parts[0]), *parts, resume=True)
+
+
+def test_validation_without_the_targets_that_the_metric_needs() -> None:
+    data = classification_set()
+    single = data[np.flatnonzero((data.y.numpy() != 0).all(1))]
+    with pytest.raises(ValueError, match=r"roc_auc cannot be computed for the \d+ graphs of valid"):
+        fail(data, single)
+    assert math.isfinite(fail(data, single, metric="log_loss", epochs=1).score)
+
+
+def test_targets_without_a_value_to_learn_from(caplog: pytest.LogCaptureFixture) -> None:
+    data = classification_set()
+    y = data.y.clone()
+    y[:40, 1] = torch.nan
+    described_data = data.with_targets(y.numpy())
+    with caplog.at_level(logging.WARNING, "wlkernelnn"):
+        fit(small_network(data), described_data[:40], described_data[40:], quick(epochs=1), progress=False)
+    assert "target aza: no training graph has a value of it" in caplog.text
+    caplog.clear()
+    fit(small_network(data), data[:40], data[40:], quick(epochs=1), progress=False)
+    assert "no training graph" not in caplog.text

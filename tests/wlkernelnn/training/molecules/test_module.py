@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tests.molecules import classification_set, regression_set, small_network
+from wlkernelnn.training import FitOptions
+from wlkernelnn.training.molecules.module import learning_rate_factor, masked_loss
+
+NAN = float("nan")
+
+
+def test_loss_of_regression() -> None:
+    net = small_network(regression_set())
+    net.target_std.fill_(2.0)
+    out, y = torch.randn(5, 3), torch.randn(5, 3)
+    y[0, 1] = y[3, 2] = NAN
+    terms = [
+        ((out[i, j] - y[i, j]) / 2.0) ** 2 for i in range(5) for j in range(3) if not math.isnan(y[i, j])
+    ]
+    assert len(terms) == 13
+    torch.testing.assert_close(masked_loss(net, out, y), torch.stack(terms).mean())
+
+
+def test_tasks_count_in_units_of_their_own_scale() -> None:
+    net = small_network(regression_set())
+    net.target_std = torch.tensor([1.0, 1000.0])
+    out = torch.tensor([[1.0, 1000.0]])
+    assert masked_loss(net, out, torch.zeros(1, 2)).item() == 1.0
+
+
+def test_loss_of_classification() -> None:
+    net = small_network(classification_set())
+    out, y = torch.randn(6, 2), torch.randint(2, (6, 2)).float()
+    y[2, 0] = y[5, 1] = NAN
+    terms = []
+    for i in range(6):
+        for j in range(2):
+            p = 1 / (1 + math.exp(-out[i, j]))
+            if not math.isnan(y[i, j]):
+                terms.append(-math.log(p if y[i, j] == 1 else 1 - p))
+    assert masked_loss(net, out, y).item() == pytest.approx(sum(terms) / len(terms), rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_batch_without_targets(task: str) -> None:
+    net = small_network(regression_set() if task == "regression" else classification_set())
+    out = torch.randn(4, 1, requires_grad=True)
+    loss = masked_loss(net, out, torch.full((4, 1), NAN))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert torch.equal(out.grad, torch.zeros(4, 1))
+
+
+# The schedule, in units of lr = 1e-3
+
+
+def test_warm_up_rises_in_equal_steps() -> None:
+    options = FitOptions(warmup_epochs=2, schedule="constant")
+    factors = [learning_rate_factor(options, step, steps_per_epoch=5) for step in range(12)]
+    assert factors == pytest.approx([*(i / 10 for i in range(1, 11)), 1.0, 1.0])
+
+
+def test_cosine_ends_at_the_smallest_rate() -> None:
+    options = FitOptions(epochs=12, warmup_epochs=2, lr_min=1e-5)
+    assert learning_rate_factor(options, 20, 10) == 1.0
+    assert learning_rate_factor(options, 70, 10) == pytest.approx(0.5)
+    assert learning_rate_factor(options, 45, 10) == pytest.approx(0.5 + math.sqrt(0.125))
+    assert learning_rate_factor(options, 119, 10) == pytest.approx(0.01)
+    assert learning_rate_factor(options, 500, 10) == pytest.approx(0.01)
+    falling = [learning_rate_factor(options, step, 10) for step in range(20, 120)]
+    assert falling == sorted(falling, reverse=True)
+
+
+def test_exponential_steps_of_the_paper() -> None:
+    """Adam 1e-3, × 0.9 every 100,000 samples until 5e-6: 51 steps, reached after 5.1 million samples."""
+    options = FitOptions(batch_size=20, schedule="exponential", warmup_epochs=0, lr_min=5e-6)
+
+    def factor_at(samples: int) -> float:
+        return learning_rate_factor(options, samples // 20, steps_per_epoch=1000)
+
+    assert factor_at(0) == factor_at(99_980) == 1.0
+    assert factor_at(100_000) == factor_at(199_980) == pytest.approx(0.9)
+    assert factor_at(1_000_000) == pytest.approx(0.9**10)
+    assert factor_at(5_000_000) == pytest.approx(0.9**50)
+    assert factor_at(5_100_000) == factor_at(9_000_000) == pytest.approx(0.005)
+
+
+def test_constant() -> None:
+    options = FitOptions(schedule="constant", warmup_epochs=0)
+    assert {learning_rate_factor(options, step, 10) for step in (0, 1, 10_000)} == {1.0}

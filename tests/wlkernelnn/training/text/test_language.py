@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from wlkernelnn.datasets import Corpus, Vocabulary
+from wlkernelnn.sequence import LanguageModel, StringKernelNetwork
+from wlkernelnn.training import DivergedError, LanguageOptions, callbacks, fit_language_model, perplexity
+
+WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "log"]
+
+
+def corpus(repetitions: int = 20) -> Corpus:
+    vocabulary = Vocabulary.build(WORDS)
+    text = vocabulary.encode(WORDS * repetitions)
+    return Corpus(train=text, valid=text[:60], test=text[:100], vocabulary=vocabulary)
+
+
+def model(num_tokens: int, dropout: float = 0.0) -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(num_tokens, StringKernelNetwork(12, 12, 2, feedback=True), dropout)
+
+
+SMALL = LanguageOptions(epochs=3, batch_size=4, bptt=7, lr=0.5, decay_from=1, lr_decay=0.5)
+
+
+def test_perplexity_is_over_all_targets_and_carries_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = corpus()
+    net = model(len(data.vocabulary))
+    logits, _ = net(data.test[None, :-1])
+    nll = torch.nn.functional.cross_entropy(logits[0], data.test[1:])
+    assert perplexity(net, data.test) == pytest.approx(math.exp(nll.item()), rel=1e-5)
+    monkeypatch.setattr("wlkernelnn.training.text.language.EVALUATION_LENGTH", 9)
+    assert perplexity(net, data.test) == pytest.approx(math.exp(nll.item()), rel=1e-5)
+
+
+def test_scoring_leaves_the_mode_as_it_was_and_drops_nothing() -> None:
+    data = corpus()
+    net = model(len(data.vocabulary), dropout=0.5)
+    net.train()
+    net.encoder.eval()  # frozen
+    assert perplexity(net, data.test) == perplexity(net, data.test)
+    assert net.training
+    assert not net.encoder.training
+    with pytest.raises(IndexError, match="tokens have ids"):
+        perplexity(net, data.test + 1000)
+    assert net.training
+
+
+def test_perplexity_of_a_bad_model_is_large() -> None:
+    """As in validation: the exponential of 1,000 would be no float."""
+    data = corpus()
+    net = model(len(data.vocabulary))
+    with torch.no_grad():
+        net.bias[data.test.unique()[0]] += 1e4
+    assert perplexity(net, data.test) == math.exp(700)
+
+
+def test_training_learns_the_text() -> None:
+    data = corpus()
+    net = model(len(data.vocabulary))
+    before = perplexity(net, data.test)
+    result = fit_language_model(net, data, replace(SMALL, epochs=8), progress=False)
+    assert perplexity(net, data.test) < before / 2
+    assert result.metric == "perplexity"
+    assert result.score == min(epoch["valid_perplexity"] for epoch in result.history)
+    assert result.score == pytest.approx(perplexity(net, data.valid), rel=1e-4)
+    assert not net.training
+
+
+def test_state_is_carried_through_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stretch but the first of training and of validation begins with a state."""
+    data = corpus()
+    net = model(len(data.vocabulary))
+    seen = []
+    forward = LanguageModel.forward
+
+    def spy(self, tokens, ptr=None, state=None):  # type: ignore[no-untyped-def]
+        seen.append((tuple(tokens.shape), state is None, state is not None and state[0].requires_grad))
+        return forward(self, tokens, ptr, state)
+
+    monkeypatch.setattr(LanguageModel, "forward", spy)
+    monkeypatch.setattr("wlkernelnn.training.text.language.EVALUATION_LENGTH", 30)
+    fit_language_model(net, data, replace(SMALL, epochs=2), progress=False)
+    one_epoch = [((4, 7), True, False), *[((4, 7), False, False)] * 8, ((4, 1), False, False)]
+    one_epoch += [((1, 30), True, False), ((1, 29), False, False)]
+    assert seen == 2 * one_epoch
+
+
+def test_loss_is_summed_over_tokens_and_averaged_over_streams() -> None:
+    """One step of SGD by hand."""
+    data = corpus(1)
+    net, by_hand = model(len(data.vocabulary)), model(len(data.vocabulary))
+    options = LanguageOptions(epochs=1, batch_size=2, bptt=35, lr=0.1, gradient_clip=0.0, decay_from=5)
+    fit_language_model(net, replace(data, valid=data.train), options, progress=False)
+    inputs, targets = data.train[:12].view(2, 6), data.train[1:13].view(2, 6)
+    logits, _ = by_hand(inputs)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum") / 2
+    loss.backward()
+    for name, weight in by_hand.named_parameters():
+        torch.testing.assert_close(net.get_parameter(name), (weight - 0.1 * weight.grad).detach())
+
+
+@pytest.mark.parametrize(
+    ("decay_from", "expected"), [(2, [1.0, 1.0, 0.5, 0.25]), (0, [0.5, 0.25, 0.125, 0.0625])]
+)
+def test_learning_rate(decay_from: int, expected: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    data, rates = corpus(), []
+    step = torch.optim.SGD.step
+
+    def spy(self, closure=None):  # type: ignore[no-untyped-def]
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, closure)
+
+    monkeypatch.setattr(torch.optim.SGD, "step", spy)
+    options = LanguageOptions(epochs=4, batch_size=4, bptt=100, lr_decay=0.5, decay_from=decay_from)
+    fit_language_model(model(len(data.vocabulary)), data, options, progress=False)
+    assert rates == expected
+
+
+def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:
+    data = corpus()
+    nets = [model(len(data.vocabulary), dropout=0.3) for _ in range(2)]
+    whole = fit_language_model(nets[0], data, SMALL, progress=False)
+    fit_language_model(nets[1], data, replace(SMALL, epochs=1), directory=tmp_path, progress=False)
+    resumed = fit_language_model(nets[1], data, SMALL, directory=tmp_path, resume=True, progress=False)
+    assert resumed.history == whole.history
+    assert len(resumed.epoch_seconds) == 3
+    for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_divergence() -> None:
+    data = corpus()
+    with pytest.raises(DivergedError, match=r"diverged.*lr=1e\+30") as raised:
+        fit_language_model(
+            model(len(data.vocabulary)), data, replace(SMALL, lr=1e30, gradient_clip=0.0), progress=False
+        )
+    assert raised.value.epoch == 0
+
+
+def test_divergence_is_seen_before_the_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many batches only a few are computed with weights that are no numbers."""
+    monkeypatch.setattr(callbacks, "WATCHED_BATCHES", 3)
+    data, seen = corpus(), 0
+    network = model(len(data.vocabulary))
+
+    def count(*_: object) -> None:
+        nonlocal seen
+        seen += 1
+
+    network.register_forward_hook(count)
+    with pytest.raises(DivergedError, match="the loss of epoch 0 is"):
+        fit_language_model(network, data, replace(SMALL, lr=1e30, gradient_clip=0.0), progress=False)
+    assert 1 < seen <= 4
+
+
+def test_another_vocabulary() -> None:
+    with pytest.raises(ValueError, match=r"8 different tokens, the model 5"):
+        fit_language_model(model(5), corpus())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"lr": 0.0}, {"lr_decay": 1.5}, {"decay_from": -1}, {"epochs": 0}, {"matmul_precision": "low"}],
+)
+def test_options_out_of_range(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+        LanguageOptions(**options)  # type: ignore[arg-type]

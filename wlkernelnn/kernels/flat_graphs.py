@@ -1,0 +1,342 @@
+"""Graphs in every form that users have them, as flat arrays that two sides of a kernel share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import networkx
+import numpy as np
+import pandas as pd
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import from_networkx
+
+from wlkernelnn.datasets import featurize
+from wlkernelnn.datasets.files.spans import bounds_of, take_spans
+from wlkernelnn.datasets.graphs.packed import PackedGraphs
+
+from .base import is_list
+
+_EDGE_FEATURES = ("edge_type", "edge_attr", "edge_weight")
+_ONE_COLUMN = ("edge_type", "edge_weight")
+
+
+@dataclass(frozen=True)
+class FlatGraphs:
+    """Graphs end to end.
+
+    Attributes:
+        x: Floats ``[ΣV, d]`` (compared by inner products), integer codes ``[ΣV, F]`` (equal rows are
+            alike), or ``None`` (all nodes are alike).
+        source, target: int64 ``[ΣE]``, counted over all graphs.
+        node_ptr, edge_ptr: int64 ``[n+1]``.
+        edge_type: int64 ``[ΣE]``, or ``None``.
+        edge_attr: Floats or integer codes ``[ΣE, D]``, compared as those of ``x``, or ``None``.
+        edge_weight: float64 ``[ΣE]``, or ``None``.
+        untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
+    """
+
+    x: np.ndarray | None
+    source: np.ndarray
+    target: np.ndarray
+    node_ptr: np.ndarray
+    edge_ptr: np.ndarray
+    edge_type: np.ndarray | None = None
+    edge_attr: np.ndarray | None = None
+    edge_weight: np.ndarray | None = None
+    untyped: bool = False
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.diff(self.node_ptr)
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+
+def flat_graphs(graphs: Any) -> FlatGraphs:
+    """Flatten graphs.
+
+    Args:
+        graphs: A :class:`~wlkernelnn.datasets.PackedGraphs`, or a sequence (list, array) of PyG ``Data``,
+            of networkx graphs whose attributes have the names of ``Data``, or of SMILES.
+
+    Raises:
+        TypeError: Not such a sequence.
+        ValueError: Graphs that do not go together, or a SMILES that gives no molecule.
+    """
+    if isinstance(graphs, FlatGraphs):
+        return graphs
+    if isinstance(graphs, PackedGraphs):
+        return _from_packed(graphs)
+    if isinstance(graphs, (Data, networkx.Graph)) or not is_list(graphs):
+        raise TypeError(f"expected a list of graphs or of SMILES, got one {type(graphs).__name__}")
+    items = list(graphs)
+    kinds = {_kind(item, i) for i, item in enumerate(items)}
+    if len(kinds) > 1:
+        raise TypeError(f"graphs of several kinds in one list: {', '.join(sorted(kinds))}")
+    if kinds == {"SMILES"}:
+        return _from_smiles([str(item) for item in items])
+    if kinds == {"networkx"}:
+        items = [from_networkx(item) for item in items]
+    return _from_data(items)
+
+
+def _kind(item: Any, i: int) -> str:
+    for kind, types in (("SMILES", str), ("Data", Data), ("networkx", networkx.Graph)):
+        if isinstance(item, types):
+            return kind
+    raise TypeError(
+        f"item {i}: expected a PyG Data, a networkx graph or a SMILES string, got {type(item).__name__}"
+    )
+
+
+def _from_smiles(smiles: list[str]) -> FlatGraphs:
+    packed, rejects = featurize(smiles)
+    if rejects:
+        row, text, reason = rejects[0]
+        more = f" (and {len(rejects) - 1:,} more)" if len(rejects) > 1 else ""
+        raise ValueError(f"SMILES {row}: {text!r}: {reason}{more}")
+    return _from_packed(packed)
+
+
+def _from_packed(packed: PackedGraphs) -> FlatGraphs:
+    a = {name: tensor.numpy() for name, tensor in vars(packed.arrays).items()}
+    (node_type, in_degree), _, node_ptr = take_spans(
+        a["node_ptr"], packed.index, a["node_type"], a["in_degree"]
+    )
+    (source, edge_type), num_edges, edge_ptr = take_spans(
+        a["edge_ptr"], packed.index, a["source"], a["edge_type"]
+    )
+    return FlatGraphs(
+        x=a["node_table"].astype(np.int64)[node_type],
+        source=source + np.repeat(node_ptr[:-1], num_edges),
+        target=np.repeat(np.arange(len(node_type)), in_degree),
+        node_ptr=node_ptr,
+        edge_ptr=edge_ptr,
+        edge_type=edge_type.astype(np.int64),
+        untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
+    )
+
+
+def _from_data(graphs: list[Data]) -> FlatGraphs:
+    num_nodes = np.array([_num_nodes(graph, i) for i, graph in enumerate(graphs)], dtype=np.int64)
+    edge_indices = [
+        _edge_index(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
+    ]
+    num_edges = np.array([edges.shape[1] for edges in edge_indices], dtype=np.int64)
+    node_ptr = bounds_of(num_nodes)
+    edges = np.concatenate([np.zeros((2, 0), np.int64), *edge_indices], axis=1)
+    first = np.repeat(node_ptr[:-1], num_edges)
+    x = _attribute(graphs, "x", num_nodes)
+    edge_type = _attribute(graphs, "edge_type", num_edges)
+    edge_attr = _attribute(graphs, "edge_attr", num_edges)
+    edge_weight = _attribute(graphs, "edge_weight", num_edges)
+    if edge_type is not None and edge_type.dtype.kind == "f":
+        raise ValueError("edge_type must hold integers; floats go into edge_attr")
+    return FlatGraphs(
+        x=x,
+        source=edges[0] + first,
+        target=edges[1] + first,
+        node_ptr=node_ptr,
+        edge_ptr=bounds_of(num_edges),
+        edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
+        edge_attr=edge_attr,
+        edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
+    )
+
+
+def _num_nodes(graph: Data, i: int) -> int:
+    if graph.num_nodes is None:
+        raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
+    return int(graph.num_nodes)
+
+
+def numpy_of(value: Any) -> np.ndarray:
+    """A tensor, or what becomes one, as an array; bfloat16, which numpy lacks, as float32.
+
+    Raises:
+        TypeError, ValueError: It does not become a tensor of real numbers.
+    """
+    tensor = torch.as_tensor(value).as_subclass(torch.Tensor).detach().cpu()
+    if tensor.is_complex():
+        raise TypeError(f"expected real numbers, got {tensor.dtype}")
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def _edge_index(graph: Data, i: int, num_nodes: int) -> np.ndarray:
+    if graph.edge_index is None:
+        if graph.get("adj_t") is not None:
+            raise ValueError(f"graph {i}: its edges are in adj_t, expected edge_index [2, E]")
+        return np.zeros((2, 0), np.int64)
+    edges = numpy_of(graph.edge_index)
+    if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and edges.dtype.kind not in "iu"):
+        raise ValueError(
+            f"graph {i}: edge_index must be integers [2, E], got {edges.dtype} {list(edges.shape)}"
+        )
+    if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
+        raise ValueError(
+            f"graph {i}: edge_index has nodes {edges.min()} … {edges.max()}, expected 0 … {num_nodes - 1}"
+        )
+    return edges.astype(np.int64)
+
+
+def _attribute(graphs: list[Data], name: str, lengths: np.ndarray) -> np.ndarray | None:
+    """One attribute of all graphs as rows ``[Σ, width]``; graphs without rows need not have it."""
+    rows: list[np.ndarray] = []
+    with_it: int | None = None
+    without: int | None = None
+    for i, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
+        value = graph.get(name)
+        if value is None:
+            without = i if length else without
+            continue
+        try:
+            array = numpy_of(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"graph {i}: {name} must hold real numbers: {error}") from error
+        if array.shape[:1] != (length,):
+            raise ValueError(f"graph {i}: {name} has shape {list(array.shape)}, expected {length} rows")
+        if not length:
+            continue
+        with_it = i
+        array = array.reshape(length, -1)
+        if not np.isfinite(array).all():
+            raise ValueError(f"graph {i}: {name} holds values that are not finite")
+        if name in _ONE_COLUMN and array.shape[1] != 1:
+            raise ValueError(f"graph {i}: {name} must be [E], got {list(array.shape)}")
+        rows.append(array.astype(np.int64 if array.dtype.kind in "iub" else np.float64))
+        if (rows[0].shape[1], rows[0].dtype) != (array.shape[1], rows[-1].dtype):
+            raise ValueError(
+                f"graph {i}: {name} has {array.shape[1]} columns of {rows[-1].dtype}, "
+                f"graphs before it {rows[0].shape[1]} of {rows[0].dtype}"
+            )
+    if with_it is not None and without is not None:
+        raise ValueError(f"graph {with_it} has {name}, graph {without} has none")
+    return np.concatenate(rows) if rows else None
+
+
+def numbered(columns: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """One integer for every distinct row of some columns, in the order of the rows' first occurrence."""
+    number = np.zeros(length, dtype=np.int64)
+    for column in columns:
+        code, values = pd.factorize(column)
+        number = pd.factorize(number * max(1, len(values)) + code)[0]
+    return number
+
+
+def rows_of(values: np.ndarray | None) -> list[np.ndarray]:
+    if values is None:
+        return []
+    return [values] if values.ndim == 1 else list(values.T)
+
+
+def _together(
+    name: str, first: np.ndarray | None, second: np.ndarray | None, empty: tuple[bool, bool]
+) -> Any:
+    """A side without rows may lack what the other side has; else both or none, of the same kind."""
+    if first is None and second is None:
+        return None, None
+    if first is None and empty[0]:
+        assert second is not None
+        first = second[:0]
+    if second is None and empty[1]:
+        assert first is not None
+        second = first[:0]
+    if first is None or second is None:
+        raise ValueError(f"one side has {name}, the other has none")
+    if first.dtype.kind != second.dtype.kind or first.shape[1:] != second.shape[1:]:
+        raise ValueError(
+            f"{name} cannot be compared: {first.dtype} rows of shape {first.shape[1:]} on one side, "
+            f"{second.dtype} of {second.shape[1:]} on the other"
+        )
+    return first, second
+
+
+def is_float(values: np.ndarray | None) -> bool:
+    """Whether features are compared by inner products, not as codes."""
+    return values is not None and values.dtype.kind == "f"
+
+
+def _weighted(graphs: FlatGraphs) -> FlatGraphs:
+    """Edges without a weight weigh 1."""
+    if graphs.edge_weight is not None:
+        return graphs
+    return replace(graphs, edge_weight=np.ones(len(graphs.source)))
+
+
+def paired(X: Any, Y: Any) -> tuple[FlatGraphs, FlatGraphs | None]:
+    """Both sides flat, with the same features on both.
+
+    Raises:
+        TypeError, ValueError: As :func:`flat_graphs`, and where only one side has a feature.
+    """
+    a = flat_graphs(X)
+    if Y is None:
+        return a, None
+    b = flat_graphs(Y)
+    if a.edge_weight is not None or b.edge_weight is not None:
+        a, b = _weighted(a), _weighted(b)
+    # Graphs without types of edges go with those of a store that only has a place for them.
+    if a.edge_type is None or b.edge_type is None:
+        a, b = (replace(side, edge_type=None) if side.untyped else side for side in (a, b))
+    changes: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for name in ("x", *_EDGE_FEATURES):
+        ends = ("node_ptr", "edge_ptr")[name != "x"]
+        empty = getattr(a, ends)[-1] == 0, getattr(b, ends)[-1] == 0
+        for change, value in zip(
+            changes, _together(name, getattr(a, name), getattr(b, name), empty), strict=True
+        ):
+            change[name] = value
+    return replace(a, **changes[0]), replace(b, **changes[1])
+
+
+def end_to_end(a: FlatGraphs, b: FlatGraphs) -> FlatGraphs:
+    """The graphs of two sides, of :func:`paired`, as one."""
+
+    def both(name: str, shift: int = 0, skip: int = 0) -> Any:
+        first, second = getattr(a, name), getattr(b, name)
+        return None if first is None else np.concatenate([first, second[skip:] + shift])
+
+    nodes, edges = int(a.node_ptr[-1]), int(a.edge_ptr[-1])
+    return FlatGraphs(
+        source=both("source", nodes),
+        target=both("target", nodes),
+        node_ptr=both("node_ptr", nodes, 1),
+        edge_ptr=both("edge_ptr", edges, 1),
+        **{name: both(name) for name in ("x", *_EDGE_FEATURES)},
+    )
+
+
+def node_labels(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """One integer per node, the same for equal rows of ``x`` on both sides."""
+    return _labels(a, b, [(a.x, None if b is None else b.x)], "node_ptr")
+
+
+def edge_labels(
+    a: FlatGraphs, b: FlatGraphs | None, names: Sequence[str] = _EDGE_FEATURES
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """One integer per edge, the same for edges of equal type, attributes and weight on both sides."""
+    features = [(getattr(a, name), None if b is None else getattr(b, name)) for name in names]
+    return _labels(a, b, features, "edge_ptr")
+
+
+def edge_codes(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """As :func:`edge_labels`, without what is multiplied: weights, and attributes that are floats."""
+    return edge_labels(a, b, ("edge_type",) if is_float(a.edge_attr) else ("edge_type", "edge_attr"))
+
+
+def _labels(
+    a: FlatGraphs, b: FlatGraphs | None, features: list[tuple[Any, Any]], ends: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    num_a = int(getattr(a, ends)[-1])
+    num_b = 0 if b is None else int(getattr(b, ends)[-1])
+    columns = [
+        np.concatenate(pair) if b is not None else pair[0]
+        for first, second in features
+        for pair in zip(rows_of(first), rows_of(second) if b is not None else rows_of(first), strict=True)
+    ]
+    labels = numbered(columns, num_a + num_b)
+    return labels[:num_a], None if b is None else labels[num_a:]

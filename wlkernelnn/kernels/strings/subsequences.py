@@ -1,0 +1,231 @@
+"""Common subsequences of pairs of strings, by dynamic programming over pairs of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from scipy.signal import lfilter
+
+from wlkernelnn.kernels.base import Values
+
+from .sides import StringPart
+
+# From this many numbers on, a step of a scan is faster in numpy than the whole scan in scipy's loop.
+_WIDE = 64
+
+P = TypeVar("P", bound=StringPart, covariant=True)
+
+
+class Pairs(Protocol[P]):
+    """Which strings x are compared with which strings y.
+
+    Pairs of tokens come row by row: row t, ``[P, w]``, has all tokens of the strings y and the tokens that w
+    strings x have at step t.
+    """
+
+    @property
+    def x(self) -> P:
+        """The strings whose tokens are the rows."""
+        ...
+
+    @property
+    def y(self) -> P:
+        """The strings whose tokens stand along a row."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """The largest w."""
+        ...
+
+    def similarity(self, t: int) -> np.ndarray:
+        """⟨x_t, y_s⟩, ``[P, w]``."""
+        ...
+
+    def spread(self, values: np.ndarray, t: int) -> np.ndarray:
+        """Of values of the tokens x those of step t, in a shape that goes with row t."""
+        ...
+
+    def inside(self, row: np.ndarray, t: int) -> np.ndarray:
+        """Row t, with 0 where x has no token t."""
+        ...
+
+
+@dataclass(frozen=True)
+class Crossed(Generic[P]):
+    """All strings of one part with all of another. Row t has only the strings x with a token t: w falls."""
+
+    x: P
+    y: P
+
+    @property
+    def width(self) -> int:
+        return len(self.x)
+
+    def similarity(self, t: int) -> np.ndarray:
+        tokens = self.x.tokens[self.x.at(t)]
+        if tokens.ndim == 2:
+            return np.asarray(self.y.tokens @ tokens.T)
+        out = np.empty((len(self.y.tokens), len(tokens)))
+        np.equal(self.y.tokens[:, None], tokens, out=out, casting="unsafe")
+        return out
+
+    def spread(self, values: np.ndarray, t: int) -> np.ndarray:
+        return values[None, self.x.at(t)]
+
+    def inside(self, row: np.ndarray, t: int) -> np.ndarray:
+        return row
+
+
+@dataclass(frozen=True)
+class Paired(Generic[P]):
+    """Every string of a part with itself: w is 1."""
+
+    x: P
+
+    @property
+    def y(self) -> P:
+        return self.x
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def _there(self, t: int) -> np.ndarray:
+        """Which tokens belong to strings with a token t."""
+        return self.x.string < self.x.counts[t]
+
+    def similarity(self, t: int) -> np.ndarray:
+        there = self._there(t)
+        mine, tokens = self.x.tokens[there], self.x.tokens[self.x.at(t)][self.x.string[there]]
+        out = np.zeros((len(there), 1))
+        out[there, 0] = mine == tokens if tokens.ndim == 1 else np.einsum("pd,pd->p", mine, tokens)
+        return out
+
+    def spread(self, values: np.ndarray, t: int) -> np.ndarray:
+        there = self._there(t)
+        out = np.zeros((len(there), 1))
+        out[there, 0] = values[self.x.at(t)][self.x.string[there]]
+        return out
+
+    def inside(self, row: np.ndarray, t: int) -> np.ndarray:
+        return row * self._there(t)[:, None]
+
+
+def scan(values: np.ndarray, part: StringPart, decay: float, out: np.ndarray) -> np.ndarray:
+    r"""Along every string: out[s] = Σ_{i<s} λ^{s−1−i} values[i], ``[P, w]``."""
+    counts, begins = part.counts, part.begins
+    out[: counts[0] if len(counts) else 0] = 0
+    if len(counts) < 2:
+        return out
+    width = values.shape[1]
+    if counts[0] * width < _WIDE and counts[0] == counts[-1]:
+        steps = values[: begins[-1]].reshape(len(counts) - 1, -1)
+        out[counts[0] :] = lfilter([1.0], [1.0, -decay], steps, axis=0).reshape(-1, width)
+        return out
+    for s in range(1, len(counts)):
+        here, before = part.at(s), slice(begins[s - 1], begins[s - 1] + counts[s])
+        if decay == 1:
+            np.add(out[before], values[before], out=out[here])
+        else:
+            np.multiply(out[before], decay, out=out[here])
+            out[here] += values[before]
+    return out
+
+
+class PrefixSums:
+    r"""C[t, s] = Σ_{i<t, k<s} λ^{t−1−i} λ^{s−1−k} G[i, k] of rows G that come one after the other.
+
+    Args:
+        y: The strings along a row.
+        width: w of the first row; later rows may be narrower.
+        decay: λ.
+        gradient: Carry the derivative with respect to log λ.
+    """
+
+    def __init__(self, y: StringPart, width: int, decay: float, gradient: bool) -> None:
+        self.y = y
+        self.decay = decay
+        shape = len(y.tokens), width
+        self._sums, self._scans = np.zeros(shape), np.zeros(shape)
+        self._slopes = (np.zeros(shape), np.zeros(shape)) if gradient else None
+        self._buffer = np.empty(shape) if gradient else None
+
+    def before(self, width: int) -> Values:
+        """C of the row that comes next, and its derivative."""
+        return self._scans[:, :width], None if self._slopes is None else self._slopes[1][:, :width]
+
+    def add(self, row: np.ndarray, slope: np.ndarray | None) -> None:
+        """Take the next row of G and, where it has one, its derivative."""
+        width = row.shape[1]
+        sums, scans = self._sums[:, :width], self._scans[:, :width]
+        if self._slopes is not None:
+            sum_slopes, scan_slopes = (slopes[:, :width] for slopes in self._slopes)
+            sum_slopes += sums
+            sum_slopes *= self.decay
+            if slope is not None:
+                sum_slopes += slope
+        if self.decay != 1:
+            sums *= self.decay
+        sums += row
+        scan(sums, self.y, self.decay, out=scans)
+        if self._slopes is not None and self._buffer is not None:
+            steps = np.multiply(scans, self.decay, out=self._buffer[:, :width])
+            steps += sum_slopes
+            scan(steps, self.y, self.decay, out=scan_slopes)
+
+    def last(self, width: int) -> Values:
+        """Σ_{i≤t, k≤s} λ^{t−i} λ^{s−k} G[i, k] of the row t that came last, and its derivative."""
+        scans, scan_slopes = self.before(width)
+        values = self.decay * scans + self._sums[:, :width]
+        if self._slopes is None or scan_slopes is None:
+            return values, None
+        return values, self.decay * (scan_slopes + scans) + self._slopes[0][:, :width]
+
+
+class Subsequences:
+    r"""Sums over common subsequences of n tokens that end in a pair of tokens, row after row.
+
+    .. math::
+        G_n[t, s] = \sum_{i_1 < … < i_n = t} \ \sum_{k_1 < … < k_n = s} \lambda^{i_n - i_1 - n + 1}
+        \lambda^{k_n - k_1 - n + 1} \prod_m S[i_m, k_m]
+
+    by :math:`G_1 = S` and :math:`G_{j+1} = S \circ C(G_j)`, with the sums C of :class:`PrefixSums`.
+
+    Args:
+        y, width, decay, gradient: As for :class:`PrefixSums`.
+        ngram: n.
+    """
+
+    def __init__(self, y: StringPart, width: int, ngram: int, decay: float, gradient: bool) -> None:
+        self._sums = [PrefixSums(y, width, decay, gradient) for _ in range(ngram - 1)]
+
+    def row(self, similarity: np.ndarray, slope: np.ndarray | None = None) -> Values:
+        """The next row of G_n from that of S, both with a derivative; ``None`` for 0 or one not wanted."""
+        value, value_slope = similarity, slope
+        for sums in self._sums:
+            before, before_slope = sums.before(similarity.shape[1])
+            longer, longer_slope = before * similarity, None
+            if before_slope is not None:
+                longer_slope = before_slope * similarity
+                if slope is not None:
+                    longer_slope += before * slope
+            sums.add(value, value_slope)
+            value, value_slope = longer, longer_slope
+        return value, value_slope
+
+
+def in_order(values: np.ndarray, part: StringPart) -> np.ndarray:
+    """Values ``[n]`` of the strings of a part, in the order that they came in."""
+    out = np.empty_like(values)
+    out[part.order] = values
+    return out
+
+
+def pairs_in_order(values: np.ndarray, x: StringPart, y: StringPart) -> np.ndarray:
+    """Values ``[strings y, strings x]`` as ``[strings x, strings y]``, in the order that these came in."""
+    out = np.empty((len(x), len(y)))
+    out[np.ix_(x.order, y.order)] = values.T
+    return out

@@ -1,0 +1,210 @@
+"""Strings in the order of their steps: what lies together is computed together."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.utils.checks import holds_integers
+
+
+class Steps:
+    r"""Strings end to end, and the same tokens in the order of their steps.
+
+    In *string order* all tokens of the first string come first, as in a batch of path graphs; ``ptr`` says
+    where strings begin. In *step order* the first tokens of all strings come first, then the second ones, …,
+    with the strings in the order of falling length: those that still have a token t are the first ones, so
+    that a step is a slice. This is the order of a ``torch.nn.utils.rnn.PackedSequence``. Nothing is padded.
+
+    Args:
+        ptr: ``[B+1]``, where each string begins in string order; the last entry is the number N of tokens.
+
+    Attributes:
+        ptr: As given, as int64.
+        num_strings, num_tokens: B and N.
+        counts: How many strings have a token t, for t = 0 … T−1.
+
+    Raises:
+        ValueError: ``ptr`` is not a vector of integers that begins with 0 and never falls.
+    """
+
+    def __init__(self, ptr: Tensor) -> None:
+        if ptr.dim() != 1 or not ptr.numel() or not holds_integers(ptr):
+            raise ValueError(f"ptr must be a vector of integers [B+1], got {ptr.dtype} {list(ptr.shape)}")
+        ptr = ptr.long()  # rows are taken by it
+        begins = ptr.tolist()
+        lengths = [end - begin for begin, end in itertools.pairwise(begins)]
+        if begins[0] != 0 or any(length < 0 for length in lengths):
+            shown = f"{begins[:6]}".replace("]", ", …]") if len(begins) > 6 else f"{begins}"
+            raise ValueError(f"ptr must begin with 0 and never fall, got {shown}")
+        equal = len(set(lengths)) <= 1
+        if equal:
+            counts = [len(lengths)] * (lengths[0] if lengths else 0)
+        else:
+            counts = torch.bincount(torch.tensor(lengths)).flip(0).cumsum(0).flip(0)[1:].tolist()
+        self._hold(ptr, counts, equal)
+
+    @classmethod
+    def padded(cls, num_strings: int, length: int, device: torch.device | None = None) -> Steps:
+        """Strings of equal length, the rows of a tensor ``[B, T, …]``."""
+        steps = cls.__new__(cls)  # without a look at ptr, which may be on a device, or of a compiler
+        steps._hold(torch.arange(num_strings + 1, device=device) * length, length * [num_strings], True)
+        return steps
+
+    def _hold(self, ptr: Tensor, counts: list[int], equal: bool) -> None:
+        self.ptr, self.counts, self.equal = ptr, counts, equal
+        self.num_strings, self.num_tokens = ptr.numel() - 1, sum(counts)
+
+    @cached_property
+    def _by_length(self) -> Tensor:
+        return torch.argsort(self.ptr.diff(), descending=True, stable=True)
+
+    @cached_property
+    def _by_number(self) -> Tensor:
+        return _inverse(self._by_length)
+
+    @cached_property
+    def begins(self) -> Tensor:
+        """Where the tokens of step t begin in step order, ``[T]``."""
+        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
+        return counts.cumsum(0) - counts
+
+    @cached_property
+    def step(self) -> Tensor:
+        """The step of every token in step order, ``[N]``."""
+        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
+        step = torch.arange(len(self.counts), device=self.ptr.device)
+        return step.repeat_interleave(counts, output_size=self.num_tokens)
+
+    @cached_property
+    def string(self) -> Tensor:
+        """The string of every token, both in step order, ``[N]``."""
+        return torch.arange(self.num_tokens, device=self.ptr.device) - self.begins[self.step]
+
+    @cached_property
+    def _place(self) -> Tensor:
+        """Where every token of the step order stands in string order."""
+        return self.ptr[:-1][self._by_length][self.string] + self.step
+
+    @cached_property
+    def _place_back(self) -> Tensor:
+        return _inverse(self._place)
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """Tokens of every string, in the order of a step, ``[B]``."""
+        return self.ptr.diff()[self._by_length]
+
+    @cached_property
+    def starts(self) -> Tensor:
+        """Where the states and then each step begin in what :meth:`with_state` returns, ``[T+1]``."""
+        return torch.nn.functional.pad(self.begins + self.num_strings, (1, 0))
+
+    @cached_property
+    def _last(self) -> Tensor:
+        """Where every string ends, behind a step of the states: an empty one where its state is."""
+        return self.starts[self.lengths] + torch.arange(self.num_strings, device=self.ptr.device)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Tokens ``[N, …]`` from string order to step order."""
+        if self.equal:
+            return self._turned(x, self.num_strings, len(self.counts))
+        return _permuted(x, self._place, self._place_back)
+
+    def leave(self, x: Tensor) -> Tensor:
+        """Tokens ``[N, …]`` from step order to string order, as a tensor of their own."""
+        if self.equal:
+            turned = self._turned(x, len(self.counts), self.num_strings)
+            return x.clone() if turned is x else turned
+        return _permuted(x, self._place_back, self._place)
+
+    @staticmethod
+    def _turned(x: Tensor, rows: int, columns: int) -> Tensor:
+        if rows <= 1 or columns <= 1:
+            return x
+        return x.view(rows, columns, *x.shape[1:]).transpose(0, 1).reshape(x.shape)
+
+    def sort(self, state: Tensor) -> Tensor:
+        """States ``[…, B, d]`` of strings into the order of the strings in a step."""
+        return state if self.equal else state.index_select(-2, self._by_length)
+
+    def unsort(self, state: Tensor) -> Tensor:
+        """States ``[…, B, d]`` of strings into the order of the strings in ``ptr``."""
+        return state if self.equal else state.index_select(-2, self._by_number)
+
+    def split(self, x: Tensor) -> list[Tensor]:
+        """The steps of tokens ``[N, …]`` in step order, as views."""
+        if self.equal:
+            return list(x.view(len(self.counts), self.num_strings, *x.shape[1:]).unbind(0))
+        return list(x.split(self.counts))
+
+    def each(self, *values: Tensor | None) -> list[tuple[Any, ...]]:
+        """Step by step the steps of all values; ``None`` stays."""
+        nothing = [None] * len(self.counts)
+        return list(zip(*(nothing if value is None else self.split(value) for value in values), strict=True))
+
+    def of_tokens(self, state: Tensor) -> Tensor:
+        """What strings have, ``[B, d]``, at each of their tokens, ``[N, d]``; all in step order."""
+        if self.equal:
+            return state.repeat(len(self.counts), 1)
+        return state.index_select(0, self.string)
+
+    def with_state(self, x: Tensor, state: Tensor | None) -> Tensor:
+        """``[B + N, d]``: the state (or 0) as a step before the first one. All in step order."""
+        if state is None:
+            state = x.new_zeros(self.num_strings, x.size(1))
+        return torch.cat([state, x])
+
+    def room(self, like: Tensor, state: Tensor | None) -> Tensor:
+        """The same with nothing yet behind the state."""
+        extended = like.new_empty(self.num_strings + self.num_tokens, like.size(1))
+        extended[: self.num_strings] = 0 if state is None else state
+        return extended
+
+    def pairs(self, extended: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """What :meth:`with_state` returns, step by step as views: what came before, and what is now."""
+        blocks = extended.split([self.num_strings, *self.counts])
+        if self.equal:
+            return list(itertools.pairwise(blocks))
+        return [(before[: len(now)], now) for before, now in itertools.pairwise(blocks)]
+
+    def previous(self, extended: Tensor) -> Tensor:
+        """What came before every token, ``[N, d]``, of what :meth:`with_state` returns."""
+        if self.equal:
+            return extended[: self.num_tokens]
+        return torch.cat([before for before, _ in self.pairs(extended)])
+
+    def last(self, extended: Tensor) -> Tensor:
+        """What every string ends with, ``[B, d]``, of what :meth:`with_state` returns, as their own."""
+        if self.equal:
+            return extended[self.num_tokens :].clone()
+        return extended.index_select(0, self._last)
+
+
+def _inverse(permutation: Tensor) -> Tensor:
+    inverse = torch.empty_like(permutation)
+    inverse[permutation] = torch.arange(permutation.numel(), device=permutation.device)
+    return inverse
+
+
+def _permuted(x: Tensor, order: Tensor, back: Tensor) -> Tensor:
+    return x.index_select(0, order) if transformed() else _Permute.apply(x, order, back)
+
+
+class _Permute(torch.autograd.Function):
+    """Rows in another order; backwards a gather too, where ``index_select`` would add."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(order, back)
+        return x.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        order, back = ctx.saved_tensors
+        return _Permute.apply(grad, back, order), None, None

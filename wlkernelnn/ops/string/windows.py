@@ -1,0 +1,138 @@
+"""Every token with the tokens before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import conv1d, pad
+
+from wlkernelnn.ops.autograd import transformed
+
+from .steps import Steps
+
+
+def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tensor | None = None) -> Tensor:
+    r""":math:`[x_t, x_{t-s}, …, x_{t-(n-1)s}]` of every token, inside its string.
+
+    Args:
+        x: ``[N, m]`` in step order.
+        steps: The strings.
+        size: n.
+        dilation: s.
+        before: The (n − 1) s tokens before each string, ``[(n − 1) s, B, m]`` in the order of a step; default
+            0.
+
+    Returns:
+        ``[N, n · m]`` in step order.
+    """
+    reach = (size - 1) * dilation
+    if not reach:
+        return x
+    extended = _extended(x, steps, reach, before)
+    if steps.equal:
+        length = len(steps.counts)
+        rows = extended.view(reach + length, steps.num_strings, x.size(1))
+        lagging = [rows[lag : lag + length] for lag in range(reach, -1, -dilation)]
+        return torch.cat(lagging, dim=2).flatten(0, 1)
+    starts = _starts(steps, reach)
+    lags = torch.arange(size, device=x.device) * dilation
+    places = starts[steps.step.unsqueeze(1) + reach - lags] + steps.string.unsqueeze(1)
+    return extended.index_select(0, places.view(-1)).view(steps.num_tokens, size * x.size(1))
+
+
+def last_tokens(x: Tensor, steps: Steps, reach: int, before: Tensor | None = None) -> Tensor:
+    """The last tokens of every string, or of those before it and these: what the next ones will look at.
+
+    Args:
+        x, steps, before: As of :func:`windows`.
+        reach: How many.
+
+    Returns:
+        ``[reach, B, m]`` in the order of a step.
+    """
+    if not reach:
+        return x.new_zeros(0, steps.num_strings, x.size(1))
+    extended = _extended(x, steps, reach, before)
+    if steps.equal:
+        return extended[steps.num_tokens :].view(reach, steps.num_strings, x.size(1)).clone()
+    starts = _starts(steps, reach)
+    strings = torch.arange(steps.num_strings, device=x.device)
+    last = starts[steps.lengths + torch.arange(reach, device=x.device).unsqueeze(1)] + strings
+    return extended.index_select(0, last.view(-1)).view(reach, steps.num_strings, x.size(1))
+
+
+def _extended(x: Tensor, steps: Steps, reach: int, before: Tensor | None) -> Tensor:
+    """Tokens behind those before them."""
+    if before is None:
+        before = x.new_zeros(reach, steps.num_strings, x.size(1))
+    return torch.cat([before.reshape(-1, x.size(1)), x])
+
+
+def _starts(steps: Steps, reach: int) -> Tensor:
+    """Where each step begins behind so many before the first, which are as any others, of all strings."""
+    ahead = torch.arange(reach, device=steps.ptr.device) * steps.num_strings
+    return torch.cat([ahead[:-1], ahead[-1] + steps.starts])
+
+
+def filtered(
+    x: Tensor, filters: Tensor, steps: Steps, dilation: int = 1, before: Tensor | None = None
+) -> Tensor:
+    r""":math:`y_t = \sum_{j=0}^{n-1} w_{n-1-j} \odot x_{t-js}` of every token, inside its string.
+
+    Strings of several lengths are padded to the longest.
+
+    Args:
+        x: ``[N, k]`` in step order.
+        filters: w, ``[k, n]`` in the order of time: the last value is that of the token itself.
+        steps: The strings.
+        dilation: s.
+        before: The (n − 1) s tokens before each string, ``[(n − 1) s, B, k]`` in the order of a step; default
+            0.
+
+    Returns:
+        ``[N, k]`` in step order.
+    """
+    if not steps.num_tokens:
+        return x
+    length, size = len(steps.counts), (steps.num_strings, x.size(1))
+    if before is None:
+        before = x.new_zeros((filters.size(1) - 1) * dilation, *size)
+    place = None
+    if not steps.equal:
+        place = steps.step * steps.num_strings + steps.string
+        x = x.new_zeros(length * size[0], size[1]).index_copy(0, place, x)
+    rows = torch.cat([before, x.view(length, *size)]).permute(1, 2, 0).contiguous()
+    with torch.autocast(x.device.type, enabled=False):  # sums of many values, as states are
+        if transformed():
+            out = conv1d(rows, filters.unsqueeze(1), dilation=dilation, groups=len(filters))
+        else:
+            out = _Filtered.apply(rows, filters, dilation)
+    out = out.permute(2, 0, 1).reshape(-1, size[1])
+    return out if place is None else out.index_select(0, place)
+
+
+class _Filtered(torch.autograd.Function):
+    """Correlation of ``[B, k, T]`` along T. Its gradients are too: the library's own are far slower."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, filters: Tensor, dilation: int) -> Tensor:
+        ctx.dilation = dilation
+        ctx.save_for_backward(x, filters)
+        return conv1d(x, filters.unsqueeze(1), dilation=dilation, groups=len(filters))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, filters = ctx.saved_tensors
+        grad_x = grad_filters = None
+        if ctx.needs_input_grad[0]:
+            reach = (filters.size(1) - 1) * ctx.dilation
+            turned = filters.flip(1).unsqueeze(1)
+            grad_x = conv1d(pad(grad, (reach, reach)), turned, dilation=ctx.dilation, groups=len(filters))
+        if ctx.needs_input_grad[1]:
+            # Every row of the gradient is a filter of its row of x.
+            rows, as_filters = x.reshape(1, -1, x.size(2)), grad.reshape(-1, 1, grad.size(2))
+            products = conv1d(rows, as_filters, stride=ctx.dilation, groups=rows.size(1))
+            grad_filters = products.view(len(x), *filters.shape).sum(0)
+        return grad_x, grad_filters, None

@@ -1,0 +1,26 @@
+"""Training, scoring and keeping networks of molecules."""
+
+from .checkpoint import load_checkpoint, save_checkpoint
+from .ensemble import Ensemble, load_ensemble
+from .fit import fit
+from .metrics import METRICS, get_metric, score, score_tasks, unscored
+from .predict import embed, predict
+from .run import check_free, train_run, write_report
+
+__all__ = [
+    "METRICS",
+    "Ensemble",
+    "check_free",
+    "embed",
+    "fit",
+    "get_metric",
+    "load_checkpoint",
+    "load_ensemble",
+    "predict",
+    "save_checkpoint",
+    "score",
+    "score_tasks",
+    "train_run",
+    "unscored",
+    "write_report",
+]

@@ -1,0 +1,138 @@
+"""Train a network on a packed data set."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pytorch_lightning.callbacks import Callback, WeightAveraging
+from torch import Tensor
+
+from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
+from wlkernelnn.datasets.files.description import DEFAULT_METRIC
+from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.models import GraphNetwork
+from wlkernelnn.training.loop import FitResult, Watched, check_patience, contents, train_module
+from wlkernelnn.training.options import FitOptions
+
+from .metrics import get_metric, score
+from .module import NetworkModule
+
+logger = logging.getLogger("wlkernelnn")
+
+EVALUATION_BATCH = 512
+
+
+def _moving_average(decay: float) -> Any:
+    """Exponential averaging whose memory grows with the number of steps, up to ``decay``."""
+
+    @torch.no_grad()
+    def update(averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Tensor) -> None:
+        steps = int(num_averaged)
+        weight = 1.0 - min(decay, (1 + steps) / (10 + steps))
+        # Lightning makes the copy that is averaged before it converts the network to, say, float64.
+        alike = [new.to(old.dtype) for old, new in zip(averaged, current, strict=True)]
+        torch._foreach_lerp_(list(averaged), alike, weight)
+
+    return update
+
+
+def fit(
+    net: GraphNetwork,
+    train: PackedGraphs,
+    valid: PackedGraphs | None = None,
+    options: FitOptions | None = None,
+    *,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> FitResult:
+    """Train ``net`` in place; afterwards it holds the weights of the best validation epoch.
+
+    Without ``valid`` the last weights are kept. The same arguments on the same machine give the same weights,
+    also if training was interrupted and resumed.
+
+    Args:
+        net: The network.
+        train, valid: Graphs with targets (NaN = missing).
+        options: How to train.
+        directory: Where Lightning keeps its checkpoints of the run, for ``resume``; default nowhere.
+        resume: Go on from the last epoch that lies in ``directory``, if there is one.
+        progress: Show a progress bar, if there is a terminal or notebook to show it in. Without it, a line
+            per epoch goes to the logger ``wlkernelnn``.
+
+    Raises:
+        TypeError: ``train`` or ``valid`` is no packed store.
+        ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
+            ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``,
+            from a damaged file, or of a training of other data, of another network or with other options
+            (epochs, patience and accelerator may differ), or an accelerator that this machine lacks.
+        FileExistsError: Another process trains in ``directory``.
+        DivergedError: Training diverged.
+    """
+    options = options or FitOptions()
+    for name, data in (("train", train), ("valid", valid)):
+        if data is None:
+            continue
+        check_packed(name, data)
+        if len(data) == 0 or data.num_tasks != net.config["num_tasks"]:
+            raise ValueError(
+                f"{name} has {len(data)} graphs with {data.num_tasks} targets, expected at least one graph "
+                f"with {net.config['num_tasks']}"
+            )
+    metric = check_fit(train, valid, net.task, options)
+    for task in np.flatnonzero(train.y.isnan().all(0)):
+        names = train.description.target_names
+        logger.warning(
+            f"target {names[task] if names else task}: no training graph has a value of it, so that what is "
+            "predicted of it means nothing"
+        )
+    resample = _resampler(train, options)
+    loader = PackedLoader(
+        train,
+        options.batch_size,
+        shuffle=resample is None,
+        seed=options.seed,
+        resample=resample,
+        quotient=net.quotient_depth,
+    )
+    callbacks: list[Callback] = []
+    if options.ema_decay:
+        callbacks.append(WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay)))
+    return train_module(
+        NetworkModule(net, options, metric, len(loader)),
+        loader,
+        None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
+        Watched(metric, get_metric(metric).maximize),
+        options,
+        origin=lambda: contents(train=train, valid=valid) | {"network": [type(net).__name__, net.config]},
+        directory=directory,
+        resume=resume,
+        progress=progress,
+        callbacks=callbacks,
+    )
+
+
+def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, options: FitOptions) -> str:
+    """Refuse options that don't fit the data of a training; the name of its metric."""
+    metric = options.metric or train.metric or DEFAULT_METRIC[task]
+    get_metric(metric, task)
+    if valid is not None and math.isnan(score(metric, valid.y.numpy(), np.zeros(valid.y.shape))):
+        raise ValueError(
+            f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
+            "it needs (two classes, for example); take another split or metric"
+        )
+    check_patience(options, valid is not None)
+    _resampler(train, options)  # refuses targets that have no buckets
+    return metric
+
+
+def _resampler(train: PackedGraphs, options: FitOptions) -> BucketResampler | None:
+    if not options.bucket_width:
+        return None
+    return BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)

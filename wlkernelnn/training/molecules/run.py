@@ -1,0 +1,264 @@
+"""Train the networks of a run folder, and say how well they do."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.molecules.descriptors import descriptor_names
+from wlkernelnn.models import NETWORKS
+from wlkernelnn.training.callbacks import DivergedError
+from wlkernelnn.training.loop import check_accelerator
+from wlkernelnn.training.options import FitOptions
+from wlkernelnn.utils.checks import check_count, plain
+from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
+
+from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
+from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, networks_of, origin_of
+from .fit import check_fit, fit
+from .metrics import get_metric, score, score_tasks, unscored
+
+logger = logging.getLogger("wlkernelnn")
+
+PARTS = ("train", "valid", "test")
+
+
+def train_run(
+    data: PackedGraphs,
+    split_idx: dict[str, np.ndarray],
+    directory: str | os.PathLike[str],
+    options: FitOptions | None = None,
+    *,
+    kind: str = "GraphKernelNetwork",
+    network: dict[str, Any] | None = None,
+    ensemble_size: int = 1,
+    resume: bool = False,
+    progress: bool = True,
+) -> tuple[Ensemble, dict[str, Any]]:
+    """Train networks that differ in their seeds, keep them in a folder, and score them.
+
+    The folder then holds ``model_<i>`` for each network (weights, config, ``history.csv``), ``splits.json``
+    (input rows of each part, counted from 0), ``valid_predictions.csv`` and ``test_predictions.csv`` (rows
+    counted from 1, as in messages), ``metrics.json`` and ``origin.json`` (what a run to resume is of).
+
+    Args:
+        data: The whole data set, with targets.
+        split_idx: Positions in ``data`` of ``"train"``, and any of ``"valid"`` and ``"test"``.
+        directory: The run folder.
+        options: How to train; network i takes ``options.seed + i``.
+        kind: The class of the networks, of :data:`~wlkernelnn.models.NETWORKS`.
+        network: Arguments of that class.
+        ensemble_size: Number of networks; one that is resumed may have more or fewer than before.
+        resume: Keep the networks that are finished and go on with the one that was interrupted.
+        progress: Show a progress bar.
+
+    Returns:
+        The ensemble and the content of ``metrics.json``: the scores of the parts, of several targets the
+        means of those that can be scored and, in ``targets``, each.
+
+    Raises:
+        ValueError: Options that :func:`ensemble_options` refuses, an unknown ``kind``, a split without a
+            training part, with an unknown one or with graphs in two parts, names of targets that columns of
+            predictions could not be told by, other data, split, network or options than the run to resume
+            has or nothing that says what these were, or the data don't fit the options.
+        FileExistsError: The folder holds a run already, and ``resume`` is off; or another process trains
+            there.
+        NotADirectoryError: ``directory`` is a file.
+    """
+    directory, options = Path(directory), options or FitOptions()
+    network = {name: plain(value) for name, value in (network or {}).items()}
+    seeded = ensemble_options(options, ensemble_size)
+    if kind not in NETWORKS:
+        raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
+    if unknown := set(split_idx) - set(PARTS):
+        raise ValueError(
+            f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too"
+        )
+    parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
+    if "train" not in parts:
+        raise ValueError("the split has no training part")
+    for (name, part), (other, others) in combinations(parts.items(), 2):
+        if len(both := np.intersect1d(part.index, others.index)):
+            raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
+    task = data.task or "regression"
+    about: dict[str, Any] = {
+        "features": data.description.features,
+        "target_names": _names_of_targets(data),
+        "task": task,
+        "metric": check_fit(parts["train"], parts.get("valid"), task, options),
+        "unit": data.description.unit,
+        "name": data.description.name,
+    }
+    if "rdkit" in data.description.features.split("+"):
+        about["descriptors"] = descriptor_names()
+    told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
+    origin = {"data": data.digest(), "kind": kind, "network": network, "options": told}
+    with alone_in(directory):
+        if not resume:
+            check_free(directory)
+        _begin(
+            directory, {name: part.row.tolist() for name, part in parts.items()}, origin, len(seeded), resume
+        )
+        for i, own in enumerate(seeded):
+            folder = directory / f"model_{i}"
+            if (folder / CONFIG).is_file():
+                continue
+            torch.manual_seed(own.seed)
+            net = NETWORKS[kind].from_data(parts["train"], **network)
+            logger.info(f"network {i + 1} of {len(seeded)}, seed {own.seed}")
+            try:
+                result = fit(
+                    net,
+                    parts["train"],
+                    parts.get("valid"),
+                    own,
+                    directory=folder / "training",
+                    resume=resume,
+                    progress=progress,
+                )
+            except DivergedError:
+                if i == 0 and not resume:
+                    shutil.rmtree(folder)  # nothing to go on with, and other options want the place
+                raise
+            if "valid" in parts:
+                logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
+            with atomic_path(folder / "history.csv") as temporary:
+                pd.DataFrame(result.history).to_csv(temporary, index=False)
+            # Last: a folder with a config is a finished network.
+            save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
+            shutil.rmtree(folder / "training", ignore_errors=True)
+        ensemble = load_ensemble(directory)
+        return ensemble, _scored(directory, ensemble, parts)
+
+
+def _begin(
+    directory: Path, rows: dict[str, list[int]], origin: dict[str, Any], ensemble_size: int, resume: bool
+) -> None:
+    """Write what a run is of, if a run to resume is of the same."""
+    splits = directory / "splits.json"
+    origin = json.loads(json.dumps(origin))  # as it comes from a file
+    if resume:
+        if splits.is_file() and read_json(splits) != rows:
+            raise ValueError(f"{splits}: the run to resume has another split than the one given")
+        check_resumable(directory)
+        if not (directory / ORIGIN).is_file():
+            logger.info(f"{directory.absolute()}: no run to resume, so one is begun")
+        else:
+            for name, value in origin.items():
+                if (there := origin_of(directory)[name]) != value:
+                    raise ValueError(
+                        f"{directory / ORIGIN}: the run to resume has {name} {there}, and this is {value}"
+                    )
+    write_text(splits, json.dumps(rows) + "\n")
+    write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
+
+
+def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs]) -> dict[str, Any]:
+    """Write predictions of the parts that are not trained on, and the report of their scores."""
+    trained = [load_checkpoint(folder)[1] for folder in networks_of(directory)]
+    metric, names = ensemble.about["metric"], ensemble.about["target_names"]
+    report: dict[str, Any] = {
+        "metric": metric,
+        "parameters": ensemble.num_parameters,
+        "seconds": round(sum(about.get("seconds", 0.0) for about in trained), 1),
+        "counts": {name: len(part) for name, part in parts.items()},
+    }
+    if len(names) > 1:
+        report["targets"] = {}
+    for name in (name for name in parts if name != "train"):
+        mean, std = ensemble.predict(parts[name])
+        target = parts[name].y.numpy()
+        report[name] = score(metric, target, mean)
+        each = score_tasks(metric, target, mean)
+        if len(names) > 1:
+            report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
+        if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
+            logger.warning(f"{name}: {what}")
+        table = _predictions(parts[name], names, mean, std if len(ensemble.networks) > 1 else None)
+        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
+            table.to_csv(temporary, index=False)
+    write_report(directory / "metrics.json", report)
+    return report
+
+
+def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions]:
+    """Options of every network of an ensemble, with a seed each; what needs no data is checked.
+
+    Raises:
+        ValueError: ``ensemble_size`` < 1, seeds beyond those that there are, an unknown metric, or an
+            accelerator that this machine lacks.
+    """
+    size = check_count("ensemble_size", ensemble_size)
+    if options.metric is not None:
+        get_metric(options.metric)
+    check_accelerator(options)
+    return [replace(options, seed=options.seed + i) for i in range(size)]
+
+
+def _names_of_targets(data: PackedGraphs) -> list[str]:
+    """Names of the targets, numbers where they have none."""
+    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
+    check_target_names(names)
+    return names
+
+
+def check_target_names(names: Sequence[str]) -> None:
+    """Refuse names of targets by which columns of the files of predictions could not be told.
+
+    Raises:
+        ValueError: They could not.
+    """
+    columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
+    if twice := sorted({column for column in columns if columns.count(column) > 1}):
+        raise ValueError(
+            f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
+            f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"
+        )
+
+
+def check_free(directory: str | os.PathLike[str]) -> None:
+    """Raise an error if the folder holds a run already, or is a file."""
+    if Path(directory).is_file():
+        raise NotADirectoryError(f"{directory} is a file, expected a folder")
+    if network_folders(Path(directory)):
+        raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
+
+
+def check_resumable(directory: Path) -> None:
+    """Raise an error if the folder holds finished networks of which nothing says how they were trained."""
+    finished = [folder for folder in network_folders(directory) if (folder / CONFIG).is_file()]
+    if finished and not (directory / ORIGIN).is_file():
+        raise ValueError(
+            f"{directory}: holds networks, but no {ORIGIN} says of which run: choose another folder"
+        )
+
+
+def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
+    """Write scores as JSON; NaN, which JSON lacks, becomes null."""
+    write_text(path, json_text(report, indent=2))
+
+
+def _predictions(
+    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None
+) -> pd.DataFrame:
+    columns: dict[str, Any] = {"row": data.row.numpy() + 1}
+    if smiles := data.smiles:
+        columns["smiles"] = smiles
+    for task, name in enumerate(names):
+        columns[name] = data.y[:, task].numpy()
+        columns[f"{name}_pred"] = mean[:, task]
+        if std is not None:
+            columns[f"{name}_std"] = std[:, task]
+    return pd.DataFrame(columns)

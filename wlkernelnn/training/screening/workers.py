@@ -1,0 +1,182 @@
+"""What networks say of lists of SMILES, here or in other processes, in order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets import Reject, featurize
+from wlkernelnn.models import ColourCache
+from wlkernelnn.training.allocator import freed_memory_kept, keep_freed_memory
+from wlkernelnn.training.molecules.ensemble import Ensemble, load_ensemble
+from wlkernelnn.training.molecules.outputs import OUTPUTS
+
+
+class Task(NamedTuple):
+    """Some consecutive rows of an input.
+
+    Attributes:
+        first: The number of the first of them.
+        smiles: What stands in each.
+        output: What is wanted of each, a key of :data:`~.outputs.OUTPUTS`.
+    """
+
+    first: int
+    smiles: list[object]
+    output: str = "prediction"
+
+
+class Predicted(NamedTuple):
+    """What came of a :class:`Task`.
+
+    Attributes:
+        position: int64 ``[B]``: positions in the task that are molecules, ascending.
+        values: float32 ``[B, columns]``, see :class:`~.outputs.Output`.
+        rejects: The other positions, with their rows in the input and reasons.
+    """
+
+    position: np.ndarray
+    values: np.ndarray
+    rejects: list[Reject]
+
+
+def predict_task(
+    ensemble: Ensemble, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
+) -> Predicted:
+    """Featurize and predict.
+
+    Args:
+        ensemble, task: What to predict with, and for what.
+        batch_size: Molecules that go through a network at once.
+        caches: See :meth:`Ensemble.caches`.
+
+    Raises:
+        RuntimeError: Something went wrong other than a row that is no molecule; says in which row.
+    """
+    try:
+        return _predict(ensemble, task, batch_size, caches)
+    except Exception as error:
+        for row, smiles in enumerate(task.smiles, task.first):
+            try:
+                _predict(ensemble, Task(row, [smiles], task.output), batch_size)
+            except Exception as cause:
+                raise RuntimeError(f"data row {row + 1}: {smiles!r}: {_said(cause)}") from cause
+        raise RuntimeError(f"{_rows([task])}: {_said(error)}, but not for any of them alone") from error
+
+
+def predict_tasks(
+    tasks: Iterable[Task], model_path: Path, ensemble: Ensemble, batch_size: int, num_workers: int
+) -> Generator[Predicted, None, None]:
+    """The results of tasks, in their order.
+
+    Each process works on a whole task with one thread: what comes out does not depend on their number.
+
+    Args:
+        tasks: Taken one after the other, two for each process ahead of the results.
+        model_path: Where a process finds the ensemble.
+        ensemble: The same ensemble, for this process.
+        batch_size: Molecules that go through a network at once.
+        num_workers: Processes to start, which import the main module anew: a script that gets here needs the
+            usual ``if __name__ == "__main__"``. 0 works in this process.
+
+    Raises:
+        RuntimeError: As :func:`predict_task`.
+        ChildProcessError: A process died; says on which rows it may have worked.
+    """
+    if num_workers == 0:
+        caches = ensemble.caches()
+        with freed_memory_kept():
+            for task in tasks:
+                with _one_thread():
+                    result = predict_task(ensemble, task, batch_size, caches)
+                yield result
+        return
+    # Processes start afresh: a fork would inherit locks that torch's threads hold.
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(model_path,))
+    waiting: deque[tuple[Task, Future[Predicted]]] = deque()
+    try:
+        for task in tasks:
+            waiting.append((task, executor.submit(_work, task, batch_size)))
+            if len(waiting) > 2 * num_workers:
+                yield waiting[0][1].result()
+                waiting.popleft()
+        while waiting:
+            yield waiting[0][1].result()
+            waiting.popleft()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            f"a process died while {_rows([task for task, _ in waiting])} were being predicted (out of "
+            "memory?); try fewer processes or smaller batches"
+        ) from error
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+# In another process.
+
+_ensemble: Ensemble | None = None
+_caches: list[ColourCache] | None = None
+
+
+def _start(model_path: Path) -> None:
+    global _ensemble, _caches
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    _ensemble = load_ensemble(model_path)
+    _caches = _ensemble.caches()
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(task: Task, batch_size: int) -> Predicted:
+    assert _ensemble is not None
+    return predict_task(_ensemble, task, batch_size, _caches)
+
+
+# In this one and in others.
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _predict(
+    ensemble: Ensemble, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
+) -> Predicted:
+    rows = range(task.first, task.first + len(task.smiles))
+    data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
+    values = OUTPUTS[task.output].values(ensemble, data, batch_size, caches)
+    return Predicted(data.row.numpy() - task.first, values, rejects)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()[:500]}"
+
+
+def _rows(tasks: Sequence[Task]) -> str:
+    return f"data rows {tasks[0].first + 1:,} … {tasks[-1].first + len(tasks[-1].smiles):,}"

@@ -1,0 +1,213 @@
+"""Train and score classifiers of strings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torchmetrics.classification import MulticlassAccuracy
+
+from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
+from wlkernelnn.sequence import StringClassifier
+from wlkernelnn.training.adam import in_one_pass
+from wlkernelnn.training.loop import FitResult, Watched, contents, seed_epoch, train_module
+from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.utils.modes import evaluating
+
+EVALUATION_BATCH = 256
+
+
+@dataclass
+class ClassifierOptions(LoopOptions):
+    """Options of :func:`fit_classifier`.
+
+    Args:
+        batch_size: Strings in a batch.
+        lr: Learning rate of Adam.
+        lr_decay: Factor of the learning rate after every epoch.
+        l2: Factor of the sum of all squared weights in the loss; frozen weights have no part in it.
+        clip: What ``gradient_clip`` bounds: the ``"norm"`` of the gradient, or the size of every ``"value"``.
+        steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
+            once.
+        balance: Weight the strings in the loss so that all classes count alike.
+        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
+            :class:`LoopOptions`.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    batch_size: int = 32
+    lr_decay: float = 1.0
+    l2: float = 0.0
+    clip: Literal["norm", "value"] = "norm"
+    steps_per_epoch: int = 0
+    balance: bool = False
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
+            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
+            "l2": (self.l2 >= 0, "at least 0"),
+            "clip": (self.clip in ("norm", "value"), "one of norm, value"),
+            "steps_per_epoch": (self.steps_per_epoch >= 0, "at least 0"),
+        }
+
+
+def fit_classifier(
+    model: StringClassifier,
+    train: PackedStrings,
+    valid: PackedStrings | None = None,
+    options: ClassifierOptions | None = None,
+    *,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> FitResult:
+    """Train ``model`` in place; afterwards it holds the weights of the best accuracy on ``valid``.
+
+    Without ``valid`` the last weights are kept. The same arguments on the same machine give the same weights,
+    also if training was interrupted and resumed.
+
+    Args:
+        model: The model.
+        train, valid: Strings with int64 classes ``y [S]``.
+        options: How to train.
+        directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
+
+    Raises:
+        ValueError: No training strings, classes that are no int64 ``[S]`` or that the model does not have,
+            ``resume`` without ``directory`` or from a damaged file, or an accelerator that is not there.
+        DivergedError: Training diverged.
+    """
+    options = options or ClassifierOptions()
+    for name, strings in (("train", train), ("valid", valid)):
+        if strings is None:
+            continue
+        if not len(strings):
+            raise ValueError(f"{name} has no strings")
+        _check_classes(name, strings)
+        low, high = strings.y.aminmax()
+        if low < 0 or high >= model.num_classes:
+            raise ValueError(
+                f"{name} has classes {int(low)} … {int(high)}, the model 0 … {model.num_classes - 1}"
+            )
+    resample = None
+    if options.steps_per_epoch:
+        num_samples = options.steps_per_epoch * options.batch_size
+        resample = EndlessShuffle(len(train), num_samples, options.seed)
+    batches = StringLoader(
+        train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample
+    )
+    class_weight = None
+    if options.balance:
+        counts = train.y.bincount(minlength=model.num_classes)
+        class_weight = len(train) / (counts.count_nonzero() * counts.clamp(min=1))
+    return train_module(
+        _ClassifierModule(model, options, class_weight),
+        batches,
+        None if valid is None else StringLoader(valid, EVALUATION_BATCH),
+        Watched("accuracy", maximize=True),
+        options,
+        origin=lambda: contents(train=train, valid=valid),
+        directory=directory,
+        resume=resume,
+        progress=progress,
+    )
+
+
+@torch.no_grad()
+def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tensor:
+    """How probable every class is for every string, ``[S, num_classes]`` on the CPU.
+
+    Args:
+        model: The model, used in evaluation mode on the device where it is.
+        strings: Strings, in whose order the rows are.
+    """
+    device = next(model.parameters()).device
+    with evaluating(model):
+        found = [
+            model(_as_read(model, batch.x.to(device)), batch.ptr.to(device)).softmax(1).cpu()
+            for batch in StringLoader(strings, EVALUATION_BATCH)
+        ]
+    return torch.cat(found) if found else torch.empty(0, model.num_classes)
+
+
+def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
+    """Fraction of strings whose most probable class is theirs.
+
+    Args:
+        model: The model, used in evaluation mode on the device where it is.
+        strings: Strings with int64 classes ``y [S]``.
+
+    Raises:
+        ValueError: There are no strings, or their classes are no int64 ``[S]``.
+    """
+    if not len(strings):
+        raise ValueError("the accuracy of no strings is not defined")
+    _check_classes("strings", strings)
+    right = class_probabilities(model, strings).argmax(1) == strings.y
+    return int(right.sum()) / len(strings)
+
+
+def _check_classes(name: str, strings: PackedStrings) -> None:
+    if strings.y.dtype != torch.int64:
+        raise ValueError(f"{name} has classes of {strings.y.dtype}, expected torch.int64")
+    if strings.y.dim() != 1:
+        raise ValueError(f"{name} has classes of shape {list(strings.y.shape)}, expected [{len(strings)}]")
+
+
+def _as_read(model: StringClassifier, x: Tensor) -> Tensor:
+    """Vectors in the type of the model, which precisions such as "64-true" change; ids as they are."""
+    return x.to(next(model.parameters()).dtype) if x.is_floating_point() else x
+
+
+class _ClassifierModule(pl.LightningModule):
+    """Trains a classifier."""
+
+    class_weight: Tensor | None
+
+    def __init__(
+        self, model: StringClassifier, options: ClassifierOptions, class_weight: Tensor | None
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.options = options
+        self.register_buffer("class_weight", class_weight, persistent=False)
+        self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
+
+    def on_train_epoch_start(self) -> None:
+        seed_epoch(self.options.seed, self.current_epoch)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        logits = self.model(_as_read(self.model, batch.x), batch.ptr)
+        loss = torch.nn.functional.cross_entropy(logits, batch.y, self.class_weight)
+        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
+        return loss
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: Any,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        self.clip_gradients(optimizer, gradient_clip_val, self.options.clip)
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        self.accuracy(self.model(_as_read(self.model, batch.x), batch.ptr), batch.y)
+        self.log("valid_accuracy", self.accuracy, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
+
+    def configure_optimizers(self) -> Any:
+        # The gradient of l2 · w² is 2 · l2 · w.
+        optimizer = torch.optim.Adam(
+            self.parameters(),
+            lr=self.options.lr,
+            weight_decay=2 * self.options.l2,
+            fused=in_one_pass(self.parameters(), self.options),
+        )
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.options.lr_decay)
+        return [optimizer], [scheduler]

@@ -1,0 +1,194 @@
+"""Train and score language models, with the state carried from stretch to stretch of a text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from wlkernelnn.datasets import BPTTLoader, Corpus
+from wlkernelnn.sequence import LanguageModel, detached
+from wlkernelnn.training.loop import FitResult, Watched, contents, seed_epoch, train_module
+from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.utils.modes import evaluating
+
+# Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
+EVALUATION_LENGTH = 512
+
+
+@dataclass
+class LanguageOptions(LoopOptions):
+    """Options of :func:`fit_language_model`; the defaults are those of Lei et al. (2017, section 6.1).
+
+    Args:
+        batch_size: Streams that the text is cut into.
+        bptt: Tokens of each stream that gradients go back through. The loss is summed over them and averaged
+            over the streams.
+        lr: Learning rate of SGD.
+        lr_decay: Factor of the learning rate after every epoch from decay_from on.
+        decay_from: The first epoch, counted from 0, with a smaller learning rate.
+        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
+            :class:`LoopOptions`.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    batch_size: int = 32
+    bptt: int = 35
+    lr: float = 1.0
+    lr_decay: float = 0.9
+    decay_from: int = 20
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
+            "bptt": (self.bptt >= 1, "at least 1"),
+            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
+            "decay_from": (self.decay_from >= 0, "at least 0"),
+        }
+
+
+def fit_language_model(
+    model: LanguageModel,
+    corpus: Corpus,
+    options: LanguageOptions | None = None,
+    *,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> FitResult:
+    """Train ``model`` in place; afterwards it holds the weights of the best validation perplexity.
+
+    The same arguments on the same machine give the same weights, also if training was interrupted and
+    resumed.
+
+    Args:
+        model: The model.
+        corpus: Its text.
+        options: How to train.
+        directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
+
+    Raises:
+        ValueError: The vocabulary is not the model's, ``resume`` without ``directory`` or from a damaged
+            file, or an accelerator that this machine lacks.
+        DivergedError: Training diverged.
+    """
+    options = options or LanguageOptions()
+    check_vocabulary(model, corpus)
+    return train_module(
+        _LanguageModule(model, options),
+        BPTTLoader(corpus.train, options.batch_size, options.bptt),
+        BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
+        Watched("perplexity", maximize=False),
+        options,
+        origin=lambda: contents(corpus=corpus),
+        directory=directory,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def check_vocabulary(model: LanguageModel, corpus: Corpus) -> None:
+    """Refuse a corpus of other tokens."""
+    if len(corpus.vocabulary) != model.embedding.num_embeddings:
+        raise ValueError(
+            f"the corpus has {len(corpus.vocabulary):,} different tokens, the model "
+            f"{model.embedding.num_embeddings:,}"
+        )
+
+
+@torch.no_grad()
+def perplexity(model: LanguageModel, tokens: Tensor) -> float:
+    r""":math:`\exp(-\frac{1}{N-1} \sum_{t=2}^{N} \log P(x_t \mid x_1 … x_{t-1}))` of a text.
+
+    The first token has no context and is no target.
+
+    Args:
+        model: The model, used in evaluation mode on the device where it is.
+        tokens: int64 ``[N]``, N ≥ 2.
+    """
+    device = model.embedding.weight.device
+    state, total = None, 0.0
+    loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH)
+    with evaluating(model):
+        for inputs, targets in loader:
+            logits, state = model(inputs.to(device), state=state)
+            total += float(negative_log_likelihood(logits, targets.to(device)))
+    return perplexity_of(total / loader.num_targets)
+
+
+def perplexity_of(nll: float) -> float:
+    """exp of the negative log-likelihood of a token, of a model however bad: at most exp(700)."""
+    return math.exp(min(nll, 700.0))
+
+
+def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
+    """Summed over all tokens."""
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+
+
+class TextModule(pl.LightningModule):
+    """Carries the state along a text, in training and where it is scored."""
+
+    def __init__(self, model: LanguageModel, seed: int) -> None:
+        super().__init__()
+        self.model = model
+        self.seed = seed
+        self._state: Any = None
+        self._nll, self._targets = 0.0, 0
+
+    @property
+    def scored(self) -> torch.nn.Module:
+        """The model that validation is of."""
+        return self.model
+
+    def on_train_epoch_start(self) -> None:
+        seed_epoch(self.seed, self.current_epoch)
+        self._state = None
+
+    def log_loss(self, nll: Tensor, targets: Tensor) -> None:
+        """Tell the loss of a stretch, per token."""
+        mean = nll.detach() / targets.numel()
+        self.log("train_loss", mean, on_step=False, on_epoch=True, prog_bar=True, batch_size=targets.numel())
+
+    def on_validation_epoch_start(self) -> None:
+        # Training of this epoch is over: its state is not needed any more.
+        self._state, self._nll, self._targets = None, 0.0, 0
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        inputs, targets = batch
+        logits, self._state = self.scored(inputs, state=self._state)
+        self._nll += float(negative_log_likelihood(logits, targets))
+        self._targets += targets.numel()
+
+    def on_validation_epoch_end(self) -> None:
+        self.log("valid_perplexity", perplexity_of(self._nll / self._targets), prog_bar=True)
+
+
+class _LanguageModule(TextModule):
+    """Trains a language model."""
+
+    def __init__(self, model: LanguageModel, options: LanguageOptions) -> None:
+        super().__init__(model, options.seed)
+        self.options = options
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        inputs, targets = batch
+        logits, state = self.model(inputs, state=self._state)
+        self._state = detached(state)
+        nll = negative_log_likelihood(logits, targets)
+        self.log_loss(nll, targets)
+        return nll / len(targets)
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.SGD(self.parameters(), lr=self.options.lr)
+
+        def factor(epoch: int) -> float:
+            return self.options.lr_decay ** max(0, epoch - self.options.decay_from + 1)
+
+        return [optimizer], [torch.optim.lr_scheduler.LambdaLR(optimizer, factor)]

@@ -1,0 +1,367 @@
+"""Train and score networks around cells that are grown as trees."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from wlkernelnn.datasets import PackedStrings, StringLoader
+from wlkernelnn.sequence.rrnn import (
+    RRNN,
+    Construction,
+    TreeLoss,
+    alternate,
+    imitation,
+    tree_counts,
+    tuple_choices,
+)
+from wlkernelnn.sequence.rrnn.layers.tree_model import TreeModel
+from wlkernelnn.training.adam import in_one_pass
+from wlkernelnn.training.loop import FitResult, Watched, contents, seed_epoch, train_module
+from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.utils.checks import check_one_of
+from wlkernelnn.utils.modes import evaluating
+
+from .language import perplexity_of
+
+EVALUATION_BATCH = 256
+# Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.
+NUM_IMITATED, NUM_GROWN = 24, 2
+# Most common trees that are kept of every epoch.
+NUM_COMMON = 3
+
+CommonTree = tuple[tuple[Construction, ...], float]
+
+
+@dataclass
+class TreeOptions(LoopOptions):
+    """Options of :func:`fit_trees`.
+
+    Args:
+        batch_size: Strings in a batch.
+        lr: Learning rate of Adam.
+        weights: λ1, …, λ4 of the loss (6), see :class:`~wlkernelnn.sequence.rrnn.TreeLoss`.
+        max_margin: M, up to which a margin of scores is rewarded.
+        cell: The target of the trees: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
+        isomorphisms: Of the target, ``"exact"``, ``"relaxed"`` or ``"expected"``, see there.
+        alternate: After how many epochs the training of tuples and of the scorer take turns; 0: both are
+            trained all the time.
+        imitation: Weight of what the scorer has still to learn before it grows the target's trees, see
+            :func:`~wlkernelnn.sequence.rrnn.imitation`: a sum over the nodes of a token, mean over some
+            tokens; 0: the target matters by its distance only. Only of an
+            :class:`~wlkernelnn.sequence.RRNN`.
+        warm_start: For so many epochs all trees are the target's, while the scorer imitates them. Validation
+            is with the network's own trees there too. Not with batch normalisation.
+        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
+            :class:`LoopOptions`.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    batch_size: int = 32
+    weights: tuple[float, float, float, float] = (1.0, 1e-3, 1e-3, 1e-5)
+    max_margin: float = 1.0
+    cell: str = "gru"
+    isomorphisms: str = "exact"
+    alternate: int = 0
+    imitation: float = 0.0
+    warm_start: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        TreeLoss(self.cell, self.weights, self.max_margin, self.isomorphisms)  # checks them
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
+            "alternate": (self.alternate >= 0, "at least 0"),
+            "imitation": (self.imitation >= 0, "at least 0"),
+            "warm_start": (
+                self.warm_start >= 0 and (self.imitation > 0 or not self.warm_start),
+                "at least 0, and 0 without imitation",
+            ),
+        }
+
+
+@dataclass
+class TreeFit(FitResult):
+    """What :func:`fit_trees` did.
+
+    Attributes:
+        common: The most common trees of every epoch among those of the validation strings, each as the
+            constructions of its nodes (see :func:`~wlkernelnn.sequence.rrnn.tree_counts`) with the fraction
+            of tokens that have it. Of a network without trees there are none.
+    """
+
+    common: list[list[CommonTree]]
+
+
+def fit_trees(
+    network: torch.nn.Module,
+    train: PackedStrings,
+    valid: PackedStrings,
+    metric: str,
+    options: TreeOptions | None = None,
+    *,
+    directory: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> TreeFit:
+    r"""Train ``network`` in place by the loss (6) of "Dynamic Cell Structure via Recursive-Recurrent Neural
+    Networks"; afterwards it holds the weights of the best validation score.
+
+    Its :class:`~wlkernelnn.sequence.rrnn.layers.TreeModel` grows the trees. A network without one is
+    trained by what is left of the loss, :math:`\lambda_1 \ell + \lambda_4 \sum_\phi \|\phi\|^2`: the baseline
+    under the same conditions. :math:`\phi` are all parameters but embeddings. Validation is with hard
+    choices. ``history`` has, beside losses and scores, ``changed_tuples``: :math:`N_e`, the number of nodes
+    in the trees of the validation strings whose tuple is another than in the epoch before, and ``imitation``,
+    that term before its weight, if it has one. The same arguments
+    on the same machine give the same weights, also if training was interrupted and resumed.
+
+    Args:
+        network: Called with tokens ``[N]`` and ``ptr [B+1]``; its logits ``[L, classes]`` are in the order of
+            the L labels of the strings, ``y`` flattened.
+        train, valid: Strings with int64 classes ``y``.
+        metric: What validation looks at: ``"accuracy"``, ``"bpc"`` (bits per label) or ``"perplexity"``.
+        options: How to train.
+        directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
+
+    Raises:
+        ValueError: No strings, a network that grows trees in several places, or not those that ``imitation``
+            or the tree distance need, classes for which it has no logit, an unknown metric, ``resume``
+            without ``directory`` or from a damaged file, or an accelerator that this machine lacks.
+        DivergedError: Training diverged.
+    """
+    options = options or TreeOptions()
+    check_one_of("metric", metric, _SCORES)
+    for name, strings in (("train", train), ("valid", valid)):
+        if not len(strings):
+            raise ValueError(f"{name} has no strings")
+    module = _TreeModule(network, metric, options)
+    module.check_imitation()
+    with module.at_work():
+        result = train_module(
+            module,
+            StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
+            StringLoader(valid, EVALUATION_BATCH),
+            Watched(metric, maximize=metric == "accuracy"),
+            options,
+            origin=lambda: contents(train=train, valid=valid),
+            directory=directory,
+            resume=resume,
+            progress=progress,
+        )
+    return TreeFit(**vars(result), common=module.common)
+
+
+@torch.no_grad()
+def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str) -> float:
+    """Score a network on strings, in evaluation mode on the device where it is.
+
+    Args:
+        network, metric: As of :func:`fit_trees`.
+        strings: Strings with int64 classes ``y``.
+
+    Raises:
+        ValueError: An unknown metric, no strings, or classes for which the network has no logit.
+    """
+    check_one_of("metric", metric, _SCORES)
+    if not len(strings):
+        raise ValueError(f"the {metric} of no strings is not defined")
+    device = next(network.parameters()).device
+    totals = torch.zeros(3, dtype=torch.float64)
+    with evaluating(network):
+        for batch in StringLoader(strings, EVALUATION_BATCH):
+            totals += _totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
+    return _score(totals, metric)
+
+
+def tree_model_of(network: torch.nn.Module) -> TreeModel | None:
+    """The part of a network that grows trees, if there is one.
+
+    Raises:
+        ValueError: There are several.
+    """
+    found = [part for part in network.modules() if isinstance(part, TreeModel)]
+    if len(found) > 1:
+        raise ValueError(f"expected a network with one part that grows trees at most, got {len(found)}")
+    return found[0] if found else None
+
+
+_SCORES = ("accuracy", "bpc", "perplexity")
+
+
+def _nll(logits: Tensor, y: Tensor) -> Tensor:
+    """Negative log-likelihood of all labels together."""
+    labels, num_classes = y.flatten(), logits.size(1)
+    # torch would take one of them, -100, for nothing.
+    low, high = labels.aminmax() if labels.numel() else (0, 0)
+    if low < 0 or high >= num_classes:
+        raise ValueError(f"strings have classes {int(low)} … {int(high)}, the network 0 … {num_classes - 1}")
+    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+
+
+def _totals(logits: Tensor, y: Tensor) -> Tensor:
+    """Negative log-likelihood, labels that are most probable, and labels: ``[3]``."""
+    right = (logits.argmax(1) == y.flatten()).sum()
+    return torch.tensor([float(_nll(logits, y)), float(right), y.numel()], dtype=torch.float64)
+
+
+def _score(totals: Tensor, metric: str) -> float:
+    nll, right, count = totals.tolist()
+    if metric == "accuracy":
+        return right / count
+    return nll / count / math.log(2) if metric == "bpc" else perplexity_of(nll / count)
+
+
+class _TreeModule(pl.LightningModule):
+    """Trains a network, and keeps account of its trees."""
+
+    def __init__(self, network: torch.nn.Module, metric: str, options: TreeOptions) -> None:
+        super().__init__()
+        self.network = network
+        self.metric = metric
+        self.options = options
+        self.criterion = TreeLoss(options.cell, options.weights, options.max_margin, options.isomorphisms)
+        self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        # Φ of the loss (6): vectors of tokens are data there.
+        of_tokens = {
+            id(parameter)
+            for part in network.modules()
+            if isinstance(part, torch.nn.Embedding)
+            for parameter in part.parameters()
+        }
+        self.weighted = [parameter for parameter in self.learned if id(parameter) not in of_tokens]
+        self.common: list[list[CommonTree]] = []
+        self._before: Tensor | None = None
+
+    @property
+    def _trees(self) -> TreeModel | None:
+        return tree_model_of(self.network)
+
+    @property
+    def _warm(self) -> bool:
+        return self.current_epoch < self.options.warm_start
+
+    def check_imitation(self) -> None:
+        if not self.options.imitation:
+            return
+        trees = self._trees
+        if not isinstance(trees, RRNN):
+            came = type(self.network if trees is None else trees).__name__
+            raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {came}")
+        self.criterion.check(trees)
+        trees.check_cell(self.criterion.cell)
+        if self.options.warm_start and trees.norm is not None and trees.norm.kind == "batch":
+            # In evaluation nothing would bound the network's own trees, of which there are no statistics yet.
+            raise ValueError('warm_start needs a network whose norm is not "batch"')
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Trees are kept; afterwards everything is learned as before, also what waited for its turn."""
+        trees = self._trees
+        keep_trees = trees is not None and trees.keep_trees
+        learned = {parameter: parameter.requires_grad for parameter in self.network.parameters()}
+        if trees is not None:
+            trees.keep_trees = True
+        try:
+            yield
+        finally:
+            for parameter, before in learned.items():
+                parameter.requires_grad_(before)
+            if trees is not None:
+                trees.keep_trees, trees.last_trees, trees.cell = keep_trees, None, None
+
+    def on_train_epoch_start(self) -> None:
+        seed_epoch(self.options.seed, self.current_epoch)
+        if (trees := self._trees) is not None and self.options.alternate and not self._warm:
+            alternate(trees, self.current_epoch, self.options.alternate)
+
+    def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        trees = self._trees
+        if trees is not None:
+            trees.cell = self.criterion.cell if self._warm else None
+        logits = self.network(batch.x, batch.ptr)
+        nll = _nll(logits, batch.y)
+        size = len(batch.y)
+        per_label = nll.detach() / batch.y.numel()
+        self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
+        loss = nll / size
+        if trees is not None and trees.last_trees is not None:  # empty strings grow none
+            parts = self.criterion(loss, trees, self.weighted)
+            self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
+            if not self.options.imitation:
+                return parts.total
+            return parts.total + self.options.imitation * self._imitation(batch, trees)
+        of_output, _, _, of_squares = self.options.weights
+        squares = torch.stack([parameter.square().sum() for parameter in self.weighted])
+        return of_output * loss + of_squares * squares.sum()
+
+    def _imitation(self, batch: Data, trees: TreeModel) -> Tensor:
+        records = [trees.last_trees]
+        if self._warm:
+            # The target's trees lead to other states than the network's own, from which it must find back.
+            trees.cell = None
+            with evaluating(self.network), torch.no_grad():
+                some = batch.ptr[: NUM_GROWN + 1]
+                self.network(batch.x[: int(some[-1])], some)
+            records.append(trees.last_trees)
+        leaves = [
+            record.leaves[torch.randperm(len(record), device=self.device)[: NUM_IMITATED // len(records)]]
+            for record in records
+            if record is not None  # the first strings may be empty
+        ]
+        losses = imitation(trees, self.criterion.cell, torch.cat(leaves).detach()).sum(1).mean()
+        self.log("imitation", losses.detach(), on_step=False, on_epoch=True, batch_size=len(batch.y))
+        return losses
+
+    def on_validation_epoch_start(self) -> None:
+        if (trees := self._trees) is not None:
+            trees.cell = None
+        self._sums = torch.zeros(3, dtype=torch.float64)
+        self._choices: list[Tensor] = []
+        self._counts: Counter[tuple[Construction, ...]] = Counter()
+
+    def validation_step(self, batch: Data, batch_idx: int) -> None:
+        self._sums += _totals(self.network(batch.x, batch.ptr), batch.y)
+        trees = self._trees
+        if trees is not None and (record := trees.last_trees) is not None:
+            self._choices.append(tuple_choices(record).to("cpu", torch.int16))
+            self._counts.update(tree_counts(record, trees.num_states - 1))
+
+    def on_validation_epoch_end(self) -> None:
+        self.log(f"valid_{self.metric}", _score(self._sums, self.metric), prog_bar=True)
+        if not self._choices:
+            return
+        choices = torch.cat(self._choices)
+        if self._before is not None:
+            self.log("changed_tuples", float((choices != self._before).sum()))
+        self._before = choices
+        most = self._counts.most_common(NUM_COMMON)
+        self.common.append([(made, count / self._counts.total()) for made, count in most])
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        # Only plain tuples may be in a file that is read with weights_only.
+        common = [[(tuple(map(tuple, made)), share) for made, share in epoch] for epoch in self.common]
+        checkpoint["trees"] = (self._before, common)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self._before, common = checkpoint["trees"]
+        self.common = [
+            [(tuple(Construction(*node) for node in made), share) for made, share in epoch]
+            for epoch in common
+        ]
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        fused = in_one_pass(self.learned, self.options)
+        return torch.optim.Adam(self.learned, lr=self.options.lr, fused=fused)

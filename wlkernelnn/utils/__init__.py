@@ -1,0 +1,1 @@
+"""What every floor uses: checks of arguments, files, modes of torch."""
