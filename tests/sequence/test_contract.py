@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.equations import randomize
+from tests.strategies import strings
 from tests.strings import LENGTHS, end_to_end, normal, ptr_of
 from tests.transforms import assert_transforms_agree
 from wlkernelnn.sequence import (
@@ -30,7 +31,6 @@ from wlkernelnn.sequence import (
 )
 from wlkernelnn.sequence.layers.string_model import learn_width
 from wlkernelnn.testing import assert_layouts_agree, assert_resumes, assert_strings_independent
-from wlkernelnn.testing.strategies import strings
 from wlkernelnn.testing.string_laws import parts, read
 from wlkernelnn.utils.files import read_tensors, write_tensors
 

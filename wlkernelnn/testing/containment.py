@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,7 +19,7 @@ from wlkernelnn.sequence import StringKernelConv
 from . import deep_graphs, deep_strings
 from .calling import largest_error, require, require_float64
 from .exact import Activated, rkhs_norm
-from .series import PowerSeries
+from .series import PowerSeries, mpmath
 
 # Allowed between float64 and exact values of networks and kernels.
 _RTOL = 1e-9

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-import mpmath
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,6 +16,7 @@ from wlkernelnn.kernels import DeepGraphKernel
 
 from .calling import call, edge_features
 from .exact import Activated, State, exact
+from .series import mpmath
 
 
 def expected(kernel: DeepGraphKernel) -> dict[str, Any]:

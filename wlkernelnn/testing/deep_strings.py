@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-import mpmath
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,6 +13,7 @@ from wlkernelnn.kernels import DeepStringKernel
 from wlkernelnn.sequence import StringKernelConv
 
 from .exact import Activated, State, exact
+from .series import mpmath
 from .string_laws import read
 from .string_layers import prefixes
 

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import mpmath
 import numpy as np
 from torch import Tensor
 
 from wlkernelnn.kernels.composition import Series
 
-from .series import PowerSeries, norms, number, series_sum
+from .series import PowerSeries, mpmath, norms, number, series_sum
 
 
 class State(NamedTuple):

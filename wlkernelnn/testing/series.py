@@ -6,14 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 from math import factorial
 from typing import Any
 
-import mpmath
 import torch
 from torch import Tensor
 
 from wlkernelnn.kernels.composition import Series
+
+
+class _MpMath:
+    """The package mpmath, imported when first used: only exact arithmetic needs it."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return getattr(import_module("mpmath"), name)
+        except ModuleNotFoundError as error:
+            raise ImportError("exact arithmetic needs mpmath: pip install 'wlkernelnn[theorems]'") from error
+
+
+mpmath = _MpMath()
 
 # A series that has not come to rest after so many terms is taken for a divergent one.
 _TERMS = 2000
@@ -105,6 +118,10 @@ def _odd(coefficient: Callable[[int], Any]) -> Callable[[int], Any]:
     return lambda a: coefficient(a // 2) if a % 2 else 0
 
 
+def _of_mpmath(name: str) -> Callable[[Any], Any]:
+    return lambda z: getattr(mpmath, name)(z)
+
+
 def _tanh(k: int) -> Any:
     n = 2 * k + 2
     return mpmath.mpf(2) ** n * (mpmath.mpf(2) ** n - 1) * mpmath.bernoulli(n) / mpmath.factorial(n)
@@ -122,15 +139,20 @@ ACTIVATIONS: dict[str, PowerSeries] = {
             lambda z: (1 + z) ** 2 / 4,
             last=2,
         ),
-        PowerSeries("exp", lambda a: Fraction(1, factorial(a)), torch.exp, mpmath.exp),
-        PowerSeries("sin", _odd(lambda k: Fraction((-1) ** k, factorial(2 * k + 1))), torch.sin, mpmath.sin),
+        PowerSeries("exp", lambda a: Fraction(1, factorial(a)), torch.exp, _of_mpmath("exp")),
+        PowerSeries(
+            "sin",
+            _odd(lambda k: Fraction((-1) ** k, factorial(2 * k + 1))),
+            torch.sin,
+            lambda z: mpmath.sin(z),
+        ),
         # Sigmoids from −1 to 1: erf is entire, the series of tanh ends at |z| = π/2.
         PowerSeries(
             "erf",
             _odd(lambda k: (-1) ** k * 2 / mpmath.sqrt(mpmath.pi) / (factorial(k) * (2 * k + 1))),
             torch.erf,
-            mpmath.erf,
+            _of_mpmath("erf"),
         ),
-        PowerSeries("tanh", _odd(_tanh), torch.tanh, mpmath.tanh),
+        PowerSeries("tanh", _odd(_tanh), torch.tanh, _of_mpmath("tanh")),
     )
 }

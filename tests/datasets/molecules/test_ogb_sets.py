@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from ogb.graphproppred import Evaluator
 
 from wlkernelnn.datasets import OGB_SETS, load_ogb
 from wlkernelnn.training import score
@@ -47,5 +46,10 @@ def test_our_metric_is_the_evaluators(name: str) -> None:
     if spec.num_tasks > 1:
         target[:, 3] = 0.0  # a task with one class counts for nothing
     prediction = rng.random(shape)
-    (theirs,) = Evaluator(name).eval({"y_true": target, "y_pred": prediction}).values()
+    (theirs,) = (
+        pytest.importorskip("ogb.graphproppred")
+        .Evaluator(name)
+        .eval({"y_true": target, "y_pred": prediction})
+        .values()
+    )
     assert score(spec.metric, target, prediction) == pytest.approx(theirs, abs=1e-12)

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tests.equations import randomize
+from tests.strategies import graphs
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.testing import assert_colours_decide, assert_tells_apart
 from wlkernelnn.testing.calling import call
 from wlkernelnn.testing.colours import first_difference
-from wlkernelnn.testing.strategies import graphs
 
 LAYERS = {
     "random walk": RandomWalkKernelConv(2, 3, 3, "gated", num_edge_types=2),

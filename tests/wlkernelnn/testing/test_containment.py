@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import mpmath
 import numpy as np
 import pytest
 import torch
@@ -13,12 +12,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
+from tests.strategies import graphs, strings
 from wlkernelnn import DeepKernelConv
 from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, DeepStringKernel, Inverse, Polynomial
 from wlkernelnn.sequence import StringKernelConv
 from wlkernelnn.testing import ACTIVATIONS, assert_in_rkhs, deep_graphs, deep_strings, rkhs_norm, rkhs_ratios
 from wlkernelnn.testing import exact as exact_module
-from wlkernelnn.testing.strategies import graphs, strings
+
+mpmath = pytest.importorskip("mpmath")
 
 # Activation, the kernel in whose space it lies, and the size of weights and features.
 PAIRS: dict[str, tuple[str, str | Composition, float]] = {

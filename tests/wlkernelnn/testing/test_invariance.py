@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GINEConv
 
 from tests.equations import randomize
+from tests.strategies import graphs
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.testing import assert_batching_invariant, assert_permutation_equivariant
-from wlkernelnn.testing.strategies import graphs
 
 LAYERS = {
     "random walk": RandomWalkKernelConv(2, 3, 3, "gated", num_edge_types=2, all_lengths=True),

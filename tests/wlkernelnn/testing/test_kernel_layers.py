@@ -10,10 +10,10 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GraphConv
 
 from tests.equations import randomize
+from tests.strategies import graphs
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel
 from wlkernelnn.testing import assert_matches_kernel, reference_walks
-from wlkernelnn.testing.strategies import graphs
 
 D, K = 2, 4
 EDGES = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import mpmath
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,8 @@ from wlkernelnn.kernels import Exponential, Identity, Inverse, Polynomial
 from wlkernelnn.testing import ACTIVATIONS, PowerSeries, norms, rkhs_norm
 from wlkernelnn.testing.exact import exact
 from wlkernelnn.testing.series import number, series_sum
+
+mpmath = pytest.importorskip("mpmath")
 
 
 @pytest.mark.parametrize("series", ACTIVATIONS.values(), ids=ACTIVATIONS)
@@ -100,3 +104,18 @@ def test_tanh_is_finite_up_to_its_radius() -> None:
         assert hat(mpmath.mpf("1.1")) < 100
         with pytest.raises(ValueError, match="tanh has no finite norm"):
             hat(mpmath.mpf("1.3"))
+
+
+def test_only_exact_arithmetic_needs_mpmath() -> None:
+    code = (
+        "import sys; sys.modules['mpmath'] = sys.modules['ogb'] = None\n"
+        "from wlkernelnn.datasets import load_molecules\n"
+        "from wlkernelnn.testing import ACTIVATIONS, assert_psd, rkhs_norm\n"
+        "import numpy as np, torch\n"
+        "from wlkernelnn.kernels import WLSubtreeKernel\n"
+        "assert_psd(WLSubtreeKernel(1), load_molecules(['CCO', 'CCN'], cache=False))\n"
+        "assert ACTIVATIONS['exp'](torch.zeros(1)) == 1\n"
+        "rkhs_norm(np.zeros(1), np.ones((1, 1)))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stderr.rstrip().endswith("exact arithmetic needs mpmath: pip install 'wlkernelnn[theorems]'")

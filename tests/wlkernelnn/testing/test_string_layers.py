@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from tests.equations import randomize
+from tests.strategies import strings
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import StringKernelConv, path_graph
 from wlkernelnn.testing import (
@@ -24,7 +25,6 @@ from wlkernelnn.testing import (
     subsequence_graph,
 )
 from wlkernelnn.testing import string_layers as string_layers_module
-from wlkernelnn.testing.strategies import strings
 
 D, K = 2, 3
 REPEAT = settings(max_examples=4, deadline=None, derandomize=True)

@@ -8,10 +8,10 @@ from torch_geometric.data import Data
 
 from tests.equations import walks
 from tests.kernels import assert_slopes, similarities
+from tests.strategies import graphs
 from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, Inverse, Polynomial, RandomWalkKernel
 from wlkernelnn.kernels.composition import Series, get_composition
 from wlkernelnn.testing import assert_psd
-from wlkernelnn.testing.strategies import graphs
 
 COMPOSITIONS = ["identity", Polynomial(2, 0.5), Inverse(1e4), "exp", "arccos0", "arccos1"]
 

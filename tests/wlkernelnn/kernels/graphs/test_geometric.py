@@ -9,10 +9,10 @@ from sklearn.base import clone
 from torch_geometric.data import Data
 
 from tests.kernels import assert_slopes, gram, product_matrix
+from tests.strategies import graphs
 from wlkernelnn.kernels import RandomWalkKernel, WLKernel
 from wlkernelnn.kernels.graphs import geometric as geometric_module
 from wlkernelnn.testing import assert_psd
-from wlkernelnn.testing.strategies import graphs
 
 KINDS = {
     "plain": {},

@@ -9,11 +9,11 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from tests.kernels import assert_slopes, gram, similarities, walk_kernel
+from tests.strategies import graphs
 from wlkernelnn.kernels import RandomWalkKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs import walk_counts as walk_counts_module
 from wlkernelnn.testing import assert_psd
-from wlkernelnn.testing.strategies import graphs
 
 KINDS = {
     "plain": {},
