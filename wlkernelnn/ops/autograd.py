@@ -1,6 +1,4 @@
-"""Gradients that can be differentiated again, for autograd Functions that compute theirs by hand, and when
-these cannot be used at all.
-"""
+"""Which implementation runs, and gradients that can be differentiated again for those computed by hand."""
 
 from __future__ import annotations
 
@@ -11,15 +9,40 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+# The dispatch key of tensors whose class sees every operation on them.
+_PYTHON = torch._C.DispatchKey.Python
+
+
+def traced(*tensors: Tensor | None) -> bool:
+    """Whether PyTorch records or transforms what runs: then only its own operations may be used.
+
+    True under ``torch.compile`` and ``torch.export``, ``torch.jit.trace`` and both ONNX exporters, transforms
+    of ``torch.func``, forward-mode differentiation, and modes that see single operations (``make_fx``,
+    ``FakeTensorMode``, counters of operations); and for tensors with a dispatch of their own (``FakeTensor``,
+    ``DTensor``). None of them looks into an ``autograd.Function`` or a compiled loop: it would be lost, its
+    gradients would be, or what it computed would become a constant.
+
+    This function alone decides. An operation that has a fast version asks it first, with the values that it
+    computes with, and runs the naive version where it is true; a backward pass asks it again (it may run
+    under ``vmap`` when the forward pass did not).
+
+    Args:
+        *tensors: Values that are computed with, ``None`` for one that is not given.
+    """
+    # Torch has no public names for most of these. A compiler folds the first one and sees no other.
+    return (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or any(t is not None and torch._C._dispatch_keys(t).has(_PYTHON) for t in tensors)
+    )
+
 
 def transformed() -> bool:
-    """Whether somebody looks on who knows torch's own operations only, and no gradients by hand: a transform
-    of ``torch.func`` (``grad``, ``vmap``, ``jvp``, …), or forward-mode differentiation.
-    """
-    # Torch has no public name for either.
-    return not torch.compiler.is_compiling() and (
-        torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    )
+    """As :func:`traced`, but false under a compiler: for operations that have not moved to it yet."""
+    return not torch.compiler.is_compiling() and traced()
 
 
 def differentiable_gradients(

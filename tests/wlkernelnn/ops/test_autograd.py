@@ -1,9 +1,75 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.flop_counter import FlopCounterMode
 
-from wlkernelnn.ops.autograd import differentiable_gradients
+from wlkernelnn.ops.autograd import differentiable_gradients, traced
+
+Run = Callable[[Callable[[Tensor], Tensor], Tensor], object]
+
+
+def _in_dual_level(function: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    with forward_ad.dual_level():
+        function(forward_ad.make_dual(x, x))
+
+
+def _in_mode(mode: type) -> Run:
+    def run(function: Callable[[Tensor], Tensor], x: Tensor) -> None:
+        with mode():
+            function(x)
+
+    return run
+
+
+class _Function(torch.nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.forward = function
+
+
+TRACERS: dict[str, Run] = {
+    "compile": lambda f, x: torch.compile(f, backend="eager", fullgraph=True)(x),
+    "export": lambda f, x: torch.export.export(_Function(f), (x,), strict=False),
+    "jit.trace": lambda f, x: torch.jit.trace(f, x, check_trace=False),
+    "grad": lambda f, x: torch.func.grad(lambda x: f(x).sum())(x),
+    "vmap": lambda f, x: torch.func.vmap(f)(x),
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (x,)),
+    "dual level": _in_dual_level,
+    "make_fx": lambda f, x: make_fx(f)(x),
+    "fake mode": _in_mode(lambda: FakeTensorMode(allow_non_fake_inputs=True)),  # type: ignore[arg-type]
+    "fake tensor": lambda f, x: f(FakeTensorMode().from_tensor(x)),
+    "counter": _in_mode(lambda: FlopCounterMode(display=False)),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("tracer", TRACERS)
+def test_tracers_are_seen(tracer: str) -> None:
+    seen: list[bool] = []
+
+    def function(x: Tensor) -> Tensor:
+        seen.append(traced(x))
+        return x + 1
+
+    TRACERS[tracer](function, torch.ones(2))
+    assert seen
+    assert all(seen)
+
+
+def test_plain_runs_are_not_traced() -> None:
+    x = torch.nn.Parameter(torch.ones(2))
+    assert not traced()
+    assert not traced(x, None, x.data)
+    with torch.inference_mode(), torch.autocast("cpu"):
+        assert not traced(x + 1)
+    with torch.device("cpu"), torch.autograd.graph.save_on_cpu():
+        assert not traced(x + 1)
 
 
 def composed(a: Tensor, factor: float, b: Tensor, unused: Tensor) -> tuple[Tensor, Tensor]:
