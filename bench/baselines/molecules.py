@@ -23,7 +23,7 @@ from wlkernelnn.bench.harness.parameters import count_parameters, width_for
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.description import DEFAULT_METRIC
 from wlkernelnn.datasets.molecules.morgan import SIZE, morgan_counts
-from wlkernelnn.models.graph_network import GraphNetwork, arguments
+from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
 
@@ -157,7 +157,7 @@ class GINENetwork(GraphNetwork):
         node_dims: As of :class:`~wlkernelnn.models.GraphNetwork`.
         hidden_channels: Width of everything.
         num_layers: Number of convolutions.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`'s ``config``.
+        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
 
     Raises:
         ValueError: There are no edge codes, or an argument is out of its range.
@@ -166,7 +166,7 @@ class GINENetwork(GraphNetwork):
     def __init__(
         self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
     ) -> None:
-        super().__init__(arguments(locals()), num_steps=None)
+        super().__init__(node_dims, hidden_channels, num_steps=None, **shared)
         if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
         self.conv = _GINELayers(hidden_channels, num_layers, self.num_edge_types)

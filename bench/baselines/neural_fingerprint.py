@@ -13,7 +13,7 @@ from torch_geometric.nn import BatchNorm, MessagePassing
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.graph import EdgeFeatures
-from wlkernelnn.models.graph_network import GraphNetwork, arguments
+from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 
 
@@ -69,7 +69,7 @@ class NeuralFingerprintNetwork(GraphNetwork):
         num_edge_types: Number of edge codes.
         hidden_channels: Width of everything.
         num_layers: L.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`'s ``config``.
+        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
     """
 
     def __init__(
@@ -80,7 +80,9 @@ class NeuralFingerprintNetwork(GraphNetwork):
         num_layers: int = 4,
         **shared: Any,
     ) -> None:
-        super().__init__(arguments(locals()), num_steps=None)  # batch normalisation counts nodes, not colours
+        super().__init__(
+            node_dims, hidden_channels, num_steps=None, num_edge_types=num_edge_types, **shared
+        )  # batch normalisation counts nodes, not colours
         layers = range(num_layers)
         self.convs = torch.nn.ModuleList(
             NeuralFingerprintConv(hidden_channels, num_edge_types) for _ in layers

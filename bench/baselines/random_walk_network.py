@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.conv import RandomWalkKernelConv
-from wlkernelnn.models.graph_network import GraphNetwork, arguments
+from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 
 
@@ -23,7 +23,7 @@ class RandomWalkNetwork(GraphNetwork):
         hidden_channels: Width of everything.
         walk_length: Number of nodes of a walk.
         decay, all_lengths: As of the layer.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`'s ``config``.
+        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
     """
 
     def __init__(
@@ -35,7 +35,9 @@ class RandomWalkNetwork(GraphNetwork):
         all_lengths: bool = True,
         **shared: Any,
     ) -> None:
-        super().__init__({"quotient": "auto"} | arguments(locals()), num_steps=walk_length - 1)
+        super().__init__(
+            node_dims, hidden_channels, num_steps=walk_length - 1, **{"quotient": "auto"} | shared
+        )
         self.conv = RandomWalkKernelConv(
             hidden_channels,
             hidden_channels,

@@ -13,7 +13,7 @@ from torch_geometric.nn import MessagePassing
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.graph import EdgeFeatures, Graph, QuotientGraph
-from wlkernelnn.models.graph_network import GraphNetwork, arguments
+from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 
 
@@ -153,7 +153,7 @@ class MeanFieldNetwork(GraphNetwork):
         num_edge_types: Number of edge codes.
         hidden_channels: Width of everything.
         num_iterations: As of :class:`MeanFieldConv`.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`'s ``config``.
+        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
     """
 
     def __init__(
@@ -164,7 +164,13 @@ class MeanFieldNetwork(GraphNetwork):
         num_iterations: int = 4,
         **shared: Any,
     ) -> None:
-        super().__init__({"quotient": "auto"} | arguments(locals()), num_steps=num_iterations)
+        super().__init__(
+            node_dims,
+            hidden_channels,
+            num_steps=num_iterations,
+            num_edge_types=num_edge_types,
+            **{"quotient": "auto"} | shared,
+        )
         self.conv = MeanFieldConv(hidden_channels, num_edge_types, num_iterations)
         self.lin_out = Linear(hidden_channels, hidden_channels)
 
@@ -188,7 +194,9 @@ class LoopyBPNetwork(GraphNetwork):
         num_iterations: int = 4,
         **shared: Any,
     ) -> None:
-        super().__init__(arguments(locals()), num_steps=None)  # messages belong to edges, not to nodes
+        super().__init__(
+            node_dims, hidden_channels, num_steps=None, num_edge_types=num_edge_types, **shared
+        )  # messages belong to edges, not to nodes
         self.conv = LoopyBPConv(hidden_channels, num_edge_types, num_iterations)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,8 @@ def usage(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]], 
 
 def _measure(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]], args: Any) -> Usage:
     inputs = prepare(*args)
+    with suppress(AttributeError):  # a C library other than glibc
+        ctypes.CDLL(None).malloc_trim(0)  # freed memory that is kept could be used unseen
     before = peak = _anonymous()
     done = threading.Event()
 

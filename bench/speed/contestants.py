@@ -49,8 +49,6 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
 * Our network has {CHANNELS} channels and {ITERATIONS} iterations; readout "sum" walks in every iteration (the
   paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW. Who
   computes by nodes gets batches of {NODES_UP_TO:,} at most.
-* When time is taken, all have freed memory kept for them, as `wlkernelnn.training.fit` does: larger batches
-  gain by it.
 """
 
 

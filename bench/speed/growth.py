@@ -9,7 +9,6 @@ from wlkernelnn.bench.harness.memory import usage
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import race, torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
-from wlkernelnn.training.allocator import freed_memory_kept
 
 from .contestants import CHANNELS, ITERATIONS, contestant, train
 from .data import exhaust
@@ -44,7 +43,7 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
         data = sample(setting["dataset"], options.molecules)
         for axis, values in (QUICK_AXES if options.quick else AXES).items():
             by_value = _by_size if axis == "molecules" else partial(_steps, axis)
-            with torch_settings(setting["threads"]), freed_memory_kept():
+            with torch_settings(setting["threads"]):
                 works = [
                     (value, what, call, molecules)
                     for value in values
@@ -91,8 +90,7 @@ def store_of(data: PackedGraphs) -> PackedGraphs:
 
 
 def prepared_store(dataset: str, molecules: int) -> tuple[PackedGraphs]:
-    with freed_memory_kept():  # which leaves none behind that could be used unseen
-        return (store_of(sample(dataset, molecules)),)
+    return (store_of(sample(dataset, molecules)),)
 
 
 def colour(store: PackedGraphs) -> None:

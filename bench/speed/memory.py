@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import torch
 
 from wlkernelnn.bench.harness.memory import usage
 from wlkernelnn.bench.harness.tables import Rows
-from wlkernelnn.training.allocator import freed_memory_kept
 
-from .contestants import BY_COLOURS, NODES_UP_TO, OURS, Contestant, contestant, names, train
+from .contestants import BY_COLOURS, NODES_UP_TO, Contestant, contestant, names, train
 from .tables import Options, Part, Records, Setting, Table, sample, settings
 
 SIZES = (128, 1024, 8192)
@@ -19,7 +17,7 @@ BATCHES = 3
 
 LEGEND = f"""MB by batch size: the most memory that training on {BATCHES} batches takes beyond what the
 process held before, when molecules, their colours and the network were there. Batches, gradients and the
-optimizer's state are in it. Here only ours have freed memory kept for them, which takes more of it.
+optimizer's state are in it.
 """
 
 
@@ -40,12 +38,11 @@ def prepared(
 ) -> tuple[Contestant, int]:
     """A contestant that knows molecules for its batches, and the settings of the process."""
     torch.set_num_threads(threads)
-    with freed_memory_kept():  # which leaves none behind that could be used unseen
-        return contestant(name, sample(dataset, BATCHES * size), readout, **network), size
+    return contestant(name, sample(dataset, BATCHES * size), readout, **network), size
 
 
 def train_some(who: Contestant, size: int) -> None:
-    with who.operations(), freed_memory_kept() if who.name in OURS else nullcontext():
+    with who.operations():
         train(who.training_step(), who.loader(BATCHES * size, size, True))
 
 

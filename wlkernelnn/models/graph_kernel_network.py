@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from wlkernelnn.conv import WLKernelConv
 from wlkernelnn.ops.colours import Quotient
 
-from .graph_network import GraphNetwork, arguments
+from .graph_network import GraphNetwork
 
 
 class GraphKernelNetwork(GraphNetwork):
@@ -78,7 +78,20 @@ class GraphKernelNetwork(GraphNetwork):
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
     ) -> None:
-        super().__init__(arguments(locals()), num_steps=num_iterations + walk_length - 2)
+        super().__init__(
+            node_dims,
+            hidden_channels,
+            num_steps=num_iterations + walk_length - 2,
+            num_edge_types=num_edge_types,
+            num_tasks=num_tasks,
+            task=task,
+            pooling=pooling,
+            norm=norm,
+            dropout=dropout,
+            num_node_values=num_node_values,
+            num_graph_values=num_graph_values,
+            quotient=quotient,
+        )
         self.conv = WLKernelConv(
             hidden_channels,
             hidden_channels,

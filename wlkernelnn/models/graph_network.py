@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.nn import MLP
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.ops.autograd import transformed
-from wlkernelnn.ops.colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.segments import segment_sum
-from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of, plain
+from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
+from wlkernelnn.utils.configured import Configured
 
+from .batches import belongs_to, complete, quotient_of_batch
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
 from .fingerprint import FingerprintEncoder
@@ -31,39 +31,19 @@ from .fingerprint import FingerprintEncoder
 logger = logging.getLogger("wlkernelnn")
 
 TASKS = ("regression", "classification")
-# Arguments that a subclass need not have.
-DEFAULTS: dict[str, Any] = {
-    "num_edge_types": None,
-    "num_tasks": 1,
-    "task": "regression",
-    "pooling": "sum",
-    "norm": True,
-    "dropout": 0.0,
-    "num_node_values": 0,
-    "num_graph_values": 0,
-    "quotient": False,
-}
 
 
-def arguments(local: Mapping[str, Any]) -> dict[str, Any]:
-    """What the constructor of a network was given, by its ``locals()``: the network's ``config``."""
-    own = {name: value for name, value in local.items() if name not in ("self", "__class__", "shared")}
-    return own | local.get("shared", {})
-
-
-class GraphNetwork(torch.nn.Module, ABC):
+class GraphNetwork(Configured, torch.nn.Module, ABC):
     r"""Predicts properties of graphs with discrete node and edge codes, such as molecules.
 
     The states of the nodes that :meth:`states` computes, their sum or mean over a graph, and a two-layer
     perceptron.
 
     Args:
-        config: The arguments of the subclass, which make the same network again. Those that are meant here:
-            ``node_dims``, ``num_edge_types``, ``num_tasks``, ``task``, ``hidden_channels``, ``pooling``,
-            ``norm``, ``dropout``, ``num_node_values``, ``num_graph_values`` and ``quotient``; what they are
-            says :class:`GraphKernelNetwork`.
-        num_steps: How many edges far a state sees: its Weisfeiler-Lehman colour after so many iterations
-            decides it. ``None``: colours don't decide it.
+        node_dims, hidden_channels, num_edge_types, num_tasks, task, pooling, norm, dropout, num_node_values,
+            num_graph_values, quotient: As of :class:`GraphKernelNetwork`.
+        num_steps: How many edges far a state sees: the Weisfeiler-Lehman colour after that many iterations
+            decides it. ``None``: colours do not decide it.
         state_channels: Width of the states; default ``hidden_channels``.
 
     Shapes:
@@ -80,41 +60,48 @@ class GraphNetwork(torch.nn.Module, ABC):
     target_std: Tensor
 
     def __init__(
-        self, config: Mapping[str, Any], num_steps: int | None, state_channels: int | None = None
+        self,
+        node_dims: Sequence[int],
+        hidden_channels: int,
+        *,
+        num_steps: int | None,
+        state_channels: int | None = None,
+        num_edge_types: int | None = None,
+        num_tasks: int = 1,
+        task: str = "regression",
+        pooling: str = "sum",
+        norm: bool = True,
+        dropout: float = 0.0,
+        num_node_values: int = 0,
+        num_graph_values: int = 0,
+        quotient: bool | str = False,
     ) -> None:
         super().__init__()
-        #: The arguments: what makes the same network again, kept in checkpoints beside the weights.
-        self.config = {name: plain(value) for name, value in config.items()}
-        self.config["node_dims"] = plain(list(config["node_dims"]))
-        given = DEFAULTS | self.config
-        check_one_of("task", given["task"], TASKS)
-        if given["pooling"] not in ("sum", "mean"):
-            raise ValueError(f'pooling must be "sum" or "mean", got {given["pooling"]!r}')
-        least = {"num_tasks": 1, "hidden_channels": 1, "num_node_values": 0, "num_graph_values": 0}
-        for name, smallest in least.items():
-            check_count(name, given[name], smallest)
-        if given["quotient"] not in ("auto", True, False):
-            raise ValueError(f'quotient must be "auto", True or False, got {given["quotient"]!r}')
-        if given["quotient"] is True and num_steps is None:
+        check_one_of("task", task, TASKS)
+        check_one_of("pooling", pooling, ("sum", "mean"))
+        check_count("num_tasks", num_tasks)
+        check_count("hidden_channels", hidden_channels)
+        check_count("num_graph_values", num_graph_values, least=0)
+        check_dropout(dropout)
+        if quotient not in ("auto", True, False):
+            raise ValueError(f'quotient must be "auto", True or False, got {quotient!r}')
+        if quotient is True and num_steps is None:
             raise ValueError("quotient=True: not colours decide the states of this network, but single nodes")
-        check_dropout(given["dropout"])
-        self.task: str = given["task"]
-        self.pooling: str = given["pooling"]
-        self.quotient: bool | str = given["quotient"]
-        self.num_edge_types: int | None = given["num_edge_types"]
+        self.task, self.pooling, self.quotient = task, pooling, quotient
+        self.num_edge_types, self.num_tasks = num_edge_types, num_tasks
+        self.num_graph_values = num_graph_values
         #: Iterations after which colours decide a state: what :class:`PackedLoader` is to give, or ``None``.
-        self.quotient_depth = num_steps if self.quotient else None
-        hidden, num_tasks, dropout = given["hidden_channels"], given["num_tasks"], given["dropout"]
-        state_channels = state_channels or hidden
-        self.encoder = CodeEncoder(given["node_dims"], hidden, given["num_node_values"])
-        self.norm = torch.nn.LayerNorm(state_channels) if given["norm"] else torch.nn.Identity()
+        self.quotient_depth = num_steps if quotient else None
+        state_channels = state_channels or hidden_channels
+        self.encoder = CodeEncoder(node_dims, hidden_channels, num_node_values)
+        self.norm = torch.nn.LayerNorm(state_channels) if norm else torch.nn.Identity()
         self.fingerprint: FingerprintEncoder | None = None
-        if given["num_graph_values"]:
-            self.fingerprint = FingerprintEncoder(given["num_graph_values"], hidden, dropout)
-            state_channels += hidden
-        #: Width of what :meth:`embed` gives.
+        if num_graph_values:
+            self.fingerprint = FingerprintEncoder(num_graph_values, hidden_channels, dropout)
+            state_channels += hidden_channels
+        #: Width of the vectors of :meth:`embed`.
         self.embedding_channels = state_channels
-        self.head = MLP([state_channels, hidden, num_tasks], dropout=[dropout, 0.0], norm=None)
+        self.head = MLP([state_channels, hidden_channels, num_tasks], dropout=[dropout, 0.0], norm=None)
         self.register_buffer("target_mean", torch.zeros(num_tasks))
         self.register_buffer("target_std", torch.ones(num_tasks))
 
@@ -211,7 +198,7 @@ class GraphNetwork(torch.nn.Module, ABC):
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
         if self.training:
             cache = None  # what dropout left of a state is not to be kept
-        batch = self._whole(batch)
+        batch = complete(batch, self.num_edge_types, self.num_graph_values)
         quotient = self._quotient_of(batch)
         if quotient is None:
             pooled = segment_sum(self.states(batch.x, batch), batch.ptr, batch.batch)
@@ -224,13 +211,11 @@ class GraphNetwork(torch.nn.Module, ABC):
                 colour = row.index_select(0, colour)
             members = SortedEdges(colour, quotient.graph, quotient.indptr, h.size(0), None)
             pooled = neighbor_sum(h, members, quotient.multiplicity)
-        return self._read(pooled, batch.ptr.diff(), self._of_graph(batch))
-
-    def _of_graph(self, batch: Data) -> Tensor | None:
-        return None if self.fingerprint is None else self.fingerprint(batch.graph_x)
+        of_graph = None if self.fingerprint is None else self.fingerprint(batch.graph_x)
+        return self._read(pooled, batch.ptr.diff(), of_graph)
 
     def _read(self, pooled: Tensor, num_nodes: Tensor, of_graph: Tensor | None) -> Tensor:
-        """What the head sees of sums of so many states, and of graphs' own features."""
+        """The input of the head: from sums of ``num_nodes`` states and vectors of graphs' own features."""
         if self.pooling == "mean":
             pooled = pooled / num_nodes.clamp(min=1).unsqueeze(1)
         pooled = self.norm(pooled)
@@ -253,36 +238,16 @@ class GraphNetwork(torch.nn.Module, ABC):
         Raises:
             ValueError: Something is missing in the batch.
         """
-        batch = self._whole(batch)
+        batch = complete(batch, self.num_edge_types, self.num_graph_values)
         h, owner, num_nodes = self.states(batch.x, batch), batch.batch, batch.ptr.diff()
-        pooled, of_graph = segment_sum(h, batch.ptr, owner), self._of_graph(batch)
+        pooled = segment_sum(h, batch.ptr, owner)
+        of_graph = None if self.fingerprint is None else self.fingerprint(batch.graph_x)
         whole = self.head(self._read(pooled, num_nodes, of_graph))
         rest = pooled.index_select(0, owner) - h
         of_node = None if of_graph is None else of_graph.index_select(0, owner)
         without = self.head(self._read(rest, num_nodes.index_select(0, owner) - 1, of_node))
         less = whole.index_select(0, owner) - without
         return less * self.target_std if self.task == "regression" else less
-
-    def _whole(self, batch: Data) -> Data:
-        """The batch with all that is read of it; what nobody but its maker can know must be there."""
-        needed = {"x": "[N, F]", "edge_index": "[2, E]"}
-        if self.fingerprint is not None:
-            needed["graph_x"] = f"[B, {self.config['num_graph_values']}]"
-        if self.num_edge_types is not None and batch.num_edges:
-            needed["edge_type"] = f"[E] (num_edge_types={self.num_edge_types})"
-        for name, shape in needed.items():
-            if batch.get(name) is None:
-                came = ", ".join(sorted(batch.keys())) or "nothing"
-                raise ValueError(f"expected {name} {shape} in the batch; got {came}")
-        if self.num_edge_types is not None and batch.get("edge_type") is None:
-            batch = copy.copy(batch)
-            batch.edge_type = batch.x.new_empty(0)
-        batch = _whole_batch(batch)
-        if self.fingerprint is not None:
-            expected = [batch.ptr.numel() - 1, self.config["num_graph_values"]]
-            if list(batch.graph_x.shape) != expected:
-                raise ValueError(f"expected graph_x of shape {expected}, got {list(batch.graph_x.shape)}")
-        return batch
 
     def _weights_of_states(self) -> Iterator[Tensor]:
         yield from self.parameters(recurse=False)
@@ -294,50 +259,27 @@ class GraphNetwork(torch.nn.Module, ABC):
 
     def _quotient_of(self, batch: Data) -> Quotient | None:
         """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes."""
-        # A compiler follows neither the making of a quotient nor the log.
+        # A compiler follows neither the search for colours nor the log.
         if self.quotient is False or self.quotient_depth is None or torch.compiler.is_compiling():
             return None
         given = batch.get("quotient")
-        # PyG makes a list of what it collates.
-        fits = isinstance(given, Quotient) and given.depth >= self.quotient_depth and _is_of(given, batch)
-        given = given if fits else None
-        if reason := self._why_by_nodes(batch, given is not None):
-            logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
-            return None
-        return self._made_quotient(batch, self.quotient_depth) if given is None else given
-
-    def _why_by_nodes(self, batch: Data, given: bool) -> str:
-        """A reason not to go by colours, or ``""``."""
+        # PyG makes a list when it collates.
+        fits = isinstance(given, Quotient) and given.depth >= self.quotient_depth and belongs_to(given, batch)
         if is_watched(self):
-            return "somebody watches single messages of the layer"
-        if given:
-            return ""
-        if transformed():
-            return "transforms of torch.func follow no search for colours, and PackedLoader has found none"
-        if not batch.x.is_cpu and self.quotient == "auto":
-            return "the batch is not on the CPU and has no quotient, which PackedLoader can give"
-        return ""
-
-    def _made_quotient(self, batch: Data, depth: int) -> Quotient:
-        self.encoder.check(batch.x)
-        num_nodes, edge_type = batch.x.size(0), None
-        if self.num_edge_types is not None:
-            edge_type = checked_edge_type(type(self).__name__, batch.edge_type)
-        graph = Graph(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
-        edges, edge_type = graph.sorted_edges, graph.sorted_features.type
-        if edge_type is None:
-            edge_type = torch.zeros_like(edges.source)
-        label = packed_columns(list(batch.x.cpu().numpy().T), self.encoder.column_dims)
-        source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
-        quotient = wl_quotient(
-            wl_colours(label, source, target, depth, types),
-            source,
-            edges.indptr.cpu().numpy(),
-            types,
-            batch.batch.cpu().numpy(),
-            batch.ptr.numel() - 1,
-        )
-        return quotient if batch.x.is_cpu else Data(quotient=quotient).to(batch.x.device).quotient
+            reason = "somebody watches single messages of the layer"
+        elif fits:
+            return given
+        elif transformed():
+            reason = "transforms of torch.func follow no search for colours, and PackedLoader has found none"
+        elif not batch.x.is_cpu and self.quotient == "auto":
+            reason = "the batch is not on the CPU and has no quotient, which PackedLoader can give"
+        else:
+            self.encoder.check(batch.x)
+            return quotient_of_batch(
+                batch, self.encoder.column_dims, self.num_edge_types is not None, self.quotient_depth
+            )
+        logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
+        return None
 
     def forward(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
         out = self.head(self.embed(batch, cache))
@@ -347,50 +289,3 @@ class GraphNetwork(torch.nn.Module, ABC):
         """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
         out = self(batch, cache)
         return out if self.task == "regression" else out.sigmoid()
-
-
-def _fits(batch: Data) -> bool:
-    """Whether ``ptr`` is of these nodes, looked at on the CPU: PyG's ``subgraph`` leaves it as it was."""
-    if torch.compiler.is_compiling() or not batch.x.is_cpu:
-        return True
-    ends = batch.ptr[[0, -1]].tolist() if batch.ptr.numel() else []
-    if ends != [0, batch.x.size(0)] or bool((batch.ptr.diff() < 0).any()):
-        return False
-    return batch.batch is None or torch.equal(batch.batch.long(), _owners(batch.ptr))
-
-
-def _owners(ptr: Tensor) -> Tensor:
-    """The graph of every node."""
-    return torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
-
-
-def _is_of(quotient: Quotient, batch: Data) -> bool:
-    """Whether a quotient is that of the batch, which may have been changed since."""
-    parts = batch.x, as_tensor(batch.edge_index), batch.get("edge_type"), batch.ptr
-    return quotient.origin.is_of(*parts) or is_of(quotient, *parts)
-
-
-def _whole_batch(batch: Data) -> Data:
-    """A single graph as a batch of one, and one with ``batch`` or ``ptr`` alone with the other beside it."""
-    if "ptr" in batch and _fits(batch):
-        if batch.batch is not None:
-            return batch
-        result = copy.copy(batch)
-        result.batch = _owners(batch.ptr)
-        return result
-    if batch.batch is None:
-        if "ptr" in batch:
-            expected = f"expected ptr to ascend from 0 to the number of nodes, {batch.x.size(0)}"
-            raise ValueError(f"{expected}; got {batch.ptr.tolist()}")
-        return Batch.from_data_list([batch])
-    if batch.batch.shape != batch.x.shape[:1] or (batch.batch < 0).any():
-        raise ValueError(
-            f"expected batch.batch to be the graph of each of {batch.x.size(0)} nodes, 0 or more; got shape "
-            f"{list(batch.batch.shape)}, from {batch.batch.min() if batch.batch.numel() else 0} on"
-        )
-    if (batch.batch.diff() < 0).any():
-        raise ValueError("batch.batch must not decrease: nodes of a graph stand side by side")
-    counts = batch.batch.bincount(minlength=batch.ptr.numel() - 1 if "ptr" in batch else 0)
-    result = copy.copy(batch)
-    result.ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-    return result

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.utils.checks import check_count, check_dropout
 
-from .graph_network import GraphNetwork, arguments
+from .graph_network import GraphNetwork
 from .kernel_stack import KernelStack
 
 
@@ -66,23 +66,36 @@ class KernelStackNetwork(GraphNetwork):
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
     ) -> None:
-        config = arguments(locals())
         check_count("hidden_channels", hidden_channels)
         check_dropout(layer_dropout, "layer_dropout")
         stack = KernelStack(
             hidden_channels,
-            num_layers,
-            walk_length,
-            decay,
-            compose,
-            num_edge_types,
-            layer_dropout,
-            jumping,
-            virtual_node,
-            residual,
-            layer_norm,
+            num_layers=num_layers,
+            walk_length=walk_length,
+            decay=decay,
+            compose=compose,
+            num_edge_types=num_edge_types,
+            dropout=layer_dropout,
+            jumping=jumping,
+            virtual_node=virtual_node,
+            residual=residual,
+            layer_norm=layer_norm,
         )
-        super().__init__(config, None if virtual_node else stack.num_steps, stack.out_channels)
+        super().__init__(
+            node_dims,
+            hidden_channels,
+            num_steps=None if virtual_node else stack.num_steps,
+            state_channels=stack.out_channels,
+            num_edge_types=num_edge_types,
+            num_tasks=num_tasks,
+            task=task,
+            pooling=pooling,
+            norm=norm,
+            dropout=dropout,
+            num_node_values=num_node_values,
+            num_graph_values=num_graph_values,
+            quotient=quotient,
+        )
         self.stack = stack
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:

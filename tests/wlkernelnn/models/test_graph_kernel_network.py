@@ -245,7 +245,7 @@ def test_reset_parameters_draws_anew_and_keeps_the_scaling() -> None:
     ("kwargs", "message"),
     [
         ({"task": "multiclass"}, "task must be one of regression, classification, got 'multiclass'"),
-        ({"pooling": "max"}, 'pooling must be "sum" or "mean", got \'max\''),
+        ({"pooling": "max"}, "pooling must be one of sum, mean, got 'max'"),
         ({"num_tasks": 0}, "num_tasks must be an integer of at least 1, got 0"),
         ({"hidden_channels": -1}, "hidden_channels must be an integer of at least 1, got -1"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1"),

@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import ColourCache, GraphNetwork
-from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.utils.modes import evaluating
 
 # Graphs at once: what a batch needs still fits into a processor's caches, more or less.
@@ -63,6 +62,6 @@ def _of_batches(
     if cache is None and len(data) > batch_size:
         cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
-    with evaluating(net), freed_memory_kept():
+    with evaluating(net):
         parts = [compute(batch.to(device), cache).cpu().numpy() for batch in loader]
     return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)

@@ -1,0 +1,118 @@
+"""Batches as networks need them: complete, and by their colours."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
+from wlkernelnn.ops.colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
+
+
+def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> Data:
+    """A batch with ``batch`` and ``ptr``; a single graph becomes a batch of one.
+
+    Args:
+        batch: See :class:`GraphNetwork`.
+        num_edge_types: Number of edge codes; ``None``: edges need none.
+        num_graph_values: Width of graphs' own features; 0: graphs need none.
+
+    Raises:
+        ValueError: Something is missing, or ``batch``, ``ptr`` or ``graph_x`` does not fit the nodes.
+    """
+    needed = {"x": "[N, F]", "edge_index": "[2, E]"}
+    if num_graph_values:
+        needed["graph_x"] = f"[B, {num_graph_values}]"
+    if num_edge_types is not None and batch.num_edges:
+        needed["edge_type"] = f"[E] (num_edge_types={num_edge_types})"
+    for name, shape in needed.items():
+        if batch.get(name) is None:
+            there = ", ".join(sorted(batch.keys())) or "nothing"
+            raise ValueError(f"expected {name} {shape} in the batch; got {there}")
+    if num_edge_types is not None and batch.get("edge_type") is None:
+        batch = copy.copy(batch)
+        batch.edge_type = batch.x.new_empty(0)
+    batch = _with_members(batch)
+    if num_graph_values:
+        expected = [batch.ptr.numel() - 1, num_graph_values]
+        if list(batch.graph_x.shape) != expected:
+            raise ValueError(f"expected graph_x of shape {expected}, got {list(batch.graph_x.shape)}")
+    return batch
+
+
+def _with_members(batch: Data) -> Data:
+    """The batch with ``batch`` and ``ptr``; where the two differ, ``batch`` counts."""
+    if "ptr" in batch and _fits(batch):
+        if batch.batch is not None:
+            return batch
+        result = copy.copy(batch)
+        result.batch = _owners(batch.ptr)
+        return result
+    if batch.batch is None:
+        if "ptr" in batch:
+            expected = f"expected ptr to ascend from 0 to the number of nodes, {batch.x.size(0)}"
+            raise ValueError(f"{expected}; got {batch.ptr.tolist()}")
+        return Batch.from_data_list([batch])
+    if batch.batch.shape != batch.x.shape[:1] or (batch.batch < 0).any():
+        raise ValueError(
+            f"expected batch.batch to be the graph of each of {batch.x.size(0)} nodes, 0 or more; got shape "
+            f"{list(batch.batch.shape)}, from {batch.batch.min() if batch.batch.numel() else 0} on"
+        )
+    if (batch.batch.diff() < 0).any():
+        raise ValueError("batch.batch must not decrease: nodes of a graph stand side by side")
+    counts = batch.batch.bincount(minlength=batch.ptr.numel() - 1 if "ptr" in batch else 0)
+    result = copy.copy(batch)
+    result.ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    return result
+
+
+def _fits(batch: Data) -> bool:
+    """Whether ``ptr`` is of these nodes, looked at on the CPU: PyG's ``subgraph`` leaves it as it was."""
+    if torch.compiler.is_compiling() or not batch.x.is_cpu:
+        return True
+    ends = batch.ptr[[0, -1]].tolist() if batch.ptr.numel() else []
+    if ends != [0, batch.x.size(0)] or bool((batch.ptr.diff() < 0).any()):
+        return False
+    return batch.batch is None or torch.equal(batch.batch.long(), _owners(batch.ptr))
+
+
+def _owners(ptr: Tensor) -> Tensor:
+    """The graph of every node."""
+    return torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
+
+
+def belongs_to(quotient: Quotient, batch: Data) -> bool:
+    """Whether a quotient is that of the batch, which may have been changed since."""
+    parts = batch.x, as_tensor(batch.edge_index), batch.get("edge_type"), batch.ptr
+    return quotient.origin.is_of(*parts) or is_of(quotient, *parts)
+
+
+def quotient_of_batch(batch: Data, column_dims: tuple[int, ...], typed: bool, depth: int) -> Quotient:
+    """The quotient of a complete batch.
+
+    Args:
+        batch: The batch.
+        column_dims: Number of values of each column of ``x``.
+        typed: Whether edges have codes.
+        depth: Weisfeiler-Lehman iterations.
+    """
+    num_nodes = batch.x.size(0)
+    edge_type = checked_edge_type("the network", batch.edge_type) if typed else None
+    graph = Graph(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
+    edges, edge_type = graph.sorted_edges, graph.sorted_features.type
+    if edge_type is None:
+        edge_type = torch.zeros_like(edges.source)
+    label = packed_columns(list(batch.x.cpu().numpy().T), column_dims)
+    source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
+    quotient = wl_quotient(
+        wl_colours(label, source, target, depth, types),
+        source,
+        edges.indptr.cpu().numpy(),
+        types,
+        batch.batch.cpu().numpy(),
+        batch.ptr.numel() - 1,
+    )
+    return quotient if batch.x.is_cpu else Data(quotient=quotient).to(batch.x.device).quotient
