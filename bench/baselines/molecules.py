@@ -21,8 +21,8 @@ from torch_geometric.nn import MLP, BatchNorm, GINEConv
 
 from wlkernelnn.bench.harness.parameters import count_parameters, width_for
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.files.description import DEFAULT_METRIC
-from wlkernelnn.datasets.molecules.morgan import SIZE, morgan_counts
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
+from wlkernelnn.datasets.molecules.additions import SIZE, morgan_counts
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.training import FitOptions, fit, get_metric, predict, score

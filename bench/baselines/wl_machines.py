@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.files.description import DEFAULT_METRIC
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.splits import SplitIndex
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
 from wlkernelnn.training import get_metric, score

@@ -18,7 +18,7 @@ import torch
 
 from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.files.description import DEFAULT_METRIC
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.splits import PARTS, SplitIndex
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score

@@ -20,7 +20,7 @@ from wlkernelnn.bench.harness.ratios import COLUMNS, Row, Timer, cells, compared
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import compare, torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
-from wlkernelnn.datasets.molecules.featurize import PARALLEL_FROM
+from wlkernelnn.datasets.molecules.smiles import PARALLEL_FROM
 from wlkernelnn.ops.graph import neighbor_sum, sort_edges
 
 from .contestants import plain_data

@@ -11,8 +11,8 @@ from typing import NoReturn
 import numpy as np
 import pandas as pd
 
-from .arrays import lost_in_float32
-from .text import opened
+from .download import opened
+from .table import lost_in_float32
 
 #: A file, or one inside a zip file.
 Place = Path | zipfile.Path

@@ -5,10 +5,22 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from wlkernelnn.utils.files import csv_writer, write_text
 
-from .description import Reject, is_missing
+
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty: not one with the word nan."""
+    return not isinstance(value, str) and str(value) in ("None", "nan", "<NA>", "NaT")
+
+
+class Reject(NamedTuple):
+    """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""
+
+    row: int
+    smiles: object
+    reason: str
 
 
 def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> None:

@@ -1,4 +1,4 @@
-"""Reading tables (CSV, TSV, Parquet) of SMILES and targets, with errors that name the place."""
+"""Columns of tables: SMILES, and targets as numbers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from rdkit import Chem, rdBase
 
-from .arrays import lost_in_float32
-from .table_chunks import check_file, is_parquet, not_parquet, require_columns, text_pieces
+from .table_chunks import check_file, is_parquet, not_parquet, require_columns, separator, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 BOOLEAN = {"true": "1", "false": "0"}
@@ -78,6 +78,16 @@ def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) 
     )
 
 
+def beyond_float32(values: np.ndarray) -> np.ndarray:
+    """Which values would be infinite in a float32; NaN, which stands for none, is no such value."""
+    return np.abs(values) > np.finfo(np.float32).max
+
+
+def lost_in_float32(values: np.ndarray) -> np.ndarray:
+    """Which values would be infinite in a float32, or 0 or short of digits, though they are not 0."""
+    return beyond_float32(values) | ((values != 0) & (np.abs(values) < np.finfo(np.float32).tiny))
+
+
 def _targets(
     frame: pd.DataFrame, columns: Sequence[str], source: object, expected: str, binary: bool = False
 ) -> np.ndarray:
@@ -128,3 +138,35 @@ def _read_text(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
     ((names, cells, lines),) = text_pieces(path, columns)
     index = pd.Index(lines, name="line", dtype=np.int64)
     return pd.DataFrame(cells, columns=names, index=index, dtype=object)
+
+
+def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
+    """The column of SMILES: the one given, else the one called smiles, in any case, else the only one."""
+    available = list(frame.columns)
+    if name is None:
+        named = [column for column in available if str(column).lower() == "smiles"]
+        if len(named) > 1 and "smiles" not in named:
+            raise ValueError(f"{where}: columns {', '.join(named)}: say which one holds the SMILES")
+        name = named[0] if len(named) == 1 else "smiles"
+        if not named and len(available) == 1:
+            name = available[0]
+            _check_header(str(name), where)
+    require_columns([name], available, where)
+    return name
+
+
+def _check_header(name: str, where: str) -> None:
+    """Refuse the only column of a table if its name says that the table was misread."""
+    for sign in (";", "\t" if separator(where) == "," else ",", "|"):
+        if sign in name:
+            raise ValueError(
+                f"{where}: the only column is called {name!r}: is {sign!r} its separator? Expected ',' "
+                "(in files called .tsv tabs)"
+            )
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(name)
+    if molecule is not None and molecule.GetNumAtoms():
+        raise ValueError(
+            f"{where}: the only column is called {name!r}, which is a SMILES: expected a first line with the "
+            "names of the columns"
+        )

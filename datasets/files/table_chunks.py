@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .text import opened
+from .download import opened
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 # First bytes of files that carry a table's name but hold something else.

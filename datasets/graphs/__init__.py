@@ -1,17 +1,19 @@
 """Packed graphs: the store, its loader, its splits."""
 
-from .endless import EndlessShuffle
-from .epochs import EpochLoader
+from .arrays import Arrays
+from .description import Description
+from .epochs import BucketResampler, EndlessShuffle, EpochLoader
 from .loader import PackedLoader
 from .packed import PackedGraphs
-from .resample import BucketResampler
-from .sorted_edge_index import sorted_edge_index
+from .pyg import sorted_edge_index
+from .random_walks import walk_encodings
 from .splits import column_split, random_split, scaffold_split, scaffolds, split
 from .tu import load_tu
-from .walk_encodings import walk_encodings
 
 __all__ = [
+    "Arrays",
     "BucketResampler",
+    "Description",
     "EndlessShuffle",
     "EpochLoader",
     "PackedGraphs",

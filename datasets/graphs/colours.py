@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.datasets.files.arrays import Arrays, content_hash, smallest
 from wlkernelnn.ops.colours import wl_colours
+
+from .arrays import Arrays, content_hash, smallest
 
 logger = logging.getLogger("wlkernelnn")
 

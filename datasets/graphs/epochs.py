@@ -1,16 +1,18 @@
-"""What loaders of packed stores have in common: the order of an epoch, and where it stands."""
+"""Epochs of loaders: their order, where one stands, and other ways to draw them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
-from wlkernelnn.datasets.files.spans import positions_of
 from wlkernelnn.utils.checks import check_count
+
+from .arrays import positions_of
 
 # Items gathered at once. Larger chunks leave the caches, smaller ones pay more Python per item.
 CHUNK = 1024
@@ -107,8 +109,106 @@ class EpochLoader(ABC):
             yield order[begin : begin + step]
 
 
-def plain_data(**parts: Any) -> Data:
-    """``Data(**parts)``, past its look at every name, which takes as long as all the arithmetic."""
-    data = Data()
-    data._store._mapping.update(parts)
-    return data
+class EndlessShuffle:
+    """Epochs that are stretches of one endless sequence: all items in a random order, then in another, ….
+
+    Any epoch is computed from its number alone. Goes into the loaders as ``resample=``.
+
+    Args:
+        num_items: Number of items.
+        num_samples: Length of an epoch; it may be smaller or larger than ``num_items``.
+        seed: Seed of all orders.
+
+    Raises:
+        ValueError: A number is not positive.
+    """
+
+    def __init__(self, num_items: int, num_samples: int, seed: int = 0) -> None:
+        for name, value in (("num_items", num_items), ("num_samples", num_samples)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        self.num_items = num_items
+        self.num_samples = num_samples
+        self.seed = seed
+
+    def __call__(self, epoch: int) -> np.ndarray:
+        """Positions of the items of an epoch, int64 ``[num_samples]``."""
+        begin = epoch * self.num_samples
+        first, last = begin // self.num_items, (begin + self.num_samples - 1) // self.num_items
+        orders = [
+            np.random.default_rng((self.seed, lap)).permutation(self.num_items)
+            for lap in range(first, last + 1)
+        ]
+        skipped = begin - first * self.num_items
+        return np.concatenate(orders)[skipped : skipped + self.num_samples]
+
+
+class BucketResampler:
+    """Draw training examples uniformly over the non-empty buckets of their target (Lei et al. 2017, CEP).
+
+    A molecule with target y lies in bucket floor(y / ``width``). The draws go through the buckets in rounds:
+    every round visits each non-empty bucket once, in a new random order, so each bucket comes up equally
+    often. Inside a bucket the members come one after the other in an order shuffled once, cyclically. Epochs
+    continue where the one before stopped, yet any epoch is computed from its number alone: a resumed run
+    sees what an uninterrupted one would have seen.
+
+    Goes into :class:`~wlkernelnn.datasets.PackedLoader` as ``resample=``.
+
+    Args:
+        y: Targets of the training molecules, ``[n]`` or ``[n, 1]``, without missing values.
+        width: Width of a bucket, in the unit of ``y``.
+        num_samples: Draws in an epoch; default n.
+        seed: Seed of all orders.
+
+    Raises:
+        ValueError: ``y`` has missing values, several tasks or no entries; ``width`` or ``num_samples`` is not
+            positive.
+    """
+
+    def __init__(
+        self, y: ArrayLike, width: float = 0.05, num_samples: int | None = None, seed: int = 0
+    ) -> None:
+        values = np.asarray(y, dtype=np.float64)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.ndim != 1 or not len(values):
+            raise ValueError(f"BucketResampler needs one target per molecule, got y of shape {values.shape}")
+        if not np.isfinite(values).all():
+            first = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(f"BucketResampler needs every target, but y[{first}] is {values[first]}")
+        if not width > 0:
+            raise ValueError(f"width must be positive, got {width}")
+        if num_samples is not None and num_samples < 1:
+            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
+        self.num_samples = len(values) if num_samples is None else num_samples
+        self.seed = seed
+        _, bucket, self._count = np.unique(np.floor(values / width), return_inverse=True, return_counts=True)
+        self._begin = np.cumsum(self._count) - self._count
+        shuffled = np.random.default_rng(seed).permutation(len(values))
+        self._members = shuffled[np.argsort(bucket[shuffled], kind="stable")]
+
+    @property
+    def num_buckets(self) -> int:
+        """Number of non-empty buckets."""
+        return len(self._count)
+
+    def __call__(self, epoch: int) -> np.ndarray:
+        """Positions in ``y`` for an epoch, int64 ``[num_samples]``."""
+        begin = epoch * self.num_samples
+        end = begin + self.num_samples
+        first_round = begin // self.num_buckets
+        last_round = -(-end // self.num_buckets)
+        order = self._rounds(first_round, last_round).reshape(-1)
+        draw = np.arange(begin, end)
+        bucket = order[draw - first_round * self.num_buckets]
+        # A bucket's turn in round r is its r-th draw ever.
+        turn = draw // self.num_buckets
+        return self._members[self._begin[bucket] + turn % self._count[bucket]]
+
+    def _rounds(self, first: int, last: int) -> np.ndarray:
+        """Order of the buckets in rounds ``first`` … ``last`` − 1, ``[last - first, num_buckets]``."""
+        skip = first * self.num_buckets
+        bits = np.random.Philox(key=self.seed)
+        bits.advance(skip // 4)  # the generator makes four numbers at a time and can jump to any of them
+        keys = np.random.Generator(bits).random(skip % 4 + (last - first) * self.num_buckets)[skip % 4 :]
+        return np.argsort(keys.reshape(-1, self.num_buckets), axis=1, kind="stable")

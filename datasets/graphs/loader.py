@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from wlkernelnn.datasets.files.spans import bounds_of, take_spans
 from wlkernelnn.ops.colours import Origin, wl_quotient
 
-from .epochs import EpochLoader, Resampler, plain_data
+from .arrays import bounds_of, take_spans
+from .epochs import EpochLoader, Resampler
 from .packed import PackedGraphs, check_packed
-from .sorted_edge_index import sorted_edge_index
+from .pyg import plain_data, sorted_edge_index
 
 
 class PackedLoader(EpochLoader):

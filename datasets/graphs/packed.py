@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
-from wlkernelnn.datasets.files.arrays import Arrays, check_arrays, content_hash
-from wlkernelnn.datasets.files.description import Description, Reject, is_missing
+from wlkernelnn.datasets.files.rejects import Reject, is_missing
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
+from .arrays import Arrays, check_arrays, content_hash
 from .colours import Colours
+from .description import Description
 from .packing import packed_arrays, packed_targets
-from .sorted_edge_index import sorted_edge_index
+from .pyg import sorted_edge_index
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
 

@@ -9,17 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.datasets.files.arrays import (
-    Arrays,
-    beyond_float32,
-    distinct_rows,
-    lost_in_float32,
-    pack_strings,
-    smallest,
-)
-from wlkernelnn.datasets.files.description import Description
+from wlkernelnn.datasets.files.table import beyond_float32, lost_in_float32
 
-from .walk_encodings import UNITS
+from .arrays import Arrays, distinct_rows, pack_strings, smallest
+from .description import Description
+from .random_walks import UNITS
 
 
 def packed_arrays(

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from wlkernelnn.datasets.files.description import Description
 from wlkernelnn.datasets.files.download import data_folders, download
 from wlkernelnn.datasets.files.number_rows import (
     Place,
@@ -23,9 +22,10 @@ from wlkernelnn.datasets.files.number_rows import (
     read_integers,
     read_numbers,
 )
-from wlkernelnn.datasets.files.spans import bounds_of
 from wlkernelnn.utils.files import atomic_path
 
+from .arrays import bounds_of
+from .description import Description
 from .packed import PackedGraphs
 
 logger = logging.getLogger("wlkernelnn")

@@ -1,12 +1,12 @@
 """Molecules: from SMILES and published sets to packed graphs."""
 
 from .features import Features, get_features
-from .featurize import featurize
 from .from_table import molecules_from
 from .load import load_molecules
 from .ogb import load_ogb
 from .ogb_sets import OGB_SETS, OGBSet
 from .published import MOLECULE_SETS, MoleculeSet
+from .smiles import featurize
 
 __all__ = [
     "MOLECULE_SETS",

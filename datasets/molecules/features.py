@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from rdkit.Chem import ValenceType
 
-from .descriptors import num_descriptors
-from .morgan import SIZE
-from .rings import COLUMNS, MOST
+from .additions import COLUMNS, MOST, SIZE, num_descriptors
 
 if TYPE_CHECKING:
     from torch import Tensor

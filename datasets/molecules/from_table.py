@@ -15,18 +15,23 @@ import pandas as pd
 import rdkit
 from numpy.typing import ArrayLike
 
-from wlkernelnn.datasets.files.description import DEFAULT_METRIC, Description, Reject
-from wlkernelnn.datasets.files.rejects import write_rejects
-from wlkernelnn.datasets.files.smiles_column import smiles_column_of
-from wlkernelnn.datasets.files.table import binary_targets, numeric_targets, place, read_table
+from wlkernelnn.datasets.files.rejects import Reject, write_rejects
+from wlkernelnn.datasets.files.table import (
+    binary_targets,
+    numeric_targets,
+    place,
+    read_table,
+    smiles_column_of,
+)
 from wlkernelnn.datasets.files.table_chunks import read_schema, require_columns
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import SplitIndex, SplitKind, column_split
 from wlkernelnn.datasets.graphs.splits import split as split_graphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
 
 from .features import get_features
-from .featurize import featurize
+from .smiles import featurize
 
 logger = logging.getLogger("wlkernelnn")
 

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 import rdkit
 
-from wlkernelnn.datasets.files.description import Description
 from wlkernelnn.datasets.files.download import data_folders, download
 from wlkernelnn.datasets.files.number_rows import check_lines, read_integers
+from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import SplitIndex
 from wlkernelnn.datasets.graphs.store_cache import cached_store
 
 from . import pcqm4mv2
 from .features import Features, get_features
-from .featurize import featurize
 from .load import load_molecules
 from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
 from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set
+from .smiles import featurize
 
 logger = logging.getLogger("wlkernelnn")
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from wlkernelnn.datasets.files.description import Description
 from wlkernelnn.datasets.files.number_rows import (
     check_lines,
     check_range,
@@ -16,8 +15,9 @@ from wlkernelnn.datasets.files.number_rows import (
     read_integers,
     read_numbers,
 )
-from wlkernelnn.datasets.files.spans import bounds_of
 from wlkernelnn.datasets.files.table_chunks import text_pieces
+from wlkernelnn.datasets.graphs.arrays import bounds_of
+from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import PARTS
 

@@ -1,15 +1,12 @@
 """Texts and signals: corpora, classified strings, word vectors."""
 
-from .bptt import BPTTLoader
+from .bptt import BPTTLoader, RandomBPTTLoader
 from .corpus import EOS, Corpus, load_ptb, load_text, load_wikitext
 from .documents import DOCUMENT_SETS, DocumentSet, document_files, document_tokens, load_documents
 from .glove import WordVectors, load_glove
-from .packed_strings import LabelledStrings, PackedStrings
-from .random_bptt import RandomBPTTLoader
+from .packed_strings import LabelledStrings, PackedStrings, StringLoader, draw_snippets
 from .signals import Signals, SubjectSplit, load_signals
-from .snippets import draw_snippets
 from .sst import Phrase, Tree, load_sst, read_trees
-from .string_loader import StringLoader
 from .vocabulary import Vocabulary
 
 __all__ = [

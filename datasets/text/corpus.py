@@ -13,9 +13,8 @@ from typing import Literal
 import numpy as np
 from torch import Tensor
 
-from wlkernelnn.datasets.files.arrays import content_hash
-from wlkernelnn.datasets.files.download import require_file
-from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.files.download import read_text, require_file
+from wlkernelnn.datasets.graphs.arrays import content_hash
 from wlkernelnn.datasets.graphs.splits import PARTS, Sizes, check_sizes
 
 from .vocabulary import Vocabulary, check_ids

@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wlkernelnn.datasets.files.download import find_file, require_file
-from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.files.download import find_file, read_text, require_file
 from wlkernelnn.utils.checks import check_count
 
 from .packed_strings import LabelledStrings, PackedStrings

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.datasets.files.text import opened
+from wlkernelnn.datasets.files.download import opened
 
 from .vocabulary import Vocabulary, check_ids
 

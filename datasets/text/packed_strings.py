@@ -1,17 +1,19 @@
-"""Strings of token ids or of vectors end to end, with a label each."""
+"""Strings of token ids or of vectors end to end, their batches, and short stretches of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from wlkernelnn.datasets.files.arrays import content_hash, smallest
-from wlkernelnn.datasets.files.spans import bounds_of, positions_of, take_spans
+from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions_of, smallest, take_spans
+from wlkernelnn.datasets.graphs.epochs import EpochLoader, Resampler
+from wlkernelnn.datasets.graphs.pyg import plain_data
 from wlkernelnn.datasets.graphs.splits import PARTS
 
 from .vocabulary import Vocabulary, check_ids
@@ -131,3 +133,97 @@ class LabelledStrings:
         """How many strings of each class every part has."""
         num_classes = len(self.classes)
         return {part: getattr(self, part).y.bincount(minlength=num_classes).tolist() for part in PARTS}
+
+
+class StringLoader(EpochLoader):
+    """Mini-batches of :class:`PackedStrings`, end to end and without padding.
+
+    A batch is a plain PyG ``Data`` with the token ids of all its strings ``x [N]`` (or vectors ``[N, d]``),
+    ``ptr [B+1]``, ``batch [N]``, ``y [B]``, all int64 but for vectors and a ``y`` of another type, and B as
+    ``num_graphs``. An empty string is one whose two entries of ``ptr`` are equal.
+
+    Args:
+        data: The strings.
+        batch_size: Strings in a batch.
+        shuffle: Draw a new order in every epoch, from ``seed`` and the epoch's number.
+        drop_last: Leave out a last batch that is smaller than the others.
+        seed: Seed of the shuffling.
+        resample: Maps an epoch's number to positions in ``data`` (with repetitions, if it likes) and takes
+            the place of shuffling.
+
+    Raises:
+        ValueError: ``batch_size`` < 1, or both ``shuffle`` and ``resample``.
+    """
+
+    data: PackedStrings
+
+    def __init__(
+        self,
+        data: PackedStrings,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        resample: Resampler | None = None,
+    ) -> None:
+        super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
+
+    def _batches(self, positions: np.ndarray) -> Iterator[Data]:
+        ptr, flat, labels = self.data.ptr.numpy(), self.data.tokens.numpy(), self.data.y.numpy()
+        for strings in self._chunks(positions):
+            (tokens,), lengths, bounds = take_spans(ptr, strings, flat)
+            x, y = tokens, labels.take(strings, axis=0)
+            if np.issubdtype(x.dtype, np.integer):
+                x = x.astype(np.int64)
+            batch = np.repeat(np.arange(len(strings)) % self.batch_size, lengths)
+            for first in range(0, len(strings), self.batch_size):
+                ends = bounds[first : first + self.batch_size + 1]
+                begin, end = ends[0], ends[-1]
+                yield plain_data(
+                    x=torch.from_numpy(x[begin:end]),
+                    y=torch.from_numpy(y[first : first + self.batch_size]),
+                    batch=torch.from_numpy(batch[begin:end]),
+                    ptr=torch.from_numpy(ends - begin),
+                    num_graphs=len(ends) - 1,
+                )
+
+
+def draw_snippets(tokens: Tensor, length: int, sizes: Sequence[int], seed: int = 0) -> list[PackedStrings]:
+    """Draw snippets of a text for language modelling, of which no two overlap.
+
+    The text is cut every ``length`` tokens, and the pieces are shuffled. Parts are filled in the order of
+    ``sizes``: with the same seed, those before the last stay what they are if the last one grows.
+
+    Args:
+        tokens: Token ids ``[N]``.
+        length: Tokens of a snippet, at least 2.
+        sizes: How many snippets each part has.
+        seed: Seed of the shuffling.
+
+    Returns:
+        The parts. A string has all tokens of its snippet but the last, and ``y [S, length - 1]`` is what
+        follows each of them.
+
+    Raises:
+        ValueError: ``tokens`` are not ``[N]``, a number is too small, or the text is too short.
+    """
+    if tokens.dim() != 1:
+        raise ValueError(f"tokens must be [N], got shape {list(tokens.shape)}")
+    if length < 2:
+        raise ValueError(f"length must be at least 2, a token and what follows it, got {length}")
+    if min(sizes, default=0) < 1:
+        raise ValueError(f"sizes must be at least 1, for at least one part, got {list(sizes)}")
+    pieces = tokens[: len(tokens) // length * length].view(-1, length)
+    if sum(sizes) > len(pieces):
+        raise ValueError(
+            f"{sum(sizes):,} snippets of {length} tokens need {sum(sizes) * length:,} tokens, "
+            f"got {len(tokens):,}"
+        )
+    order = np.random.default_rng(seed).permutation(len(pieces))[: sum(sizes)]
+    return [_packed(part) for part in pieces[torch.from_numpy(order)].split(list(sizes))]
+
+
+def _packed(snippets: Tensor) -> PackedStrings:
+    read, following = snippets[:, :-1], snippets[:, 1:]
+    ptr = torch.arange(len(snippets) + 1) * read.size(1)
+    return PackedStrings(smallest(read.flatten().numpy()), ptr, following.long())

@@ -9,8 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
-from wlkernelnn.datasets.files.download import require_file
-from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.files.download import read_text, require_file
 from wlkernelnn.datasets.graphs.splits import PARTS
 
 from .packed_strings import LabelledStrings, PackedStrings

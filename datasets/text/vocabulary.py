@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.files.download import read_text
 from wlkernelnn.utils.checks import holds_integers
 from wlkernelnn.utils.files import write_text
 

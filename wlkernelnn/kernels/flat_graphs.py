@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
 
 from wlkernelnn.datasets import featurize
-from wlkernelnn.datasets.files.spans import bounds_of, take_spans
+from wlkernelnn.datasets.graphs.arrays import bounds_of, take_spans
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
 from .base import is_list

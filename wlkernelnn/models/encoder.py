@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from wlkernelnn.blocks.linear import Linear
-from wlkernelnn.datasets.graphs.walk_encodings import UNITS
+from wlkernelnn.datasets.graphs.random_walks import UNITS
 from wlkernelnn.ops.autograd import transformed
 from wlkernelnn.utils.checks import check_count
 

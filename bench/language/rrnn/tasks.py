@@ -13,8 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from wlkernelnn.datasets import PackedStrings, Vocabulary, draw_snippets, load_glove, load_ptb, load_sst
-from wlkernelnn.datasets.files.download import require_file
-from wlkernelnn.datasets.files.text import read_text
+from wlkernelnn.datasets.files.download import read_text, require_file
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import RRNN, RRNNGRU, StringModel
 from wlkernelnn.sequence.layers.string_model import State, check_state

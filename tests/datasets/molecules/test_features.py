@@ -10,9 +10,8 @@ import pytest
 import torch
 from rdkit import Chem
 
-from wlkernelnn.datasets.molecules.descriptors import num_descriptors
+from wlkernelnn.datasets.molecules.additions import COLUMNS, num_descriptors
 from wlkernelnn.datasets.molecules.features import FEATURES, get_features
-from wlkernelnn.datasets.molecules.rings import COLUMNS
 
 
 def test_ogb_sizes_are_those_of_ogb() -> None:

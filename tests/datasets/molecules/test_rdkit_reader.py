@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from rdkit import Chem, rdBase
 
-from tests.datasets.molecules.test_featurize import DIVERSE, RARE, equal
+from tests.datasets.molecules.test_smiles import DIVERSE, RARE, equal
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.molecules import rdkit_reader
 

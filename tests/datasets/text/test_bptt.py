@@ -1,3 +1,5 @@
+"""Tests."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wlkernelnn.datasets import BPTTLoader
+from wlkernelnn.datasets import BPTTLoader, RandomBPTTLoader
 
 
 def test_streams_of_a_small_text() -> None:
@@ -57,3 +59,62 @@ def test_texts_and_sizes_that_do_not_fit() -> None:
         BPTTLoader(torch.arange(6), batch_size=0)
     with pytest.raises(ValueError, match="bptt must be at least 1, got 0"):
         BPTTLoader(torch.arange(6), bptt=0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    length=st.integers(2, 400),
+    batch_size=st.integers(1, 6),
+    bptt=st.integers(1, 40),
+    seed=st.integers(0, 9),
+    epoch=st.integers(0, 9),
+)
+def test_no_token_is_lost_or_repeated(length: int, batch_size: int, bptt: int, seed: int, epoch: int) -> None:
+    batch_size = min(batch_size, length - 1)
+    tokens = torch.randint(50, (length,), generator=torch.Generator().manual_seed(seed))
+    loader = RandomBPTTLoader(tokens, batch_size, bptt, seed)
+    loader.epoch = epoch
+    expected = loader.lengths()
+    came = list(loader)
+    assert [x.size(1) for x, _ in came] == expected
+    ((inputs, targets),) = BPTTLoader(tokens, batch_size, length)
+    assert torch.equal(torch.cat([x for x, _ in came], 1), inputs)
+    assert torch.equal(torch.cat([y for _, y in came], 1), targets)
+    assert loader.num_targets == targets.numel()
+
+
+def test_lengths_follow_the_rule() -> None:
+    """Mostly around bptt, one in twenty around its half, never below 5; the last one has what is left."""
+    lengths = torch.tensor(RandomBPTTLoader(torch.arange(500_001), 1, bptt=70).lengths()[:-1])
+    halved = lengths < 52  # between both: neither comes here by chance
+    assert 0.04 < halved.double().mean() < 0.06
+    for part, centre in ((lengths[~halved], 70.0), (lengths[halved], 35.0)):
+        # ⌊z⌋ is half a token less than z.
+        assert abs(float(part.double().mean()) + 0.5 - centre) < 0.7
+        assert 4.4 < float(part.double().std()) < 5.6
+    short = RandomBPTTLoader(torch.arange(1001), 1, bptt=4).lengths()
+    assert min(short[:-1]) == 5
+    assert max(short) > 5
+
+
+def test_lengths_depend_on_seed_and_epoch_alone() -> None:
+    tokens = torch.arange(5000)
+
+    def lengths(seed: int, epoch: int) -> list[int]:
+        loader = RandomBPTTLoader(tokens, 2, 20, seed)
+        loader.epoch = epoch
+        return loader.lengths()
+
+    assert lengths(0, 1) == lengths(0, 1)
+    assert len({tuple(lengths(seed, epoch)) for seed in (0, 1) for epoch in (0, 1)}) == 4
+    # An epoch that was read is followed by the next one.
+    loader = RandomBPTTLoader(tokens, 2, 20)
+    for epoch in range(2):
+        assert [x.size(1) for x, _ in loader] == lengths(0, epoch)
+
+
+def test_what_does_not_fit() -> None:
+    with pytest.raises(ValueError, match="bptt must be at least 1, got 0"):
+        RandomBPTTLoader(torch.arange(6), 2, bptt=0)
+    with pytest.raises(ValueError, match="6 streams need at least 7 tokens"):
+        RandomBPTTLoader(torch.arange(6), 6)

@@ -14,7 +14,7 @@ import rdkit
 
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.graphs.packed import check_packed
-from wlkernelnn.datasets.molecules.descriptors import descriptor_names
+from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.utils.checks import check_count

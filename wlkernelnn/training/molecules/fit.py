@@ -14,7 +14,7 @@ from pytorch_lightning.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
-from wlkernelnn.datasets.files.description import DEFAULT_METRIC
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.loop import FitResult, Watched, check_patience, contents, train_module

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.molecules.descriptors import descriptor_names
+from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.callbacks import DivergedError
 from wlkernelnn.training.loop import check_accelerator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from functools import partial
@@ -17,12 +16,11 @@ import torch
 from rdkit import Chem, rdBase
 
 from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, featurize, walk_encodings
-from wlkernelnn.datasets.molecules.descriptors import descriptors
-from wlkernelnn.datasets.molecules.features import Features, get_features
-from wlkernelnn.datasets.molecules.morgan import morgan_counts
 
 # "wlkernelnn.datasets.featurize" as an attribute is the function.
-module = importlib.import_module("wlkernelnn.datasets.molecules.featurize")
+from wlkernelnn.datasets.molecules import smiles as module
+from wlkernelnn.datasets.molecules.additions import descriptors, morgan_counts
+from wlkernelnn.datasets.molecules.features import Features, get_features
 
 # Charges, radicals, isotopes, metals, stereo centres and bonds (also square planar and octahedral), rings,
 # aromaticity, conjugation, hypervalence, explicit hydrogens, several components, atom maps.

@@ -1,25 +1,12 @@
-"""What the values of a packed store mean, and which rows of its input gave no graph."""
+"""What the values of a packed store mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 # By the task of data that name no metric of their own.
 DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
-
-
-def is_missing(value: object) -> bool:
-    """Whether a cell is empty: not one with the word nan."""
-    return not isinstance(value, str) and str(value) in ("None", "nan", "<NA>", "NaT")
-
-
-class Reject(NamedTuple):
-    """An input row that gave no graph: its number (from 0), what stood there, and why it was left out."""
-
-    row: int
-    smiles: object
-    reason: str
 
 
 @dataclass(frozen=True)

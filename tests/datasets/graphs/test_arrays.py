@@ -6,7 +6,7 @@ import torch
 
 from tests.graphs import packed_pair
 from wlkernelnn.datasets import Description
-from wlkernelnn.datasets.files.arrays import check_arrays, distinct_rows, pack_strings, smallest
+from wlkernelnn.datasets.graphs.arrays import check_arrays, distinct_rows, pack_strings, smallest
 
 
 @pytest.mark.parametrize("shape", [(40, 3), (40, 1), (1, 2), (0, 4), (3, 0)], ids=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from fractions import Fraction
 
@@ -17,7 +16,7 @@ from tests.graphs import GRAPHS
 from wlkernelnn.datasets import featurize, walk_encodings
 
 # "wlkernelnn.datasets.walk_encodings" as an attribute is the function.
-module = importlib.import_module("wlkernelnn.datasets.graphs.walk_encodings")
+from wlkernelnn.datasets.graphs import random_walks as module
 
 Graph = tuple[np.ndarray, np.ndarray, int]
 

@@ -23,19 +23,18 @@ from rdkit import Chem, rdBase
 from rich.console import Console
 from rich.progress import Progress
 
-from wlkernelnn.datasets.files.arrays import Arrays, distinct_rows, pack_strings, smallest
-from wlkernelnn.datasets.files.description import Description, Reject
+from wlkernelnn.datasets.files.rejects import Reject
+from wlkernelnn.datasets.graphs.arrays import Arrays, distinct_rows, pack_strings, smallest
+from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.walk_encodings import UNITS, walk_encodings
+from wlkernelnn.datasets.graphs.random_walks import UNITS, walk_encodings
 from wlkernelnn.ops.colours import packed_columns
 from wlkernelnn.ops.colours.refine import numbered
 from wlkernelnn.ops.spans import bounds_of
 
-from .descriptors import descriptors
+from .additions import descriptors, morgan_counts, ring_counts
 from .features import Features, get_features
-from .morgan import morgan_counts
 from .rdkit_reader import NO_CONFORMERS, Molecules, read_molecules
-from .rings import ring_counts
 
 # Molecules per task: enough to share the kinds of atoms, few enough to keep all processes busy to the end.
 CHUNK = 1000
@@ -267,13 +266,20 @@ def _parse(smiles: str, params: Chem.SmilesParserParams) -> tuple[Chem.Mol | Non
 
 
 # The modules of our package that all of this is in.
-_MODULES = [
-    part.__module__
-    for part in (
-        *(_featurize_chunk, Features, morgan_counts, descriptors),
-        *(read_molecules, ring_counts, walk_encodings, packed_columns, bounds_of),
-    )
-]
+_MODULES = sorted(
+    {
+        part.__module__
+        for part in (
+            _featurize_chunk,
+            Features,
+            ring_counts,
+            read_molecules,
+            walk_encodings,
+            packed_columns,
+            bounds_of,
+        )
+    }
+)
 
 
 # From chunks to the whole.
