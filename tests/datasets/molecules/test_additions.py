@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from rdkit import Chem, rdBase
 from rdkit.Chem import Descriptors, rdFingerprintGenerator
-from tests.datasets.molecules.test_smiles import DIVERSE, RARE
 
+from tests.datasets.molecules.test_smiles import DIVERSE, RARE
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.molecules.additions import (
     COLUMNS,
