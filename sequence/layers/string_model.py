@@ -10,11 +10,12 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.ops.string import Steps
+from wlkernelnn.utils.configured import Configured
 
 State = Tensor | tuple["State", ...]
 
 
-class StringModel(torch.nn.Module, ABC):
+class StringModel(Configured, torch.nn.Module, ABC):
     """Base of models that read strings from left to right.
 
     A subclass sets ``in_channels`` and ``out_channels``, and writes :meth:`run`, for tokens in step order

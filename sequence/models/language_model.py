@@ -11,9 +11,10 @@ from wlkernelnn.sequence.layers.dropout import locked_dropout
 from wlkernelnn.sequence.layers.string_model import State, StringModel, learn_width
 from wlkernelnn.sequence.layers.tokens import check_tokens
 from wlkernelnn.utils.checks import check_count, check_dropout
+from wlkernelnn.utils.configured import Configured
 
 
-class LanguageModel(torch.nn.Module):
+class LanguageModel(Configured, torch.nn.Module):
     r"""Embeddings, a sequence model, and a softmax over all tokens.
 
     .. math::

@@ -9,9 +9,10 @@ from wlkernelnn.blocks.activation import activation
 from wlkernelnn.ops.graph.segments import segment_sum
 from wlkernelnn.sequence.layers.string_model import StringModel
 from wlkernelnn.utils.checks import check_count, check_dropout
+from wlkernelnn.utils.configured import Configured
 
 
-class StringClassifier(torch.nn.Module):
+class StringClassifier(Configured, torch.nn.Module):
     r"""A sequence model, the mean over the tokens, and one or two linear layers.
 
     Args:

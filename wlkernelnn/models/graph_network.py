@@ -81,6 +81,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         check_one_of("pooling", pooling, ("sum", "mean"))
         check_count("num_tasks", num_tasks)
         check_count("hidden_channels", hidden_channels)
+        check_count("num_node_values", num_node_values, least=0)
         check_count("num_graph_values", num_graph_values, least=0)
         check_dropout(dropout)
         if quotient not in ("auto", True, False):

@@ -1,6 +1,7 @@
 """Training: fit a network, score it, keep it in files."""
 
 from .callbacks import DivergedError
+from .checkpoint import load_checkpoint, save_checkpoint
 from .loop import FitResult
 from .molecules import (
     METRICS,
@@ -9,10 +10,8 @@ from .molecules import (
     embed,
     fit,
     get_metric,
-    load_checkpoint,
     load_ensemble,
     predict,
-    save_checkpoint,
     score,
     score_tasks,
     train_run,

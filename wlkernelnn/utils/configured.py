@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 from collections.abc import Mapping
@@ -53,6 +54,9 @@ def described(value: Any) -> Any:
     if isinstance(value, torch.nn.Embedding):
         names = ("num_embeddings", "embedding_dim", "padding_idx")
         return {"kind": "Embedding", "arguments": {name: getattr(value, name) for name in names}}
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"kind": type(value).__name__, "arguments": described(fields)}
     if isinstance(value, Mapping):
         return {name: described(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, torch.nn.ModuleList)):

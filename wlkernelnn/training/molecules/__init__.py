@@ -1,6 +1,5 @@
 """Training, scoring and keeping networks of molecules."""
 
-from .checkpoint import load_checkpoint, save_checkpoint
 from .ensemble import Ensemble, load_ensemble
 from .fit import fit
 from .metrics import METRICS, get_metric, score, score_tasks, unscored
@@ -14,10 +13,8 @@ __all__ = [
     "embed",
     "fit",
     "get_metric",
-    "load_checkpoint",
     "load_ensemble",
     "predict",
-    "save_checkpoint",
     "score",
     "score_tasks",
     "train_run",

@@ -17,9 +17,9 @@ from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
+from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
 from wlkernelnn.utils.checks import check_count
 
-from .checkpoint import CONFIG, load_checkpoint
 from .predict import BATCH, embed, predict
 
 # In a run folder: what it was begun with.

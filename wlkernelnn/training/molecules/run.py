@@ -20,12 +20,12 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.callbacks import DivergedError
+from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from wlkernelnn.training.loop import check_accelerator
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_count, plain
 from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
 
-from .checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, networks_of, origin_of
 from .fit import check_fit, fit
 from .metrics import get_metric, score, score_tasks, unscored

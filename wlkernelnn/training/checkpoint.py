@@ -1,0 +1,94 @@
+"""Trained models as files: weights in safetensors, everything else in JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from wlkernelnn import sequence
+from wlkernelnn.models import NETWORKS, GraphKernelNetwork
+from wlkernelnn.utils.configured import Configured, described, made
+from wlkernelnn.utils.files import read_json, read_tensors, write_tensors, write_text
+
+FORMAT = "wlkernelnn.checkpoint/1"
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+
+#: Everything that a checkpoint may hold, by name: networks of graphs, models of strings, and their parts.
+KINDS: dict[str, type] = {
+    **NETWORKS,
+    "Embedding": torch.nn.Embedding,
+    **{
+        name: getattr(sequence, name)
+        for name in sequence.__all__
+        if isinstance(getattr(sequence, name), type)
+    },
+}
+
+
+def save_checkpoint(
+    directory: str | os.PathLike[str], model: torch.nn.Module, about: dict[str, Any] | None = None
+) -> None:
+    """Write ``model.safetensors`` and ``config.json`` into a folder.
+
+    Args:
+        directory: The folder; made if it does not exist.
+        model: A network of :mod:`wlkernelnn.models` (target scaling included) or a model of
+            :mod:`wlkernelnn.sequence`.
+        about: What else a user of the weights must know, as JSON: featurizer, target names, unit, ….
+
+    Raises:
+        ValueError: The model, or a part of it, is of another class, or has other weights than its arguments
+            make (a parametrization, for example): it could not be loaded.
+    """
+    directory, kind = Path(directory), type(model).__name__
+    if not isinstance(model, Configured) or KINDS.get(kind) is not type(model):
+        raise ValueError(f"expected a model of {', '.join(KINDS)}, got {kind}")
+    config = {"format": FORMAT, "kind": kind, "network": model.config, "about": about or {}}
+    try:
+        text = json.dumps(config, indent=2) + "\n"
+        with torch.random.fork_rng(devices=[]):
+            again = made(json.loads(json.dumps(described(model))), KINDS)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{kind} cannot be saved: {error}") from error
+    if again.state_dict().keys() != model.state_dict().keys():
+        raise ValueError(f"{kind} cannot be saved: it has other weights than its arguments make")
+    write_tensors(directory / WEIGHTS, model.state_dict(), {"format": FORMAT})
+    write_text(directory / CONFIG, text)
+
+
+def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """The model (in evaluation mode) and ``about`` of :func:`save_checkpoint`.
+
+    Raises:
+        FileNotFoundError: One of the two files is missing.
+        ValueError: A file is damaged, has another format, unknown or missing arguments, or weights that do
+            not fit.
+    """
+    directory = Path(directory)
+    path = directory / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; expected a folder that holds {CONFIG} and {WEIGHTS}")
+    config = read_json(path)
+    if not isinstance(config, dict) or not {"format", "network", "about"} <= set(config):
+        raise ValueError(f"{path}: expected an object with format, kind, network and about")
+    if config["format"] != FORMAT:
+        raise ValueError(f"{path}: expected format {FORMAT}, got {config['format']!r}")
+    if not isinstance(config["about"], dict):
+        raise ValueError(f"{path}: expected about to be an object, got {config['about']!r}")
+    # The first checkpoints did not name the class.
+    kind = config.get("kind", GraphKernelNetwork.__name__)
+    try:
+        model = made({"kind": kind, "arguments": config["network"]}, KINDS)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: network: {error}") from error
+    weights, _ = read_tensors(directory / WEIGHTS)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        what = " ".join(str(error).split())
+        raise ValueError(f"{directory / WEIGHTS}: the weights don't fit {path}: {what}") from error
+    return model.eval(), config["about"]
