@@ -1,14 +1,32 @@
-"""Sphinx configuration: ``pip install ".[docs]"``, then ``sphinx-build docs docs/_build``."""
+"""Sphinx configuration: ``pip install ".[docs]"``, then ``sphinx-build -W docs docs/_build``."""
+
+import sys
+from pathlib import Path
 
 from wlkernelnn import __version__
+from wlkernelnn.bench.harness.report import write_pages
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
 project = "wlkernelnn"
 author = "The wlkernelnn authors"
 version = release = __version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "myst_parser"]
-napoleon_use_ivar = True  # attributes are described once
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "pages"]
 html_theme = "furo"
-autodoc_typehints = "description"
+html_math_renderer = "mathml"  # docs/pages.py
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
+smartquotes = False  # "--seeds" keeps its dashes
+napoleon_use_ivar = True  # attributes are described once
+python_maximum_signature_line_length = 90
 autodoc_member_order = "bysource"
+autodoc_default_options = {
+    "members": True,
+    "exclude-members": "set_fit_request, set_predict_request, set_score_request, set_transform_request",
+}
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
 exclude_patterns = ["_build"]
+
+write_pages(HERE.parent / "bench" / "results", HERE / "results")
