@@ -242,12 +242,12 @@ def picture_metadata(times: Mapping[str, tuple[float, float]]) -> dict[str, Any]
 def draw_times(times: Mapping[str, tuple[float, float]]) -> Figure:
     """Bars of :func:`seconds_per_epoch`, readable at 400 pixels."""
     figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
-    for height, (name, pair) in enumerate(reversed(times.items())):
+    for height, (name, pair) in enumerate(reversed(list(times.items()))):
         color = "tab:blue" if name.startswith("ours") else "tab:gray"
         for shift, value, alpha in zip((0.2, -0.2), pair, (0.45, 1.0), strict=True):
             axes.barh(height + shift, value, 0.38, color=color, alpha=alpha)
             axes.text(value, height + shift, f" {value:.1f} s", va="center", fontsize=9)
-    axes.set_yticks(range(len(times)), reversed(times))
+    axes.set_yticks(range(len(times)), list(times)[::-1])
     axes.set_xlim(0, 1.15 * max(same for same, _ in times.values()))
     axes.set_xlabel("seconds for one epoch of the CEP molecules, two CPU cores", fontsize=9)
     axes.set_title("light: batches of 128; dark: each at its best batch size", fontsize=9)
