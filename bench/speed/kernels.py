@@ -65,7 +65,7 @@ Known = dict[str, str | int]
 def grakel_graphs(data: PackedGraphs, labelled: bool = True) -> list[Graph]:
     """The same graphs as GraKeL has them: distinct rows of ``x`` as integers, or without labels."""
     flat = flat_graphs(data)
-    labels, _ = node_labels(flat, None)
+    labels = node_labels(flat)
     graphs = []
     for i in range(len(flat)):
         first, last = flat.node_ptr[i : i + 2].tolist()
@@ -156,7 +156,7 @@ def measure_walks(data: PackedGraphs, timer: Timer, known: Known) -> Iterator[Ro
 def measure_colours(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
     """The colours of all molecules at once."""
     flat = flat_graphs(data)
-    nodes, edges = node_labels(flat, None)[0], edge_labels(flat, None)[0]
+    nodes, edges = node_labels(flat), edge_labels(flat)
     ours, theirs = (
         partial(colours, nodes, flat.source, flat.target, ITERATIONS, edges)
         for colours in (wl_colours, wl_colours_naive)

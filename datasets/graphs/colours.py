@@ -21,7 +21,7 @@ logger = logging.getLogger("wlkernelnn")
 DEFINITION = "wl_colours/1"
 
 
-def colours_of(arrays: Arrays, depth: int) -> list[np.ndarray]:
+def store_colours(arrays: Arrays, depth: int) -> list[np.ndarray]:
     """The colours of all nodes after 0, 1, … ``depth`` iterations, ``[ΣV]`` each, in as few bytes as fit."""
     num_nodes, num_edges = arrays.node_ptr.diff().numpy(), arrays.edge_ptr.diff().numpy()
     first = np.repeat(arrays.node_ptr.numpy()[:-1], num_edges)
@@ -35,7 +35,7 @@ def colours_of(arrays: Arrays, depth: int) -> list[np.ndarray]:
     return [smallest(level).numpy() for level in levels]
 
 
-def origin_of(arrays: Arrays) -> str:
+def colours_key(arrays: Arrays) -> str:
     """SHA-256 of all that the colours depend on."""
     a = arrays
     return content_hash(DEFINITION, a.node_type, a.source, a.in_degree, a.edge_type, a.node_ptr, a.edge_ptr)
@@ -48,7 +48,7 @@ class Colours:
     Attributes:
         levels: After 0, 1, … iterations, ``[ΣV]`` each.
         path: The store's file, if they are those of a file.
-        claim: Of which graphs they are, as the file says it (see :func:`origin_of`), until that has been
+        claim: Of which graphs they are, as the file says it (see :func:`colours_key`), until that has been
             checked.
     """
 
@@ -59,19 +59,19 @@ class Colours:
     def upto(self, depth: int, arrays: Arrays) -> list[np.ndarray]:
         """Those after 0, 1, … ``depth`` iterations; what is not known yet is made."""
         if self.claim is not None:
-            if self.claim != origin_of(arrays):
+            if self.claim != colours_key(arrays):
                 logger.warning(f"{self.path}: the file's colours are not those of its graphs: made anew")
                 self.levels = []
             self.claim = None
         if len(self.levels) <= depth:
-            self.levels, self.path = colours_of(arrays, depth), None
+            self.levels, self.path = store_colours(arrays, depth), None
         return self.levels[: depth + 1]
 
     def to_file(self, arrays: Arrays) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """What a file holds of them: its tensors, and what it says of these."""
         levels = self.upto(len(self.levels) - 1, arrays) if self.levels else []
         tensors = {f"colours.{level}": torch.from_numpy(colour) for level, colour in enumerate(levels)}
-        return tensors, {"levels": len(levels), "origin": origin_of(arrays) if levels else ""}
+        return tensors, {"levels": len(levels), "origin": colours_key(arrays) if levels else ""}
 
     @classmethod
     def from_file(cls, tensors: dict[str, Tensor], about: Mapping[str, Any], path: str) -> Colours:

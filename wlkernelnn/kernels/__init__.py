@@ -3,6 +3,7 @@
 from .base import StructureKernel, objects
 from .composition import ArcCosine, Composition, Exponential, Identity, Inverse, Polynomial
 from .graphs import DeepGraphKernel, RandomWalkKernel, WLKernel, WLSubtreeKernel, WLVectorizer
+from .networkx_data import from_networkx
 from .strings import DeepStringKernel, StringKernel
 from .transformer import GramTransformer
 
@@ -22,5 +23,6 @@ __all__ = [
     "WLKernel",
     "WLSubtreeKernel",
     "WLVectorizer",
+    "from_networkx",
     "objects",
 ]

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import torch
 from torch_geometric.data import Data
-from torch_geometric.utils import from_networkx
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.graphs.arrays import bounds_of, take_spans
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
-from .base import is_list
+from .base import is_list, objects
+from .networkx_data import SAME_NAMES, networkx_data
 
-_EDGE_FEATURES = ("edge_type", "edge_attr", "edge_weight")
+_EDGE_FEATURES = tuple(SAME_NAMES)
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
 
@@ -28,12 +28,12 @@ class FlatGraphs:
     """Graphs end to end.
 
     Attributes:
-        x: Floats ``[ΣV, d]`` (compared by inner products), integer codes ``[ΣV, F]`` (equal rows are
-            alike), or ``None`` (all nodes are alike).
+        x: Floats ``[ΣV, d]`` (compared by inner products), integer codes or hashable labels ``[ΣV, F]``
+            (equal rows are alike), or ``None`` (all nodes are alike).
         source, target: int64 ``[ΣE]``, counted over all graphs.
         node_ptr, edge_ptr: int64 ``[n+1]``.
         edge_type: int64 ``[ΣE]``, or ``None``.
-        edge_attr: Floats or integer codes ``[ΣE, D]``, compared as those of ``x``, or ``None``.
+        edge_attr: Floats, codes or labels ``[ΣE, D]``, compared as those of ``x``, or ``None``.
         edge_weight: float64 ``[ΣE]``, or ``None``.
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
     """
@@ -61,7 +61,8 @@ def flat_graphs(graphs: Any) -> FlatGraphs:
 
     Args:
         graphs: A :class:`~wlkernelnn.datasets.PackedGraphs`, or a sequence (list, array) of PyG ``Data``,
-            of networkx graphs whose attributes have the names of ``Data``, or of SMILES.
+            of networkx graphs whose attributes have the names of ``Data``, or of SMILES. Values of ``x``
+            and ``edge_attr`` may be hashable labels of any kind.
 
     Raises:
         TypeError: Not such a sequence.
@@ -80,7 +81,7 @@ def flat_graphs(graphs: Any) -> FlatGraphs:
     if kinds == {"SMILES"}:
         return _from_smiles([str(item) for item in items])
     if kinds == {"networkx"}:
-        items = [from_networkx(item) for item in items]
+        items = [networkx_data(f"graph {i}", item, "x", SAME_NAMES) for i, item in enumerate(items)]
     return _from_data(items)
 
 
@@ -158,7 +159,7 @@ def numpy_of(value: Any) -> np.ndarray:
     """A tensor, or what becomes one, as an array; bfloat16, which numpy lacks, as float32.
 
     Raises:
-        TypeError, ValueError: It does not become a tensor of real numbers.
+        TypeError, ValueError, RuntimeError: It does not become a tensor of real numbers.
     """
     tensor = torch.as_tensor(value).as_subclass(torch.Tensor).detach().cpu()
     if tensor.is_complex():
@@ -185,86 +186,71 @@ def _edge_index(graph: Data, i: int, num_nodes: int) -> np.ndarray:
 
 def _attribute(graphs: list[Data], name: str, lengths: np.ndarray) -> np.ndarray | None:
     """One attribute of all graphs as rows ``[Σ, width]``; graphs without rows need not have it."""
-    rows: list[np.ndarray] = []
-    with_it: int | None = None
-    without: int | None = None
+    rows: dict[int, np.ndarray] = {}
     for i, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
-        value = graph.get(name)
-        if value is None:
-            without = i if length else without
-            continue
-        try:
-            array = numpy_of(value)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"graph {i}: {name} must hold real numbers: {error}") from error
-        if array.shape[:1] != (length,):
-            raise ValueError(f"graph {i}: {name} has shape {list(array.shape)}, expected {length} rows")
-        if not length:
-            continue
-        with_it = i
-        array = array.reshape(length, -1)
-        if not np.isfinite(array).all():
-            raise ValueError(f"graph {i}: {name} holds values that are not finite")
-        if name in _ONE_COLUMN and array.shape[1] != 1:
-            raise ValueError(f"graph {i}: {name} must be [E], got {list(array.shape)}")
-        rows.append(array.astype(np.int64 if array.dtype.kind in "iub" else np.float64))
-        if (rows[0].shape[1], rows[0].dtype) != (array.shape[1], rows[-1].dtype):
+        if (value := graph.get(name)) is not None:
+            array = _rows(f"graph {i}: {name}", value, length, one_column=name in _ONE_COLUMN)
+            if length:
+                rows[i] = array
+    if not rows:
+        return None
+    if any(array.dtype == object for array in rows.values()):  # integers are labels as well
+        rows = {i: array.astype(object) if array.dtype == int else array for i, array in rows.items()}
+    first, *others = rows
+    for i in others:
+        if (rows[i].shape[1], rows[i].dtype) != (rows[first].shape[1], rows[first].dtype):
             raise ValueError(
-                f"graph {i}: {name} has {array.shape[1]} columns of {rows[-1].dtype}, "
-                f"graphs before it {rows[0].shape[1]} of {rows[0].dtype}"
+                f"graph {i}: {name} has {rows[i].shape[1]} columns of {rows[i].dtype}, "
+                f"graphs before it {rows[first].shape[1]} of {rows[first].dtype}"
             )
-    if with_it is not None and without is not None:
-        raise ValueError(f"graph {with_it} has {name}, graph {without} has none")
-    return np.concatenate(rows) if rows else None
+    if len(without := np.setdiff1d(np.flatnonzero(lengths), list(rows))):
+        raise ValueError(f"graph {first} has {name}, graph {without[0]} has none")
+    return np.concatenate(list(rows.values()))
 
 
-def numbered(columns: Sequence[np.ndarray], length: int) -> np.ndarray:
+def _rows(name: str, value: Any, length: int, one_column: bool) -> np.ndarray:
+    """Values as int64, float64 or objects ``[length, width]``."""
+    try:
+        array = numpy_of(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        if one_column or isinstance(value, torch.Tensor):
+            raise ValueError(f"{name} must hold real numbers: {error}") from error
+        array = objects(value)
+        try:
+            set(array)
+        except TypeError as unhashable:
+            raise ValueError(f"{name} must hold numbers or hashable labels: {unhashable}") from error
+    if array.shape[:1] != (length,):
+        raise ValueError(f"{name} has shape {list(array.shape)}, expected {length} rows")
+    array = array.reshape(length, -1 if length else 0)
+    if one_column and length and array.shape[1] != 1:
+        raise ValueError(f"{name} must be [E], got {list(array.shape)}")
+    if array.dtype.kind == "O":
+        return array
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are not finite")
+    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
+
+
+def row_numbers(columns: Sequence[np.ndarray], length: int) -> np.ndarray:
     """One integer for every distinct row of some columns, in the order of the rows' first occurrence."""
     number = np.zeros(length, dtype=np.int64)
     for column in columns:
-        code, values = pd.factorize(column)
+        code, values = pd.factorize(column, use_na_sentinel=False)
         number = pd.factorize(number * max(1, len(values)) + code)[0]
     return number
 
 
-def rows_of(values: np.ndarray | None) -> list[np.ndarray]:
+def columns_of(values: np.ndarray | None) -> list[np.ndarray]:
+    """The columns of features ``[N, width]`` or of one column ``[N]``."""
     if values is None:
         return []
     return [values] if values.ndim == 1 else list(values.T)
 
 
-def _together(
-    name: str, first: np.ndarray | None, second: np.ndarray | None, empty: tuple[bool, bool]
-) -> Any:
-    """A side without rows may lack what the other side has; else both or none, of the same kind."""
-    if first is None and second is None:
-        return None, None
-    if first is None and empty[0]:
-        assert second is not None
-        first = second[:0]
-    if second is None and empty[1]:
-        assert first is not None
-        second = first[:0]
-    if first is None or second is None:
-        raise ValueError(f"one side has {name}, the other has none")
-    if first.dtype.kind != second.dtype.kind or first.shape[1:] != second.shape[1:]:
-        raise ValueError(
-            f"{name} cannot be compared: {first.dtype} rows of shape {first.shape[1:]} on one side, "
-            f"{second.dtype} of {second.shape[1:]} on the other"
-        )
-    return first, second
-
-
 def is_float(values: np.ndarray | None) -> bool:
     """Whether features are compared by inner products, not as codes."""
     return values is not None and values.dtype.kind == "f"
-
-
-def _weighted(graphs: FlatGraphs) -> FlatGraphs:
-    """Edges without a weight weigh 1."""
-    if graphs.edge_weight is not None:
-        return graphs
-    return replace(graphs, edge_weight=np.ones(len(graphs.source)))
 
 
 def paired(X: Any, Y: Any) -> tuple[FlatGraphs, FlatGraphs | None]:
@@ -277,66 +263,69 @@ def paired(X: Any, Y: Any) -> tuple[FlatGraphs, FlatGraphs | None]:
     if Y is None:
         return a, None
     b = flat_graphs(Y)
-    if a.edge_weight is not None or b.edge_weight is not None:
-        a, b = _weighted(a), _weighted(b)
+    if (a.edge_weight is None) != (b.edge_weight is None):  # edges without a weight weigh 1
+        a, b = (
+            replace(side, edge_weight=np.ones(len(side.source))) if side.edge_weight is None else side
+            for side in (a, b)
+        )
     # Graphs without types of edges go with those of a store that only has a place for them.
     if a.edge_type is None or b.edge_type is None:
         a, b = (replace(side, edge_type=None) if side.untyped else side for side in (a, b))
-    changes: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     for name in ("x", *_EDGE_FEATURES):
-        ends = ("node_ptr", "edge_ptr")[name != "x"]
-        empty = getattr(a, ends)[-1] == 0, getattr(b, ends)[-1] == 0
-        for change, value in zip(
-            changes, _together(name, getattr(a, name), getattr(b, name), empty), strict=True
-        ):
-            change[name] = value
-    return replace(a, **changes[0]), replace(b, **changes[1])
+        first, second = _together(name, a, b)
+        a, b = replace(a, **{name: first}), replace(b, **{name: second})
+    return a, b
+
+
+def _together(name: str, a: FlatGraphs, b: FlatGraphs) -> Any:
+    """A feature of both sides, of the same kind; a side without rows may lack what the other has."""
+    first, second = getattr(a, name), getattr(b, name)
+    if first is None and second is None:
+        return None, None
+    no_rows = [(side.node_ptr if name == "x" else side.edge_ptr)[-1] == 0 for side in (a, b)]
+    if first is None and no_rows[0]:
+        first = second[:0]
+    elif second is None and no_rows[1]:
+        second = first[:0]
+    if first is None or second is None:
+        raise ValueError(f"one side has {name}, the other has none")
+    if {first.dtype.kind, second.dtype.kind} == {"i", "O"}:  # integers are labels as well
+        first, second = first.astype(object), second.astype(object)
+    if first.dtype.kind != second.dtype.kind or first.shape[1:] != second.shape[1:]:
+        raise ValueError(
+            f"{name} cannot be compared: {first.dtype} rows of shape {first.shape[1:]} on one side, "
+            f"{second.dtype} of {second.shape[1:]} on the other"
+        )
+    return first, second
 
 
 def end_to_end(a: FlatGraphs, b: FlatGraphs) -> FlatGraphs:
     """The graphs of two sides, of :func:`paired`, as one."""
-
-    def both(name: str, shift: int = 0, skip: int = 0) -> Any:
-        first, second = getattr(a, name), getattr(b, name)
-        return None if first is None else np.concatenate([first, second[skip:] + shift])
-
-    nodes, edges = int(a.node_ptr[-1]), int(a.edge_ptr[-1])
+    nodes, edges = a.node_ptr[-1], a.edge_ptr[-1]
+    features = {
+        name: None if (first := getattr(a, name)) is None else np.concatenate([first, getattr(b, name)])
+        for name in ("x", *_EDGE_FEATURES)
+    }
     return FlatGraphs(
-        source=both("source", nodes),
-        target=both("target", nodes),
-        node_ptr=both("node_ptr", nodes, 1),
-        edge_ptr=both("edge_ptr", edges, 1),
-        **{name: both(name) for name in ("x", *_EDGE_FEATURES)},
+        source=np.concatenate([a.source, b.source + nodes]),
+        target=np.concatenate([a.target, b.target + nodes]),
+        node_ptr=np.concatenate([a.node_ptr, b.node_ptr[1:] + nodes]),
+        edge_ptr=np.concatenate([a.edge_ptr, b.edge_ptr[1:] + edges]),
+        **features,
     )
 
 
-def node_labels(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """One integer per node, the same for equal rows of ``x`` on both sides."""
-    return _labels(a, b, [(a.x, None if b is None else b.x)], "node_ptr")
+def node_labels(graphs: FlatGraphs) -> np.ndarray:
+    """One integer per node, the same for equal rows of ``x``."""
+    return row_numbers(columns_of(graphs.x), int(graphs.node_ptr[-1]))
 
 
-def edge_labels(
-    a: FlatGraphs, b: FlatGraphs | None, names: Sequence[str] = _EDGE_FEATURES
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """One integer per edge, the same for edges of equal type, attributes and weight on both sides."""
-    features = [(getattr(a, name), None if b is None else getattr(b, name)) for name in names]
-    return _labels(a, b, features, "edge_ptr")
+def edge_labels(graphs: FlatGraphs, names: Sequence[str] = _EDGE_FEATURES) -> np.ndarray:
+    """One integer per edge, the same for edges of equal type, attributes and weight."""
+    columns = [column for name in names for column in columns_of(getattr(graphs, name))]
+    return row_numbers(columns, int(graphs.edge_ptr[-1]))
 
 
-def edge_codes(a: FlatGraphs, b: FlatGraphs | None) -> tuple[np.ndarray, np.ndarray | None]:
+def edge_codes(graphs: FlatGraphs) -> np.ndarray:
     """As :func:`edge_labels`, without what is multiplied: weights, and attributes that are floats."""
-    return edge_labels(a, b, ("edge_type",) if is_float(a.edge_attr) else ("edge_type", "edge_attr"))
-
-
-def _labels(
-    a: FlatGraphs, b: FlatGraphs | None, features: list[tuple[Any, Any]], ends: str
-) -> tuple[np.ndarray, np.ndarray | None]:
-    num_a = int(getattr(a, ends)[-1])
-    num_b = 0 if b is None else int(getattr(b, ends)[-1])
-    columns = [
-        np.concatenate(pair) if b is not None else pair[0]
-        for first, second in features
-        for pair in zip(rows_of(first), rows_of(second) if b is not None else rows_of(first), strict=True)
-    ]
-    labels = numbered(columns, num_a + num_b)
-    return labels[:num_a], None if b is None else labels[num_a:]
+    return edge_labels(graphs, ("edge_type",) if is_float(graphs.edge_attr) else ("edge_type", "edge_attr"))

@@ -32,9 +32,7 @@ def _depth(layer: Layer, depth: int | None) -> int:
 def node_colours(graphs: Sequence[Data], depth: int) -> list[np.ndarray]:
     """Colours of all nodes after 0 … depth rounds, over in-neighbours, with whatever edges carry."""
     flat = flat_graphs(list(graphs))
-    return wl_colours(
-        node_labels(flat, None)[0], flat.source, flat.target, depth, edge_label=edge_labels(flat, None)[0]
-    )
+    return wl_colours(node_labels(flat), flat.source, flat.target, depth, edge_label=edge_labels(flat))
 
 
 def assert_colours_decide(

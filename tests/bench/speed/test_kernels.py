@@ -25,7 +25,7 @@ def data() -> PackedGraphs:
 
 
 def test_graphs_are_the_same(data: PackedGraphs) -> None:
-    labels, _ = node_labels(flat_graphs(data), None)
+    labels = node_labels(flat_graphs(data))
     first = 0
     for graph, theirs, plain in zip(
         data, kernel_speed.grakel_graphs(data), kernel_speed.grakel_graphs(data, labelled=False), strict=True

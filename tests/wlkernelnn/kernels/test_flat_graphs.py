@@ -19,8 +19,8 @@ from wlkernelnn.kernels.flat_graphs import (
     end_to_end,
     flat_graphs,
     node_labels,
-    numbered,
     paired,
+    row_numbers,
 )
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-].[Na+]", "FC(F)F"]
@@ -136,7 +136,7 @@ def test_networkx_graphs(kernel: StructureKernel, directed: bool) -> None:
         ),
         ([edge(edge_weight=torch.tensor([torch.inf]))], ValueError, "graph 0: edge_weight holds values that"),
         ([edge(x=torch.ones(2, 1) + 1j)], ValueError, "graph 0: x must hold real numbers: .*complex64"),
-        ([edge(x=["C", "N"])], ValueError, "graph 0: x must hold real numbers: .*str"),
+        ([edge(x=[{}, {}])], ValueError, "graph 0: x must hold numbers or hashable labels: .*dict"),
         ([edge(edge_weight=torch.ones(1, 2))], ValueError, r"edge_weight must be \[E\], got \[1, 2\]"),
         ([edge(edge_type=torch.ones(1, 2).long())], ValueError, r"edge_type must be \[E\], got \[1, 2\]"),
     ],
@@ -248,21 +248,18 @@ def test_labels_are_shared_by_both_sides() -> None:
         edge(x=torch.tensor([[3, 1], [3, 1]]), edge_type=torch.tensor([7]), edge_weight=2 * torch.ones(1)),
     ]
     a, b = paired(first, second)
-    mine, theirs = node_labels(a, b)
-    assert theirs is not None
-    assert [mine.tolist(), theirs.tolist()] == [[0, 1], [1, 2, 0, 0]]
-    mine, theirs = edge_labels(a, b)
-    assert theirs is not None
-    assert [mine.tolist(), theirs.tolist()] == [[0], [0, 1]]
     assert b is not None
+    both = end_to_end(a, b)
+    assert node_labels(both).tolist() == [0, 1, 1, 2, 0, 0]
+    assert edge_labels(both).tolist() == [0, 0, 1]
     assert_same(end_to_end(a, b), flat_graphs([*first, *second]))
 
 
-def test_numbered() -> None:
+def test_row_numbers() -> None:
     columns = [np.array([2**40, 5, 2**40, 5]), np.array([0.5, 0.5, 0.5, -1.0])]
-    assert numbered(columns, 4).tolist() == [0, 1, 0, 2]
-    assert numbered([], 3).tolist() == [0, 0, 0]
-    assert numbered([np.zeros(0)], 0).tolist() == []
+    assert row_numbers(columns, 4).tolist() == [0, 1, 0, 2]
+    assert row_numbers([], 3).tolist() == [0, 0, 0]
+    assert row_numbers([np.zeros(0)], 0).tolist() == []
 
 
 def test_data_on_an_edge_index_of_a_loader(data_root: Path) -> None:

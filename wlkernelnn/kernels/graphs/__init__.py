@@ -3,8 +3,7 @@
 from .deep_graph import DeepGraphKernel
 from .random_walk import RandomWalkKernel
 from .wl import WLKernel
-from .wl_subtree import WLSubtreeKernel
-from .wl_vectorizer import WLVectorizer
+from .wl_subtree import WLSubtreeKernel, WLVectorizer
 
 __all__ = [
     "DeepGraphKernel",

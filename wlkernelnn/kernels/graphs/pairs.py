@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from wlkernelnn.kernels.flat_graphs import FlatGraphs, edge_codes, is_float, node_labels, paired, rows_of
+from wlkernelnn.kernels.flat_graphs import (
+    FlatGraphs,
+    columns_of,
+    edge_codes,
+    end_to_end,
+    is_float,
+    node_labels,
+    paired,
+)
 
 G = TypeVar("G", bound="PairSide")
 
@@ -88,19 +96,21 @@ def pair_sides(X: Any, Y: Any) -> tuple[PairSide, PairSide | None]:
         TypeError, ValueError: As :func:`paired`.
     """
     a, b = paired(X, Y)
-    labels = (None, None) if a.x is None or is_float(a.x) else node_labels(a, b)
-    types = edge_codes(a, b)
-    num_types = 1 + max(0 if codes is None else int(codes.max(initial=0)) for codes in types)
-    first = _pair_side(a, labels[0], types[0], num_types)
-    if b is None or types[1] is None:
+    both = a if b is None else end_to_end(a, b)
+    labels = None if a.x is None or is_float(a.x) else node_labels(both)
+    types = edge_codes(both)
+    num_types = 1 + int(types.max(initial=0))
+    num_nodes, num_edges = a.node_ptr[-1], a.edge_ptr[-1]
+    first = _pair_side(a, None if labels is None else labels[:num_nodes], types[:num_edges], num_types)
+    if b is None:
         return first, None
-    return first, _pair_side(b, labels[1], types[1], num_types)
+    return first, _pair_side(b, None if labels is None else labels[num_nodes:], types[num_edges:], num_types)
 
 
 def _pair_side(graphs: FlatGraphs, labels: np.ndarray | None, types: np.ndarray, num_types: int) -> PairSide:
     num_nodes = int(graphs.node_ptr[-1])
     weights = np.ones(len(graphs.source)) if graphs.edge_weight is None else graphs.edge_weight
-    columns = rows_of(graphs.edge_attr) if is_float(graphs.edge_attr) else [np.ones(len(weights))]
+    columns = columns_of(graphs.edge_attr) if is_float(graphs.edge_attr) else [np.ones(len(weights))]
 
     def matrix(values: np.ndarray, edges: np.ndarray) -> sparse.csr_array:
         place = graphs.target[edges], graphs.source[edges]

@@ -32,9 +32,10 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
         K(G, G') = \mathbf{1}^\top (I - \lambda A_\times D)^{-1} \mathbf{1} \qquad
         D = \mathrm{diag}\, \langle f_v, f_{v'} \rangle
 
-    where :math:`A_\times` is the product of both graphs' edges. It starts from every pair of nodes with
-    weight 1, so that a walk of n nodes has the similarities of n − 1 of them; where all nodes are alike, it
-    is the sum of eq. (5) over all n. The sum exists below λ = 1 / ρ(:math:`A_\times D`), the spectral radius.
+    where :math:`A_\times` is the product of both graphs' edges, from the columns to the rows. The pair of
+    nodes that a walk ends in has weight 1: a walk of n nodes has the similarities of the n − 1 before it.
+    Where all nodes are alike, it is the sum of eq. (5) over all n. The sum exists below
+    λ = 1 / ρ(:math:`A_\times D`), the spectral radius.
 
     Args:
         walk_length: Number n of NODES of a walk, or ``None`` for the geometric kernel.
@@ -44,7 +45,8 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
         decay_bounds: Range of λ for a Gaussian process, or ``"fixed"``. For the geometric kernel the upper
             one must lie below 1 / ρ.
 
-    Takes lists of PyG ``Data``, of networkx graphs, or of SMILES, and packed stores.
+    Takes lists of PyG ``Data``, of networkx graphs (:func:`~wlkernelnn.kernels.from_networkx` chooses
+    attributes), or of SMILES, and packed stores.
 
     Raises:
         ValueError: An argument is out of its range, graphs do not go together, values are too large for

@@ -13,7 +13,7 @@ from wlkernelnn.kernels.flat_graphs import (
     end_to_end,
     is_float,
     node_labels,
-    numbered,
+    row_numbers,
 )
 from wlkernelnn.ops.spans import bounds_of, places_of
 
@@ -56,9 +56,9 @@ def walk_sides(
     if is_float(a.x) or is_float(a.edge_attr):
         return None
     both = a if b is None else end_to_end(a, b)
-    labels, _ = node_labels(both, None)
+    labels = node_labels(both)
     weight = np.ones(len(both.source)) if both.edge_weight is None else both.edge_weight
-    types, _ = edge_codes(both, None)
+    types = edge_codes(both)
     order = np.argsort(both.source, kind="stable")
     target, types, weight = both.target[order], types[order], weight[order]
     leaving = np.bincount(both.source, minlength=len(labels))
@@ -77,7 +77,7 @@ def walk_sides(
             edge = places_of(first_edge[node], bounds_of(branches))
             before = np.repeat(np.arange(len(node)), branches)
             node, times = target[edge], times[before] * weight[edge]
-            sequence = numbered([sequence[before], types[edge], labels[node]], len(node))
+            sequence = row_numbers([sequence[before], types[edge], labels[node]], len(node))
             place, places = pd.factorize(node * (sequence.max(initial=0) + 1) + sequence)
             node, sequence = np.divmod(places, sequence.max(initial=0) + 1)
             times = np.bincount(place, times, minlength=len(places))

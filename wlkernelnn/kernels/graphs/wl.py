@@ -13,7 +13,7 @@ from wlkernelnn.kernels.flat_graphs import end_to_end, paired
 from wlkernelnn.kernels.strings.deep_string import DeepStringKernel
 from wlkernelnn.kernels.strings.string import StringKernel
 
-from .wl_subtree import colours_of
+from .wl_subtree import graph_colours
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class WLKernel(StructureKernel):
         a, b = paired(X, Y)
         both = a if b is None else end_to_end(a, b)
         sides = [self.base._encode(a, b)]
-        for colours in colours_of(both, self.num_iterations, self.edge_labels)[1:]:
+        for colours in graph_colours(both, self.num_iterations, self.edge_labels)[1:]:
             mine, theirs = np.split(colours[:, None], a.node_ptr[-1:])
             sides.append(self.base._encode(replace(a, x=mine), None if b is None else replace(b, x=theirs)))
         first, second = zip(*sides, strict=True)

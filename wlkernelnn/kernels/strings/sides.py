@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.kernels.base import is_list, objects
-from wlkernelnn.kernels.flat_graphs import numbered, numpy_of
+from wlkernelnn.kernels.flat_graphs import numpy_of, row_numbers
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _compared(sequences: list[np.ndarray]) -> tuple[np.ndarray, int]:
     if tokens.dtype.kind == "f":
         return tokens, 0
     if tokens.ndim == 2:
-        codes = numbered(list(tokens.T), len(tokens))
+        codes = row_numbers(list(tokens.T), len(tokens))
     else:
         codes = pd.factorize(tokens, use_na_sentinel=False)[0]
     return codes.astype(np.int32), int(codes.max()) + 1

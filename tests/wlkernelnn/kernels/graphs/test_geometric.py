@@ -165,3 +165,12 @@ def test_grakel_agrees(data_root) -> None:
         matrices.append([matrix])
     theirs = grakel.RandomWalk(lamda=0.05, method_type="baseline").fit_transform(matrices)
     np.testing.assert_allclose(RandomWalkKernel(None, decay=0.05)(plain), theirs, rtol=1e-10)
+
+
+def test_the_last_pair_of_a_walk_has_weight_1() -> None:
+    """4 pairs of nodes begin, and one walk of two pairs has the similarity of its first."""
+    step = torch.tensor([[0], [1]])
+    ones = [Data(x=torch.tensor([[1], [1]]), edge_index=step)]
+    for labels, expected in (([1, 0], 4.5), ([0, 1], 4.0)):
+        graph = Data(x=torch.tensor(labels)[:, None], edge_index=step)
+        assert RandomWalkKernel(None, decay=0.5)([graph], ones) == expected

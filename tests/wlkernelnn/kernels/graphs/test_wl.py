@@ -40,8 +40,8 @@ def with_features(num_graphs: int, codes: bool, seed: int = 0) -> list[Data]:
 def relabelled(graphs: Sequence[Data], h: int, with_edges: bool) -> list[list[Data]]:
     """The graphs after 0 … h iterations, by the definition."""
     flat = flat_graphs(graphs)
-    edges = edge_labels(flat, None)[0] if with_edges else None
-    rounds = wl_colours_naive(node_labels(flat, None)[0], flat.source, flat.target, h, edges)
+    edges = edge_labels(flat) if with_edges else None
+    rounds = wl_colours_naive(node_labels(flat), flat.source, flat.target, h, edges)
     result = [list(graphs)]
     for colours in rounds[1:]:
         parts = np.split(colours, flat.node_ptr[1:-1])

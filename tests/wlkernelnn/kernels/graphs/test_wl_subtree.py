@@ -39,9 +39,9 @@ def path(*labels: float, types: list[int] | None = None) -> Data:
 def brute_force(graphs: list[Data] | PackedGraphs, h: int, with_edges: bool = True) -> np.ndarray:
     """The definition: pairs of equal colours, iteration by iteration."""
     flat = flat_graphs(graphs)
-    edges = edge_labels(flat, None)[0] if with_edges else None
+    edges = edge_labels(flat) if with_edges else None
     gram = np.zeros((len(flat), len(flat)))
-    for colours in wl_colours_naive(node_labels(flat, None)[0], flat.source, flat.target, h, edges):
+    for colours in wl_colours_naive(node_labels(flat), flat.source, flat.target, h, edges):
         counts = [Counter(part.tolist()) for part in np.split(colours, flat.node_ptr[1:-1])]
         gram += [[sum(a[c] * b[c] for c in a) for b in counts] for a in counts]
     return gram

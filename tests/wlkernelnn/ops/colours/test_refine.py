@@ -165,7 +165,7 @@ def test_a_stable_partition_is_not_refined_again(monkeypatch: pytest.MonkeyPatch
 
 def test_molecules() -> None:
     flat = flat_graphs(load_molecules("chembl2321810", cache=False)[:150])
-    nodes, edges = node_labels(flat, None)[0], edge_labels(flat, None)[0]
+    nodes, edges = node_labels(flat), edge_labels(flat)
     with_types = assert_exact(nodes, flat.source, flat.target, 3, edges)
     without = assert_exact(nodes, flat.source, flat.target, 3)
     assert with_types[1].max() > without[1].max() > nodes.max()
