@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.molecules import SMALL, classification_set, quick, regression_set
+from wlkernelnn.bench.harness import molecule_runs
 from wlkernelnn.bench.harness.molecule_runs import (
     Fitted,
     Split,
@@ -21,7 +22,6 @@ from wlkernelnn.bench.harness.molecule_runs import (
     spread_of,
 )
 from wlkernelnn.bench.harness.trained import Record
-from wlkernelnn.bench.molecules import runs as molecule_runs
 from wlkernelnn.datasets import PackedGraphs, random_split
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import DivergedError, FitOptions, score

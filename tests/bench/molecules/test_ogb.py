@@ -14,10 +14,9 @@ from ogb.graphproppred import Evaluator
 
 from tests.ogb_files import PARTS, SMILES, write_set, write_split
 from wlkernelnn.bench.baselines import wl_machines
-from wlkernelnn.bench.harness import trained
+from wlkernelnn.bench.harness import molecule_runs, trained
 from wlkernelnn.bench.harness.report import plot
 from wlkernelnn.bench.molecules import ogb, ogb_recipes, ogb_scores
-from wlkernelnn.bench.molecules import runs as molecule_runs
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import OGB_SETS, load_molecules, load_ogb
 from wlkernelnn.models import GraphKernelNetwork

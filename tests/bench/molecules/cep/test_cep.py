@@ -12,7 +12,7 @@ import pytest
 
 from tests.molecules import regression_set
 from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
-from wlkernelnn.bench.molecules import runs as molecule_runs
+from wlkernelnn.bench.harness import molecule_runs
 from wlkernelnn.bench.molecules.cep import cep
 from wlkernelnn.bench.molecules.cep import models as cep_models
 from wlkernelnn.bench.molecules.cep.ensembles import MIXED
