@@ -1,8 +1,9 @@
-"""chemprop's network, trained by the recipe of the CEP table, where chemprop is installed."""
+"""chemprop, where it is installed: its defaults, and its network trained by the recipe of the CEP table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
 from wlkernelnn.bench.harness.parameters import count_parameters, width_for
-from wlkernelnn.datasets import BucketResampler
+from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.graphs.splits import PARTS
 from wlkernelnn.training import FitOptions
@@ -20,7 +21,50 @@ from wlkernelnn.training.loop import Watched, contents, train_module
 from wlkernelnn.training.molecules.fit import EVALUATION_BATCH
 from wlkernelnn.training.molecules.module import NetworkModule
 
-from .chemprop_speed import molecules
+DEFAULT_BATCH = 64
+
+
+def installed() -> bool:
+    return find_spec("chemprop") is not None
+
+
+def featurize_all(smiles: Sequence[str]) -> None:
+    """SMILES to chemprop's graphs."""
+    from chemprop.data import MoleculeDatapoint
+    from chemprop.featurizers import SimpleMoleculeMolGraphFeaturizer
+
+    featurizer = SimpleMoleculeMolGraphFeaturizer()
+    for text in smiles:
+        featurizer(MoleculeDatapoint.from_smi(text).mol)
+
+
+def default_network(num_tasks: int) -> torch.nn.Module:
+    """What ``chemprop train`` makes by default: bond messages of 300 channels, depth 3."""
+    from chemprop.models import MPNN
+    from chemprop.nn import BondMessagePassing, NormAggregation, RegressionFFN
+
+    return MPNN(BondMessagePassing(), NormAggregation(), RegressionFFN(n_tasks=num_tasks))
+
+
+def molecules(data: PackedGraphs) -> Any:
+    """The molecules as chemprop's data set, all featurized beforehand, as ``chemprop train`` has it."""
+    from chemprop.data import MoleculeDatapoint, MoleculeDataset
+
+    rows = zip(data.smiles, data.y.numpy(), strict=True)
+    result = MoleculeDataset([MoleculeDatapoint.from_smi(text, y) for text, y in rows])
+    result.cache = True
+    return result
+
+
+def default_loader(dataset: Any, size: int, shuffle: bool) -> Iterable[Any]:
+    from chemprop.data import build_dataloader
+
+    return build_dataloader(dataset, size, shuffle=shuffle, drop_last=False)
+
+
+def outputs_and_targets(net: torch.nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
+    graphs, atoms, others, y, *_ = batch
+    return net(graphs, atoms, others), y.float()
 
 
 class Batch(NamedTuple):

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.splits import PARTS, SplitIndex
@@ -24,9 +23,10 @@ from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
 from wlkernelnn.utils.files import atomic_path, write_text
 
-from .outcomes import cell, survivors
+from .cells import Cell, Record, cell, survivors
+from .parameters import count_parameters
 from .runs import MADE_WITH, made_with
-from .trained import Record, kept
+from .trained import kept
 
 
 @dataclass(frozen=True)
@@ -301,16 +301,21 @@ def for_table(record: Record, folder: Path) -> Record:
     return out
 
 
-def spread_of(records: Sequence[Record], part: str, metric: str, digits: int = 3) -> str:
-    """Mean of a metric over runs and, of several, its standard deviation (unbiased).
+def score_of(part: str, metric: str | None = None, digits: int = 3) -> Cell:
+    """Mean over runs of a metric, by default their own, and, of several, its standard deviation (unbiased).
 
     Of small errors there are more digits than ``digits`` behind the point: three that count.
     """
-    scores = [record["scores"][part][metric] for record in survivors(records)]
-    values = [math.nan if score is None else score for score in scores]  # JSON has no NaN
-    if values and 0 < (mean := np.mean(values)) < 0.1:
-        digits = max(digits, 2 - math.floor(math.log10(mean)))
-    return cell(values, records, digits)
+
+    def of_runs(runs: list[Record]) -> str:
+        scores = [run["scores"][part][metric or run["metric"]] for run in survivors(runs)]
+        values = [math.nan if score is None else score for score in scores]  # JSON has no NaN
+        shown = digits
+        if values and 0 < (mean := np.mean(values)) < 0.1:
+            shown = max(digits, 2 - math.floor(math.log10(mean)))
+        return cell(values, runs, shown)
+
+    return of_runs
 
 
 def _table(data: PackedGraphs, prediction: np.ndarray) -> pd.DataFrame:

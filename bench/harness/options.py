@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from jsonargparse.typing import PositiveInt
 
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 
-from .ratios import Timer
-from .timing import compare
+from .timing import Comparison, compare
 
 RESULTS = Path("bench/results")
 
-T = TypeVar("T", bound="TableOptions")
+T = TypeVar("T")
+# compare() with the number of rounds filled in.
+Timer = Callable[..., Comparison]
 
 
 @dataclass
@@ -62,7 +64,13 @@ class RaceOptions(TableOptions):
         return partial(compare, rounds=self.rounds, min_seconds=min_seconds)
 
 
-def parsed(name: str, description: str | None, options: type[T], argv: list[str] | None) -> T:
+def parsed(
+    name: str,
+    description: str | None,
+    options: type[T],
+    argv: list[str] | None,
+    defaults: Mapping[str, Any] | None = None,
+) -> T:
     """The options of a benchmark.
 
     Args:
@@ -70,7 +78,9 @@ def parsed(name: str, description: str | None, options: type[T], argv: list[str]
         description: For ``--help``.
         options: A dataclass: each of its fields is an option.
         argv: Arguments; default the command line's.
+        defaults: Where they are not those of the class.
     """
     parser = verb_parser(f"benchmark {name}", description)
     add_options(parser, "Options", options)
+    parser.set_defaults(dict(defaults or {}))
     return options(**pick(parser.parse_args(argv), options))

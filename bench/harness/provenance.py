@@ -1,4 +1,4 @@
-"""What a file of results says of the run that it comes from."""
+"""What a file of results says of the run that it comes from, and names of what a run reads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
 import torch
+from torch import Tensor
+
+from wlkernelnn.datasets import PackedStrings
 
 # What is under every figure; runs with other versions of these are other runs.
 PACKAGES = ("wlkernelnn", "torch", "torch-geometric", "pytorch-lightning", "numpy", "numba", "rdkit", "ogb")
@@ -124,3 +129,30 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+class _Parts(Protocol):
+    """Labelled strings in three parts."""
+
+    @property
+    def train(self) -> PackedStrings: ...
+    @property
+    def valid(self) -> PackedStrings: ...
+    @property
+    def test(self) -> PackedStrings: ...
+
+
+def digest(*values: np.ndarray | Tensor) -> str:
+    """Eight letters and digits that differ where a value, a shape or a type does."""
+    content = hashlib.sha256()
+    for value in values:
+        array = np.ascontiguousarray(value)
+        content.update(f"{array.dtype.str}{array.shape}".encode())
+        content.update(array.tobytes())
+    return content.hexdigest()[:8]
+
+
+def digest_of_strings(data: _Parts, *more: np.ndarray | Tensor) -> str:
+    """The :func:`digest` of all parts, and of more values."""
+    parts = (data.train, data.valid, data.test)
+    return digest(*more, *(value for part in parts for value in (part.tokens, part.ptr, part.y)))

@@ -4,22 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 from rich.console import Console
 
-from wlkernelnn.utils.files import json_text, read_json, write_text
+from wlkernelnn.utils.files import read_json
 
+from .cells import Cell, Record
 from .provenance import PACKAGES
-from .tables import Rows, items, markdown, printed
-from .trained import Record
+from .tables import Rows, items, markdown, printed, write_page
 
 # What is one and the same for all runs of a row.
 MADE_WITH = ("revision", "device", *PACKAGES)
 # The row of a run, and which one of the row it is; tables are sorted by it.
 Place = tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """How runs are shown.
+
+    Attributes:
+        title: What stands above.
+        columns: Headers, and the cells below, each made of all runs of a row.
+        row: The row of a run; rows are sorted by it.
+        notes: What stands below, or makes it of all runs.
+        which: Which one of its row a run is; by default its seed.
+        counted: Those runs of a row that its cells are made of.
+    """
+
+    title: str
+    columns: Sequence[tuple[str, Cell]]
+    row: Callable[[Record], tuple[Any, ...]]
+    notes: str | Callable[[list[Record]], str] = ""
+    which: Callable[[Record], tuple[Any, ...]] = lambda run: (run.get("seed", 0),)
+    counted: Callable[[list[Record]], list[Record]] = list
+
+    def place(self, run: Record) -> Place:
+        """Where a run stands: an ensemble behind its row."""
+        return (*self.row(run), "members" in run), self.which(run)
+
+    def rows(self, runs: Iterable[Record]) -> Rows:
+        """The table, its header first."""
+        of_row: dict[Any, list[Record]] = {}
+        for run in runs:
+            of_row.setdefault(self.row(run), []).append(run)
+        header = tuple(name for name, _ in self.columns)
+        counted = map(self.counted, of_row.values())
+        return [header, *(tuple(cell(own) for _, cell in self.columns) for own in counted)]
+
+    def write(self, stem: Path, known: Record, runs: list[Record]) -> Rows:
+        """Write ``stem.md``, and ``stem.json``, all that is known; the rows."""
+        rows = self.rows(runs)
+        notes = self.notes if isinstance(self.notes, str) else self.notes(runs)
+        notes += items({name: _of_runs(name, value, runs) for name, value in known.items()})
+        write_page(stem, f"{self.title} ({known['mode']})", f"{markdown(rows)}\n{notes}", known, runs=runs)
+        return rows
 
 
 class Runs:
@@ -32,22 +75,16 @@ class Runs:
 
     Args:
         stem: Of the files of the table.
+        table: What it looks like.
         known: What is known of this call; a quick table begins anew.
-        place: Of a run in the table: its row, and which one it is of that row; they stand in this order.
         stays: Whether a run of the file is one of this table still, of the same data.
 
     Raises:
         ValueError: The file has a run of a row that there is no longer.
     """
 
-    def __init__(
-        self,
-        stem: Path,
-        known: Record,
-        place: Callable[[Record], Place],
-        stays: Callable[[Record], bool],
-    ) -> None:
-        self._stem, self._known, self._place, self._stays = stem, known, place, stays
+    def __init__(self, stem: Path, table: Table, known: Record, stays: Callable[[Record], bool]) -> None:
+        self._stem, self._table, self._known, self._stays = stem, table, known, stays
         self._full = known["mode"] == "full"
         self._runs = self._there()
 
@@ -60,7 +97,7 @@ class Runs:
         if there["mode"] != "full":
             return {}
         try:
-            return {self._place(run): run for run in there["runs"] if self._stays(run)}
+            return {self._table.place(run): run for run in there["runs"] if self._stays(run)}
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"{path}: has a run that this command does not know ({error}): move the table away, "
@@ -68,33 +105,25 @@ class Runs:
             ) from error
 
     def fill(
-        self,
-        runs: Iterable[Record],
-        title: str,
-        rows: Callable[[list[Record]], Rows],
-        notes: str | Callable[[list[Record]], str],
-        completed: Callable[[list[Record]], list[Record]] = list,
+        self, runs: Iterable[Record], completed: Callable[[list[Record]], list[Record]] = list
     ) -> list[Record]:
-        """Add runs as they come, and show the table in the end.
+        """Add runs as they come, and print the table in the end.
 
         Args:
             runs: Made one by one: what was made is in the files while the rest takes days.
-            title: Of the table.
-            rows: The table of all its runs, its header first.
-            notes: What stands below it.
             completed: Adds to the runs what follows from them, such as ensembles.
 
         Returns:
             All runs of the table; none if none came.
         """
         there: list[Record] = []
+        rows: Rows = []
         for run in runs:
             with self._adding(run) as found:
                 there = completed(found)
-                below = notes if isinstance(notes, str) else notes(there)
-                write_results(self._stem, title, rows(there), below, self._known, there)
+                rows = self._table.write(self._stem, self._known, there)
         if there:
-            Console().print(printed(rows(there), f"{title} ({self._known['mode']})"))
+            Console().print(printed(rows, f"{self._table.title} ({self._known['mode']})"))
         return there
 
     @contextmanager
@@ -104,7 +133,7 @@ class Runs:
         with FileLock(self._stem.with_name(f".{self._stem.name}.lock")):
             if self._full:
                 self._runs = self._there()
-            place = self._place(run)
+            place = self._table.place(run)
             self._runs = {
                 (row, one): other
                 for (row, one), other in self._runs.items()
@@ -139,16 +168,6 @@ def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], b
         return here is None or run.get("content", here) == here
 
     return stays
-
-
-def write_results(
-    stem: Path, title: str, rows: Rows, notes: str, known: Record, runs: Sequence[Record]
-) -> None:
-    """Write ``stem.md``, the table, whose header is the first row, and ``stem.json``, all that is known."""
-    of_runs = items({name: _of_runs(name, value, runs) for name, value in known.items()})
-    text = f"# {title} ({known['mode']})\n\n{markdown(rows)}\n{notes}{of_runs}"
-    write_text(stem.with_suffix(".md"), text)
-    write_text(stem.with_suffix(".json"), json_text({**known, "runs": runs}, indent=1))
 
 
 def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:

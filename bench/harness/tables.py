@@ -1,13 +1,16 @@
-"""Tables of text: as Markdown, and on the terminal."""
+"""Tables of text: as Markdown, on the terminal, and in files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
+
+from wlkernelnn.utils.files import json_text, write_text
 
 # Cells, the header first.
 Rows = Sequence[Sequence[str]]
@@ -34,3 +37,9 @@ def printed(rows: Rows, title: str, left: int = 1) -> Table:
     for cells in body:
         table.add_row(*map(escape, cells))
     return table
+
+
+def write_page(stem: Path, title: str, body: str, known: Mapping[str, Any], **found: Any) -> None:
+    """Write ``stem.md``, a title and what stands below, and ``stem.json``, what is known and was found."""
+    write_text(stem.with_suffix(".md"), f"# {title}\n\n{body}")
+    write_text(stem.with_suffix(".json"), json_text({**known, **found}, indent=1))

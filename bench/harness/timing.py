@@ -1,12 +1,18 @@
-"""Timing two ways to do the same work, turn by turn."""
+"""Time of two ways to do the same work, turn by turn; time and peak memory of a call in its own process."""
 
 from __future__ import annotations
 
+import ctypes
 import math
+import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +20,8 @@ import torch
 # A first call that takes so many turns' time is not all preparation, such as compiling: there is no second to
 # find out.
 _LONG = 50
+# Seconds between two looks at the memory of a process.
+_INTERVAL = 0.01
 
 
 @dataclass(frozen=True)
@@ -103,3 +111,66 @@ def torch_settings(threads: int, matmul_precision: str = "highest") -> Iterator[
     finally:
         torch.set_num_threads(before[0])
         torch.set_float32_matmul_precision(before[1])
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a call took.
+
+    Attributes:
+        seconds: Wall time.
+        peak: Bytes of memory beyond what was held before the call, at most; pages of mapped files, which the
+            system can write out and drop at any time, do not count.
+    """
+
+    seconds: float
+    peak: int
+
+
+def usage(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]], *args: Any) -> Usage:
+    """Run ``call(*prepare(*args))`` in a new process, and measure the call.
+
+    Args:
+        call, prepare: Functions at the top of a module.
+
+    Raises:
+        OSError: The system does not tell of its processes' memory in ``/proc``.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(_measure, call, prepare, args).result()
+
+
+def _measure(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]], args: Any) -> Usage:
+    inputs = prepare(*args)
+    with suppress(AttributeError):  # a C library other than glibc
+        ctypes.CDLL(None).malloc_trim(0)  # freed memory that is kept could be used unseen
+    before = peak = anonymous()
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(_INTERVAL):
+            peak = max(peak, anonymous())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    try:
+        call(*inputs)
+        seconds = time.perf_counter() - start
+        peak = max(peak, anonymous())
+    finally:
+        done.set()
+        watcher.join()
+    return Usage(seconds, peak - before)
+
+
+def anonymous(process: int | str = "self") -> int:
+    """Bytes of a process's memory that no file stands behind.
+
+    Raises:
+        OSError: The process is gone, or the system does not tell of them in ``/proc``.
+    """
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from wlkernelnn.datasets.files.download import require_file
 from wlkernelnn.utils.files import json_text, read_json, write_text
 
+from .cells import Record
 from .options import TableOptions
 from .provenance import PACKAGES, about, revision, versions
-
-Record = dict[str, Any]
 
 # In the folder of a run: its record, once it is finished, and before that what trains it.
 RECORD, MAKER = "result.json", "revision.txt"
@@ -61,6 +59,19 @@ class TrainedOptions(TableOptions):
     @property
     def quick_results(self) -> Path:
         return self.run_dir / "quick"
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds of a row; a quick run has one."""
+        return range(1 if self.quick else self.seeds)
+
+    def of_run(self, seed: int) -> dict[str, Any]:
+        """What the recipe of a run takes from the command."""
+        return {
+            "seed": seed,
+            "accelerator": self.accelerator,
+            "matmul_precision": self.matmul_precision,
+        }
 
     def limit(self, recipe: int) -> int:
         """Epochs to train, of those of a recipe."""
@@ -179,22 +190,3 @@ def _unlike(folder: Path, known: Mapping[str, Any]) -> tuple[str, str, str] | No
         if there.get(name, here) != here:
             return name, there[name], here
     return None
-
-
-def spread(values: Sequence[float], digits: int = 1) -> str:
-    """Mean and, of several, standard deviation, with so many digits behind the point."""
-    # A file has null for NaN.
-    values = np.array(values, dtype=float).tolist()
-    mean = f"{np.mean(values):.{digits}f}"
-    return mean if len(values) == 1 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
-
-
-def of_seeds(count: int, default: int) -> str:
-    """How many seeds a row has, and how many the benchmark trains by default, if it has fewer."""
-    return str(count) if count >= default else f"{count} of {default}"
-
-
-def of_recipe(record: Record) -> str:
-    """How many epochs the recipe of a run has, and what it was shortened from, if it was."""
-    recipe, published = record["recipe"]["epochs"], record["published_epochs"]
-    return str(recipe) if recipe == published else f"{recipe}, shortened from {published}"

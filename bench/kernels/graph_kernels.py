@@ -7,18 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from wlkernelnn.bench.baselines.wl_machines import PENALTIES, ridge_baseline
+from wlkernelnn.bench.harness.cells import Record, spread
 from wlkernelnn.bench.harness.options import TableOptions, parsed
 from wlkernelnn.bench.harness.provenance import PACKAGES, about, versions
-from wlkernelnn.bench.harness.tables import Rows, items, markdown, printed
-from wlkernelnn.bench.harness.trained import spread
+from wlkernelnn.bench.harness.tables import Rows, items, markdown, printed, write_page
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu, random_split
-from wlkernelnn.utils.files import json_text, read_json, write_text
+from wlkernelnn.utils.files import read_json, write_text
 
 from .nested_svm import CS, DEPTHS, INNER_FOLDS, KERNELS, MAX_ITER, OUTER_FOLDS, cross_validate, wl_grams
 
@@ -88,9 +87,6 @@ class GraphKernelOptions(TableOptions):
             raise ValueError(f"--repetitions: expected at least 1, got {self.repetitions}")
         if self.quick:
             self.repetitions = 1
-
-
-Record = dict[str, Any]
 
 
 class _Progress:
@@ -273,18 +269,23 @@ def main(argv: list[str] | None = None) -> None:
         classify(name, graphs, options, progress, console) for name, graphs in data.items() if name != "cep"
     ]
 
-    title = f"Classical baselines ({known['mode']})"
-    text = f"# {title}\n"
     tables = {
         "Accuracy in per cent, nested cross-validation": classification_rows(classifications),
         "cep: ridge regression on the WL subtree kernel, test part": regression_rows(regressions),
     }
+    body = ""
     for heading, rows in tables.items():
         if len(rows) > 1:
-            text += f"\n{heading}\n\n{markdown(rows)}"
+            body += f"{heading}\n\n{markdown(rows)}\n"
             console.print(printed(rows, f"{heading} ({known['mode']})"))
-    write_text(stem.with_suffix(".md"), f"{text}\n{LEGEND}\n{items(known)}")
-    result = {**known, "protocol": protocol, "classification": classifications, "regression": regressions}
-    write_text(stem.with_suffix(".json"), json_text(result, indent=2))
+    write_page(
+        stem,
+        f"Classical baselines ({known['mode']})",
+        f"{body}{LEGEND}\n{items(known)}",
+        known,
+        protocol=protocol,
+        classification=classifications,
+        regression=regressions,
+    )
     progress.finish()
     console.print(f"Written to {stem}.md and {stem.name}.json.")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mpmath
 import numpy as np
 import torch
 from jsonargparse.typing import PositiveInt
-from rich.console import Console
 from torch_geometric.data import Data
 
-from wlkernelnn.bench.harness.options import TableOptions, parsed
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.tables import items, markdown, printed
+from wlkernelnn.bench.harness.options import TableOptions
+from wlkernelnn.bench.harness.races import Known, Race
+from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.conv.deep import DeepKernelConv
 from wlkernelnn.conv.random_walk import RandomWalkKernelConv
 from wlkernelnn.conv.wl import WLKernelConv
@@ -50,7 +49,6 @@ from wlkernelnn.testing import (
 )
 from wlkernelnn.testing.colours import first_difference
 from wlkernelnn.testing.exact import exact
-from wlkernelnn.utils.files import json_text, write_text
 
 from .theorem_samples import (
     NUM_TYPES,
@@ -301,39 +299,32 @@ class TheoremOptions(TableOptions):
     graphs: PositiveInt = 300
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Check every theorem, print the table, and write it as ``theorems.md`` and ``theorems.json``.
+def checks(options: TheoremOptions, known: Known) -> Iterator[Check]:
+    """All theorems."""
+    known["graphs"] = count = 20 if options.quick else options.graphs
+    graphs, strings = random_graphs(count), random_strings(count)
+    yield from walk_checks(graphs)
+    yield from string_checks(strings)
+    yield from law_checks(graphs)
+    yield from string_law_checks(strings)
+    yield from colour_checks(2 * count)
+    yield from containment_checks(1 if options.quick else 10)
+    yield from lemma_checks()
 
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("theorems", __doc__, TheoremOptions, argv)
-    count = 20 if options.quick else options.graphs
-    torch.manual_seed(0)
-    console = Console()
-    checks: list[Check] = []
-    with console.status("Checking") as status:
-        graphs, strings = random_graphs(count), random_strings(count)
-        for part in (
-            walk_checks(graphs),
-            string_checks(strings),
-            law_checks(graphs),
-            string_law_checks(strings),
-            colour_checks(2 * count),
-            containment_checks(1 if options.quick else 10),
-            lemma_checks(),
-        ):
-            for check in part:
-                checks.append(check)
-                status.update(f"Checked: {check.theorem}")
-    known = {**about("theorems", argv, options.quick), "graphs": count}
-    title = f"Theorems in numbers ({known['mode']})"
-    rows = [("theorem", "checked by", "number", "allowed")]
-    rows += [(check.theorem, f"`{check.line}`", f"{check.number:.2g}", check.allowed) for check in checks]
-    stem = options.output_dir / "theorems"
-    text = f"# {title}\n\n{markdown(rows, left=2)}\n{LEGEND}\n{items(known)}"
-    write_text(stem.with_suffix(".md"), text)
-    record = {**known, "checks": [asdict(check) for check in checks]}
-    write_text(stem.with_suffix(".json"), json_text(record, indent=2))
-    console.print(printed([(theorem, *found) for theorem, _, *found in rows], title))
-    console.print(f"Written to {stem}.md and {stem.name}.json.")
+
+def shown(checks: Sequence[Check]) -> Rows:
+    """The table of all checks, its header first."""
+    rows = [(check.theorem, f"`{check.line}`", f"{check.number:.2g}", check.allowed) for check in checks]
+    return [("theorem", "checked by", "number", "allowed"), *rows]
+
+
+main = Race(
+    "theorems",
+    __doc__,
+    TheoremOptions,
+    "Theorems in numbers",
+    LEGEND,
+    checks,
+    show=shown,
+    entry="checks",
+).main

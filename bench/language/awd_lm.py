@@ -5,28 +5,28 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.bench.harness.digest import digest
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from wlkernelnn.bench.harness.parameters import count_parameters
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import (
+from wlkernelnn.bench.harness.cells import (
     Record,
-    TrainedOptions,
-    about_training,
-    check_shorten,
-    chosen,
-    kept,
+    count,
+    epochs_of,
     of_recipe,
+    scored,
+    seconds_per_epoch,
+    survivors,
 )
+from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
+from wlkernelnn.bench.harness.provenance import digest
+from wlkernelnn.bench.harness.runs import Table, on_same_data
+from wlkernelnn.bench.harness.trained import TrainedOptions, check_shorten, chosen
 from wlkernelnn.datasets import Corpus, load_ptb, load_wikitext
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop
 from wlkernelnn.training import AWDOptions, FitResult, fit_awd, perplexity
@@ -54,51 +54,33 @@ class Text:
     training: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Model:
-    """A row of the table.
-
-    Attributes:
-        title: What it is.
-        layer: Options of the layers.
-        published: Perplexities on the validation and the test part in the paper, of each text.
-    """
-
-    title: str
-    layer: dict[str, Any]
-    published: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-    def build(self, num_tokens: int, text: Text) -> LanguageModel:
-        layers = [
-            WeightDrop(RKM(width, next_width, **self.layer), "lin_h.weight", WEIGHT_DROP)
-            for width, next_width in itertools.pairwise(WIDTHS)
-        ]
-        encoder = Stack(layers, text.between, locked=True)
-        return LanguageModel(num_tokens, encoder, text.dropout, locked=True, word_dropout=WORD_DROPOUT)
-
-
 TEXTS = {
     "ptb": Text("PTB", dropout=(0.4, 0.4), between=0.25),
     "wikitext-2": Text(
         "WikiText-2", dropout=(0.65, 0.4), between=0.2, training={"epochs": 750, "batch_size": 80}
     ),
 }
+# Perplexities on the validation and the test part in the paper, of each text.
 _LSTM = {"ptb": ("61.2", "58.9"), "wikitext-2": ("68.74", "65.68")}
 _RKM_LSTM = {"ptb": ("60.3", "58.2"), "wikitext-2": ("67.85", "65.22")}
 _RKM_CIFG = {"ptb": ("61.9", "59.5"), "wikitext-2": ("69.12", "66.03")}
 _LINEAR = {"ptb": ("72.3", "69.7"), "wikitext-2": ("84.23", "80.21")}
-_PLAIN = {"layer_norm": False}
+
+
+def _row(title: str, variant: str, published: Mapping[str, tuple[str, str]], **layer: bool) -> Row:
+    return Row(title, published, {"variant": variant, **layer})
+
+
 MODELS = {
-    "lstm": Model("LSTM", {"variant": "lstm", **_PLAIN}, _LSTM),
-    "rkm-lstm": Model("RKM-LSTM", {"variant": "rkm_lstm", **_PLAIN}, _RKM_LSTM),
-    "rkm-cifg": Model("RKM-CIFG", {"variant": "rkm_cifg", **_PLAIN}, _RKM_CIFG),
-    "linear-gated": Model("Linear w/ o", {"variant": "linear_gated", **_PLAIN}, _LINEAR),
-    "lstm-norm": Model("LSTM, LN", {"variant": "lstm"}),
-    "rkm-lstm-norm": Model("RKM-LSTM, LN", {"variant": "rkm_lstm"}, _RKM_LSTM),
-    "rkm-cifg-norm": Model("RKM-CIFG, LN", {"variant": "rkm_cifg"}, _RKM_CIFG),
-    "linear-gated-norm": Model("Linear w/ o, LN", {"variant": "linear_gated"}, _LINEAR),
+    "lstm": _row("LSTM", "lstm", _LSTM, layer_norm=False),
+    "rkm-lstm": _row("RKM-LSTM", "rkm_lstm", _RKM_LSTM, layer_norm=False),
+    "rkm-cifg": _row("RKM-CIFG", "rkm_cifg", _RKM_CIFG, layer_norm=False),
+    "linear-gated": _row("Linear w/ o", "linear_gated", _LINEAR, layer_norm=False),
+    "lstm-norm": _row("LSTM, LN", "lstm", {}),
+    "rkm-lstm-norm": _row("RKM-LSTM, LN", "rkm_lstm", _RKM_LSTM),
+    "rkm-cifg-norm": _row("RKM-CIFG, LN", "rkm_cifg", _RKM_CIFG),
+    "linear-gated-norm": _row("Linear w/ o, LN", "linear_gated", _LINEAR),
 }
-TITLE = "AWD language models"
 LEGEND = """\
 * Perplexity before any fine-tuning, as in the paper. valid: in 10 streams, as the release of AWD-LSTM does;
   the weights are those of the epoch where it was best. test: over all N − 1 targets, read as one text, once,
@@ -138,31 +120,18 @@ class AWDLMOptions(TrainedOptions):
     lr: float | None = None
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``awd_lm.md`` and ``awd_lm.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("awd-lm", __doc__, AWDLMOptions, argv)
+def pages(options: AWDLMOptions) -> Iterator[Page]:
+    """The table."""
     names = chosen("models", options.models, MODELS)
-    known = about_training("awd-lm", argv, options)
-    texts, stem = corpora(options), options.output_dir / "awd_lm"
+    texts = corpora(options)
     contents = {text: digest(corpus.train, corpus.valid, corpus.test) for text, corpus in texts.items()}
-    runs = Runs(stem, known, place, on_same_data("text", contents))
-    made = (
-        evaluate(text, name, seed, corpus, contents[text], options, known)
+    trials = (
+        trial(text, name, seed, corpus, contents[text], options)
         for text, corpus in texts.items()
         for name in names
-        for seed in range(options.seeds)
+        for seed in options.all_seeds
     )
-    runs.fill(made, TITLE, rows, LEGEND)
-
-
-def place(run: Record) -> Place:
-    """Where a run stands in the table."""
-    text, model = list(TEXTS).index(run["text"]), list(MODELS).index(run["model"])
-    return (text, model, run["recipe"]["epochs"], run["recipe"]["lr"]), (run["seed"],)
+    yield Page(TABLE, trials, stays=on_same_data("text", contents))
 
 
 def corpora(options: AWDLMOptions) -> dict[str, Corpus]:
@@ -178,64 +147,54 @@ def corpora(options: AWDLMOptions) -> dict[str, Corpus]:
     }
 
 
-def evaluate(
-    text: str,
-    name: str,
-    seed: int,
-    corpus: Corpus,
-    content: str,
-    options: AWDLMOptions,
-    known: dict[str, str | int],
-) -> Record:
-    """Train a model, or go on with it, and score it."""
+def build(layer: Mapping[str, Any], num_tokens: int, text: Text) -> LanguageModel:
+    """The network with layers of such options."""
+    layers = [
+        WeightDrop(RKM(width, next_width, **layer), "lin_h.weight", WEIGHT_DROP)
+        for width, next_width in itertools.pairwise(WIDTHS)
+    ]
+    encoder = Stack(layers, text.between, locked=True)
+    net = LanguageModel(num_tokens, encoder, text.dropout, locked=True, word_dropout=WORD_DROPOUT)
+    awd_init(net)
+    return net
+
+
+def trial(text: str, name: str, seed: int, corpus: Corpus, content: str, options: AWDLMOptions) -> Trial:
+    """A run of a row."""
     model = MODELS[name]
-    recipe = AWDOptions(
-        **TEXTS[text].training,
-        seed=seed,
-        accelerator=options.accelerator,
-        matmul_precision=options.matmul_precision,
-    )
-    published_epochs = recipe.epochs
-    if options.shorten is not None:
-        recipe = shortened(recipe, options.shorten)
+    whole = AWDOptions(**TEXTS[text].training, **options.of_run(seed))
+    recipe = whole if options.shorten is None else shortened(whole, options.shorten)
     if options.lr is not None:
         recipe = replace(recipe, lr=options.lr)
-    epochs = options.limit(recipe.epochs)
-    trained_as = f"{recipe.epochs}_epochs_lr_{recipe.lr:g}_{options.matmul_precision}"
-    directory = options.folder(trained_as, f"{text}_{content}", name, f"seed_{seed}")
 
-    def train() -> Record:
-        torch.manual_seed(seed)
-        net = model.build(len(corpus.vocabulary), TEXTS[text])
-        awd_init(net)
+    def fit(net: LanguageModel, recipe: AWDOptions, **where: Any) -> FitResult:
+        return fit_awd(net, corpus, recipe, **where)
 
-        def fit() -> FitResult:
-            return fit_awd(net, corpus, replace(recipe, epochs=epochs), directory=directory, resume=True)
-
-        def scores(fitted: FitResult) -> Record:
-            averaged = [epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"]]
-            return {
-                "averaged_from": averaged[0] if averaged else None,
-                "best_epoch": fitted.epoch,
-                "valid_perplexity": fitted.score,
-                "test_perplexity": perplexity(net, corpus.test),
-            }
-
+    def score(net: LanguageModel, fitted: FitResult) -> Record:
+        averaged = [epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"]]
         return {
-            "text": text,
-            "model": name,
-            "seed": seed,
-            "content": content,
-            "layer": model.layer,
-            "parameters": count_parameters(net),
-            "recipe": asdict(recipe),
-            "published_epochs": published_epochs,
-            "published": model.published.get(text, ("–", "–")),
-            **outcome(net, options.accelerator, recipe.epochs, fit, scores),
-            **known,
+            "averaged_from": averaged[0] if averaged else None,
+            "valid_perplexity": fitted.score,
+            "test_perplexity": perplexity(net, corpus.test),
         }
 
-    return kept(directory, epochs, train, known)
+    trained_as = f"{recipe.epochs}_epochs_lr_{recipe.lr:g}_{options.matmul_precision}"
+    says = {
+        "text": text,
+        "model": name,
+        "content": content,
+        "layer": model.arguments,
+        "published_epochs": whole.epochs,
+        "published": model.published.get(text, ("–", "–")),
+    }
+    return Trial(
+        (trained_as, f"{text}_{content}", name, f"seed_{seed}"),
+        recipe,
+        partial(build, model.arguments, len(corpus.vocabulary), TEXTS[text]),
+        fit,
+        score,
+        says,
+    )
 
 
 def shortened(recipe: AWDOptions, epochs: int) -> AWDOptions:
@@ -256,44 +215,34 @@ def awd_init(net: LanguageModel) -> None:
                 torch.nn.init.uniform_(cast(Tensor, weight), -bound, bound)
 
 
-COLUMNS = (
-    "text",
-    "model",
-    "size",
-    "lr",
-    "seeds",
-    "epochs",
-    "averaged",
-    "valid",
-    "paper",
-    "test",
-    "paper",
-    "s/epoch",
+def _averaged_from(runs: list[Record]) -> str:
+    """From which epoch on each run has averages of its weights, counted from 1."""
+    begins = (run["averaged_from"] for run in survivors(runs))
+    return ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins) or "–"
+
+
+TABLE = Table(
+    "AWD language models",
+    [
+        ("text", lambda runs: TEXTS[runs[0]["text"]].title),
+        ("model", lambda runs: MODELS[runs[0]["model"]].title),
+        ("size", lambda runs: f"{runs[0]['parameters'] / 1e6:.1f}M"),
+        ("lr", lambda runs: f"{runs[0]['recipe']['lr']:g}"),
+        ("seeds", count),
+        ("epochs", lambda runs: f"{epochs_of(runs)} of {of_recipe(runs[0])}"),
+        ("averaged", _averaged_from),
+        ("valid", scored("valid_perplexity")),
+        ("paper", lambda runs: runs[0]["published"][0]),
+        ("test", scored("test_perplexity")),
+        ("paper", lambda runs: runs[0]["published"][1]),
+        ("s/epoch", seconds_per_epoch),
+    ],
+    lambda run: (
+        list(TEXTS).index(run["text"]),
+        list(MODELS).index(run["model"]),
+        run["recipe"]["epochs"],
+        run["recipe"]["lr"],
+    ),
+    LEGEND,
 )
-
-
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per text, model, length and learning rate, over its seeds."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    for key in dict.fromkeys(place(record)[0] for record in records):
-        of_model = [record for record in records if place(record)[0] == key]
-        first = of_model[0]
-        scored = survivors(of_model)
-        valid, test = (
-            cell([record[f"{part}_perplexity"] for record in scored], of_model) for part in ("valid", "test")
-        )
-        valid_paper, test_paper = first["published"]
-        epochs = f"{epochs_of(of_model)} of {of_recipe(first)}"
-        begins = (record["averaged_from"] for record in scored)
-        averaged = ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins) or "–"
-        about_run = (
-            TEXTS[first["text"]].title,
-            MODELS[first["model"]].title,
-            f"{first['parameters'] / 1e6:.1f}M",
-            f"{first['recipe']['lr']:g}",
-            str(len(of_model)),
-            epochs,
-            averaged,
-        )
-        out.append((*about_run, valid, valid_paper, test, test_paper, seconds_per_epoch(of_model)))
-    return out
+main = Experiment("awd-lm", __doc__, AWDLMOptions, pages).main

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.digest import digest_of_strings
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions, about_training, chosen, glove_file, kept
+from wlkernelnn.bench.harness.cells import (
+    Record,
+    count,
+    epochs_of,
+    first,
+    scored,
+    seconds_per_epoch,
+)
+from wlkernelnn.bench.harness.experiment import Experiment, Page, Trial
+from wlkernelnn.bench.harness.provenance import digest_of_strings
+from wlkernelnn.bench.harness.runs import Table, on_same_data
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
 from wlkernelnn.datasets import (
     DOCUMENT_SETS,
     LabelledStrings,
@@ -34,7 +42,6 @@ OOV_STD = 0.1
 IMBALANCE = 1.2
 QUICK_DOCUMENTS, QUICK_STEPS = 160, 5
 
-TITLE = "Documents"
 LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the seeds. The weights are those of
   the epoch with the best accuracy on the validation documents, which are drawn from the training documents;
   the test part is scored once, with these.
@@ -79,49 +86,33 @@ class DocumentsOptions(TrainedOptions):
     glove: Path | None = None
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the tables, and write ``documents_<set>.md`` and ``.json`` of every set.
-
-    With ``--recipe report`` the files are ``documents_<set>_report.md`` and ``.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("documents", __doc__, DocumentsOptions, argv)
+def pages(options: DocumentsOptions) -> Iterator[Page]:
+    """A table for every set."""
     names = chosen("models", options.models, MODELS)
     sets = chosen("sets", options.sets or ["ag_news", "dbpedia"], DOCUMENT_SETS)
     wanted = None if options.ngrams is None else [str(n) for n in options.ngrams]
     ngrams = [int(n) for n in chosen("ngrams", wanted, [str(n) for n in NGRAMS])]
     glove = options.glove or glove_file(options.root)
-    known = about_training("documents", argv, options)
     suffix = "" if options.recipe == "release" else f"_{options.recipe}"
     for set_name in sets:
         document_files(set_name, options.root)  # what is missing is told now, not after days
     for set_name in sets:
         about_set = DOCUMENT_SETS[set_name]
-        title = f"{TITLE}: {about_set.title}{suffix.replace('_', ', recipe of the ')}"
         data = load_documents(set_name, options.root, max_length=about_set.max_length)
         vectors = load_glove(glove, data.vocabulary, oov_std=OOV_STD)
-        notes = LEGEND + _of_set(data, vectors)
+        title = f"{TABLE.title}: {about_set.title}{suffix.replace('_', ', recipe of the ')}"
+        table = replace(TABLE, title=title, notes=LEGEND + _of_set(data, vectors))
         if options.quick:
             data = _first(data)
-        stem, content = (
-            options.output_dir / f"documents_{set_name}{suffix}",
-            digest_of_strings(data, vectors.weight),
-        )
-        runs = Runs(stem, known, place, on_same_data("set", {set_name: content}))
-        made = (
-            evaluate(name, ngram, seed, data, vectors, content, options, known)
-            for seed in range(1 if options.quick else options.seeds)
+        content = digest_of_strings(data, vectors.weight)
+        trials = (
+            trial(name, ngram, seed, data, vectors, content, options)
+            for seed in options.all_seeds
             for ngram in ngrams
             for name in names
         )
-        runs.fill(made, title, rows, notes)
-
-
-def place(run: Record) -> Place:
-    """Where a run stands in the table."""
-    return (run["ngram"], list(MODELS).index(run["model"])), (run["seed"],)
+        stays = on_same_data("set", {set_name: content})
+        yield Page(table, trials, f"documents_{set_name}{suffix}", stays)
 
 
 def _first(data: LabelledStrings) -> LabelledStrings:
@@ -166,7 +157,7 @@ def num_weights(model: TextClassifier) -> int:
     return sum(weight.numel() for weight in model.encoder.parameters() if weight.dim() > 1)
 
 
-def evaluate(
+def trial(
     name: str,
     ngram: int,
     seed: int,
@@ -174,104 +165,49 @@ def evaluate(
     vectors: WordVectors,
     content: str,
     options: DocumentsOptions,
-    known: dict[str, str | int],
-) -> Record:
-    """Train a model, or go on with it, and score it."""
-    recipe = RECIPES[options.recipe]
+) -> Trial:
+    """A run of a row."""
+    recipe, place = RECIPES[options.recipe], (NGRAMS.index(ngram), list(MODELS).index(name))
     training = ClassifierOptions(
         **recipe.training,
         batch_size=recipe.batch_size[data.name],
         balance=_uneven(data),
-        seed=seed,
-        accelerator=options.accelerator,
-        matmul_precision=options.matmul_precision,
+        **options.of_run(seed),
     )
-    epochs = options.limit(training.epochs)
     if options.quick:
         training = replace(training, steps_per_epoch=QUICK_STEPS)
     # Runs on a sample are not those on the whole set, nor are those with other word vectors.
     of_data = f"{data.name}_{len(data.train)}_{vectors.weight.size(1)}d_{content}"
     trained_as = f"{options.recipe}_{options.matmul_precision}"
-    directory = options.folder(trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}")
 
-    def train() -> Record:
-        torch.manual_seed(seed)
-        model = build(name, ngram, recipe, vectors, len(data.classes))
-        limited = replace(training, epochs=epochs)
+    def fit(model: TextClassifier, training: ClassifierOptions, **where: Any) -> FitResult:
+        return fit_classifier(model, data.train, data.valid, training, **where)
 
-        def fit() -> FitResult:
-            return fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
+    def score(model: TextClassifier, fitted: FitResult) -> Record:
+        return {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)}
 
-        def scores(fitted: FitResult) -> Record:
-            return {
-                "best_epoch": fitted.epoch,
-                "valid_accuracy": fitted.score,
-                "test_accuracy": accuracy(model, data.test),
-            }
-
-        place = NGRAMS.index(ngram), list(MODELS).index(name)
-        return {
-            "model": name,
-            "ngram": ngram,
-            "set": data.name,
-            "note": data.note,
-            "seed": seed,
-            "content": content,
-            "weights": num_weights(model),
-            "embedding_dim": vectors.weight.size(1),
-            "class_counts": data.class_counts(),
-            "recipe": options.recipe,
-            "training": asdict(training),
-            "paper": PAPER[data.name][place[0]][place[1]],
-            "report": REPORT[data.name][place[0]][place[1]],
-            **outcome(model, options.accelerator, training.epochs, fit, scores),
-            **known,
-        }
-
-    return kept(directory, epochs, train, known)
-
-
-COLUMNS = (
-    "model",
-    "n-gram",
-    "weights",
-    "seeds",
-    "epochs",
-    "valid",
-    "test",
-    "paper",
-    "report",
-    "s / epoch",
-)
-
-
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table of a set, its header first: a row per model and length, over its seeds."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    row_of: dict[tuple[int, str], list[Record]] = {}
-    for record in records:
-        row_of.setdefault((record["ngram"], record["model"]), []).append(record)
-    for (ngram, name), of_row in row_of.items():
-        first = of_row[0]
-        scored = survivors(of_row)
-        scores = [
-            cell([100 * record[f"{part}_accuracy"] for record in scored], of_row)
-            for part in ("valid", "test")
-        ]
-        out.append(
-            (
-                MODELS[name],
-                str(ngram),
-                f"{first['weights'] / 1e3:,.0f}k",
-                str(len(of_row)),
-                f"{epochs_of(of_row)} of {first['training']['epochs']}",
-                *scores,
-                first["paper"],
-                first["report"],
-                seconds_per_epoch(of_row),
-            )
-        )
-    return out
+    says = {
+        "model": name,
+        "ngram": ngram,
+        "set": data.name,
+        "note": data.note,
+        "content": content,
+        "embedding_dim": vectors.weight.size(1),
+        "class_counts": data.class_counts(),
+        "recipe": options.recipe,
+        "training": asdict(training),
+        "paper": PAPER[data.name][place[0]][place[1]],
+        "report": REPORT[data.name][place[0]][place[1]],
+    }
+    return Trial(
+        (trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}"),
+        training,
+        partial(build, name, ngram, recipe, vectors, len(data.classes)),
+        fit,
+        score,
+        says,
+        lambda model: {"weights": num_weights(model)},
+    )
 
 
 def _uneven(data: LabelledStrings) -> bool:
@@ -292,3 +228,23 @@ def _of_set(data: LabelledStrings, vectors: WordVectors) -> str:
         f"for training{weighted}; {vectors.weight.size(1)}-dimensional word vectors without "
         f"{100 * missing['oov_token_fraction']:.1f} % of the training tokens\n"
     )
+
+
+TABLE = Table(
+    "Documents",
+    [
+        ("model", lambda runs: MODELS[runs[0]["model"]]),
+        ("n-gram", first("ngram")),
+        ("weights", lambda runs: f"{runs[0]['weights'] / 1e3:,.0f}k"),
+        ("seeds", count),
+        ("epochs", lambda runs: f"{epochs_of(runs)} of {runs[0]['training']['epochs']}"),
+        ("valid", scored("valid_accuracy", 100)),
+        ("test", scored("test_accuracy", 100)),
+        ("paper", first("paper")),
+        ("report", first("report")),
+        ("s / epoch", seconds_per_epoch),
+    ],
+    lambda run: (run["ngram"], list(MODELS).index(run["model"])),
+    LEGEND,
+)
+main = Experiment("documents", __doc__, DocumentsOptions, pages).main

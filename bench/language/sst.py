@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.digest import digest_of_strings
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.outcomes import cell, outcome, seconds_per_epoch, survivors
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import (
+from wlkernelnn.bench.harness.cells import (
     Record,
-    TrainedOptions,
-    about_training,
-    chosen,
-    glove_file,
-    kept,
-    of_seeds,
+    first,
+    scored,
+    seconds_per_epoch,
+    seeds,
+    survivors,
+    thousands,
 )
+from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
+from wlkernelnn.bench.harness.provenance import digest_of_strings
+from wlkernelnn.bench.harness.runs import Table, on_same_data
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
 from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
@@ -35,28 +36,13 @@ LABELS = ("fine", "binary")
 QUICK_STRINGS = 3_000
 
 
-@dataclass(frozen=True)
-class Model:
-    """A row of the table.
-
-    Attributes:
-        title: What it is.
-        published: Test accuracy in per cent of both tasks: the best of five runs in the paper, and in
-            brackets the mean of the release's notes.
-        layer: Options of the layers beside those that all have.
-    """
-
-    title: str
-    published: dict[str, str]
-    layer: dict[str, Any]
-
-
 # Section 6.2 and the release: n = 2, c_1 + c_2, ReLU, normalised; its gate sees x and h.
 _RELEASE = {"ngram": 2, "readout": "sum", "act": "relu"}
+# Published: the best of five runs in the paper, and in brackets the mean of the release's notes.
 MODELS = {
-    "constant": Model("λ = 0.5", {"fine": "51.2", "binary": "88.6"}, {"decay": 0.5}),
-    "gated-x": Model("λ gated by x", {"fine": "–", "binary": "–"}, {"decay": "gated"}),
-    "gated-xh": Model(
+    "constant": Row("λ = 0.5", {"fine": "51.2", "binary": "88.6"}, {"decay": 0.5}),
+    "gated-x": Row("λ gated by x", {"fine": "–", "binary": "–"}, {"decay": "gated"}),
+    "gated-xh": Row(
         "λ gated by x and h",
         {"fine": "53.2 (52.4 ± 0.5)", "binary": "89.9 (89.6 ± 0.3)"},
         {"decay": "gated", "feedback": True},
@@ -65,7 +51,6 @@ MODELS = {
 # Variational dropout of the release.
 RNN_DROPOUT = {"fine": 0.2, "binary": 0.1}
 
-TITLE = "Stanford Sentiment Treebank"
 LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the seeds. The weights are those of
   the epoch with the best accuracy on the validation sentences; the test part is scored once, with these.
 * Trained on all distinct phrases of the training trees, validated and tested on whole sentences; "binary"
@@ -99,26 +84,19 @@ class SSTOptions(TrainedOptions):
     glove: Path | None = None
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``sst.md`` and ``sst.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("sst", __doc__, SSTOptions, argv)
+def pages(options: SSTOptions) -> Iterator[Page]:
+    """The table."""
     names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
     glove = options.glove or glove_file(options.root)
-    known, stem = about_training("sst", argv, options), options.output_dir / "sst"
     loaded = {task: _load(task, glove, options) for task in tasks}
     contents = {task: digest_of_strings(data, vectors.weight) for task, (data, vectors) in loaded.items()}
-    runs = Runs(stem, known, place, on_same_data("labels", contents))
-    made = (
-        evaluate(name, task, seed, data, vectors, contents[task], options, known)
-        for task, (data, vectors) in loaded.items()
-        for seed in range(1 if options.quick else options.seeds)
+    trials = (
+        trial(name, task, seed, *loaded[task], contents[task], options)
+        for task in tasks
+        for seed in options.all_seeds
         for name in names
     )
-    runs.fill(made, TITLE, rows, lambda records: _notes(records[0]))
+    yield Page(TABLE, trials, stays=on_same_data("labels", contents))
 
 
 def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings, WordVectors]:
@@ -127,11 +105,6 @@ def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings,
     if options.quick:
         data = replace(data, train=data.train.select(np.arange(QUICK_STRINGS)))
     return data, vectors
-
-
-def place(run: Record) -> Place:
-    """Where a run stands in the table."""
-    return (LABELS.index(run["labels"]), list(MODELS).index(run["model"])), (run["seed"],)
 
 
 def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextClassifier:
@@ -144,14 +117,14 @@ def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextC
         dropout=DROPOUT,
         rnn_dropout=RNN_DROPOUT[task],
         jumping="cat",
-        **_RELEASE | MODELS[name].layer,
+        **_RELEASE | MODELS[name].arguments,
     )
     model = TextClassifier(embedding, encoder, num_classes, DROPOUT, bias=False)
     release_init(model)
     return model
 
 
-def evaluate(
+def trial(
     name: str,
     task: str,
     seed: int,
@@ -159,101 +132,68 @@ def evaluate(
     vectors: WordVectors,
     content: str,
     options: SSTOptions,
-    known: dict[str, str | int],
-) -> Record:
-    """Train a model, or go on with it, and score it."""
-    recipe = ClassifierOptions(
-        epochs=200,
-        patience=20,
-        lr_decay=0.95,
-        l2=1e-6,
-        gradient_clip=0.0,
-        seed=seed,
-        accelerator=options.accelerator,
-        matmul_precision=options.matmul_precision,
-    )
-    epochs = options.limit(recipe.epochs)
-    directory = options.folder(f"{task}_{options.matmul_precision}_{content}", name, f"seed_{seed}")
+) -> Trial:
+    """A run of a row."""
 
-    def train() -> Record:
-        torch.manual_seed(seed)
-        model = build(name, task, vectors, len(data.classes))
+    def fit(model: TextClassifier, recipe: ClassifierOptions, **where: Any) -> FitResult:
+        return fit_classifier(model, data.train, data.valid, recipe, **where)
 
-        def fit() -> FitResult:
-            limited = replace(recipe, epochs=epochs)
-            return fit_classifier(model, data.train, data.valid, limited, directory=directory, resume=True)
+    def score(model: TextClassifier, fitted: FitResult) -> Record:
+        return {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)}
 
-        def scores(fitted: FitResult) -> Record:
-            return {
-                "best_epoch": fitted.epoch,
-                "valid_accuracy": fitted.score,
-                "test_accuracy": accuracy(model, data.test),
-            }
-
-        return {
+    return Trial(
+        (f"{task}_{options.matmul_precision}_{content}", name, f"seed_{seed}"),
+        ClassifierOptions(
+            epochs=200, patience=20, lr_decay=0.95, l2=1e-6, gradient_clip=0.0, **options.of_run(seed)
+        ),
+        partial(build, name, task, vectors, len(data.classes)),
+        fit,
+        score,
+        {
             "model": name,
             "labels": task,
-            "seed": seed,
             "content": content,
-            "parameters": sum(p.numel() for p in model.parameters() if p.requires_grad),
             "embedding_dim": vectors.weight.size(1),
-            "recipe": asdict(recipe),
             "published": MODELS[name].published[task],
-            **outcome(model, options.accelerator, recipe.epochs, fit, scores, epochs),
             **vectors.out_of_vocabulary(data.train.tokens),
-            **known,
-        }
-
-    return kept(directory, epochs, train, known)
-
-
-COLUMNS = (
-    "task",
-    "model",
-    "parameters",
-    "seeds",
-    "epochs",
-    "stopped",
-    "valid",
-    "test",
-    "best",
-    "published",
-    "s / epoch",
-)
-
-
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per task and model, over its seeds."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    for task, name in dict.fromkeys((record["labels"], record["model"]) for record in records):
-        of_row = [record for record in records if (record["labels"], record["model"]) == (task, name)]
-        scored = survivors(of_row)
-        epochs = sorted(record["epochs"] for record in of_row)
-        scores = [
-            cell([100 * record[f"{part}_accuracy"] for record in scored], of_row)
-            for part in ("valid", "test")
-        ]
-        best = max((100 * record["test_accuracy"] for record in scored), default=math.nan)
-        out.append(
-            (
-                task,
-                MODELS[name].title,
-                f"{of_row[0]['parameters'] / 1e3:.0f}k",
-                of_seeds(len(of_row), SSTOptions.seeds),
-                "–".join(map(str, dict.fromkeys((epochs[0], epochs[-1])))),
-                f"{sum(record['stopped'] for record in of_row)} of {len(of_row)}",
-                *scores,
-                f"{best:.1f}",
-                of_row[0]["published"],
-                seconds_per_epoch(of_row),
-            )
-        )
-    return out
-
-
-def _notes(record: Record) -> str:
-    return LEGEND + (
-        f"* word vectors: {record['embedding_dim']}-dimensional; out of them are {record['oov_types']:,} "
-        f"({100 * record['oov_type_fraction']:.1f} %) of the distinct tokens and "
-        f"{100 * record['oov_token_fraction']:.1f} % of the tokens of the training phrases\n"
+        },
     )
+
+
+def _epochs(runs: list[Record]) -> str:
+    fewest, *_, most = sorted(run["epochs"] for run in runs) * 2
+    return "–".join(map(str, dict.fromkeys((fewest, most))))
+
+
+def _best(runs: list[Record]) -> str:
+    return f"{max((100 * run['test_accuracy'] for run in survivors(runs)), default=math.nan):.1f}"
+
+
+def _notes(runs: list[Record]) -> str:
+    run = runs[0]
+    return LEGEND + (
+        f"* word vectors: {run['embedding_dim']}-dimensional; out of them are {run['oov_types']:,} "
+        f"({100 * run['oov_type_fraction']:.1f} %) of the distinct tokens and "
+        f"{100 * run['oov_token_fraction']:.1f} % of the tokens of the training phrases\n"
+    )
+
+
+TABLE = Table(
+    "Stanford Sentiment Treebank",
+    [
+        ("task", first("labels")),
+        ("model", lambda runs: MODELS[runs[0]["model"]].title),
+        ("parameters", thousands("parameters")),
+        ("seeds", seeds(SSTOptions.seeds)),
+        ("epochs", _epochs),
+        ("stopped", lambda runs: f"{sum(run['stopped'] for run in runs)} of {len(runs)}"),
+        ("valid", scored("valid_accuracy", 100)),
+        ("test", scored("test_accuracy", 100)),
+        ("best", _best),
+        ("published", first("published")),
+        ("s / epoch", seconds_per_epoch),
+    ],
+    lambda run: (LABELS.index(run["labels"]), list(MODELS).index(run["model"])),
+    _notes,
+)
+main = Experiment("sst", __doc__, SSTOptions, pages).main

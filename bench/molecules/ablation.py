@@ -6,16 +6,17 @@ from typing import Any
 
 from wlkernelnn.training import FitOptions
 
+from .members import MoleculeRow
 from .moleculenet import STACK
-from .table import Model, MoleculeTask, run_table
+from .table import MoleculeTask, molecules
 from .zinc import load_zinc
 
 LEGEND = """* Every row is the first one with a single change. "parameters" says what a change costs.
 """
 
 
-def _with(title: str, features: str = "ogb+rw16", members: int = 1, **changed: Any) -> Model:
-    return Model(title, STACK | changed, features=features, members=members)
+def _with(title: str, features: str = "ogb+rw16", members: int = 1, **changed: Any) -> MoleculeRow:
+    return MoleculeRow(title, STACK | changed, features=features, members=members)
 
 
 MODELS = {
@@ -48,10 +49,4 @@ TASKS = {
 }
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the tables, and write ``ablation_<set>.md`` and ``.json`` of every set.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    run_table("ablation", "Parts of the deep kernel stack", TASKS, argv, __doc__, legend=LEGEND, seeds=3)
+main = molecules("ablation", "Parts of the deep kernel stack", TASKS, __doc__, legend=LEGEND, seeds=3).main

@@ -14,11 +14,13 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from wlkernelnn.bench.baselines.molecules import Result, gine, mean_predictor, random_forest, ridge
+from wlkernelnn.bench.harness.cells import Record, first
+from wlkernelnn.bench.harness.molecule_runs import score_of
+from wlkernelnn.bench.harness.options import parsed
 from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.runs import write_results
-from wlkernelnn.bench.harness.tables import Rows, printed
-from wlkernelnn.bench.harness.trained import MAKER, Record, claim, device_of, spread
-from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.bench.harness.runs import Table
+from wlkernelnn.bench.harness.tables import printed
+from wlkernelnn.bench.harness.trained import MAKER, claim, device_of
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.training import FitOptions, check_free, score, train_run
 from wlkernelnn.utils.files import atomic_path
@@ -60,9 +62,7 @@ class ChemblOptions:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = verb_parser("benchmark chembl", __doc__)
-    add_options(parser, "Options", ChemblOptions)
-    options = ChemblOptions(**pick(parser.parse_args(argv), ChemblOptions))
+    options = parsed("chembl", __doc__, ChemblOptions, argv)
     epochs = max(options.epochs // 10, 1) if options.quick else options.epochs
     recipes = [
         FitOptions(epochs=epochs, lr=2e-3, ema_decay=0.99, seed=options.seed + number)
@@ -116,10 +116,10 @@ def main(argv: list[str] | None = None) -> None:
         for result in results
     ]
     title = f"{data.description.name}, scaffold split, {len(test)} test molecules"
-    table = rows(runs)
-    write_results((options.table_dir or options.output_dir) / "chembl", title, table, LEGEND, known, runs)
+    stem = (options.table_dir or options.output_dir) / "chembl"
+    rows = table_of(title).write(stem, known, runs)
     console = Console()
-    console.print(printed(table, f"{title}, seeds: {len(recipes)} ({known['mode']})"))
+    console.print(printed(rows, f"{title}, seeds: {len(recipes)} ({known['mode']})"))
     plot = options.output_dir / "predicted_against_measured.png"
     draw(plot, data.description.unit, target[:, 0], results[:2])
     console.print(f"plot: {plot}")
@@ -130,18 +130,19 @@ def main(argv: list[str] | None = None) -> None:
     )
 
 
-def rows(runs: Sequence[Record]) -> Rows:
-    """A row per model, over its runs, the header first."""
-    of_model: dict[str, list[Record]] = {}
-    for run in runs:
-        of_model.setdefault(run["model"], []).append(run)
-    table: list[Sequence[str]] = [("model", *METRICS, "parameters", "seconds")]
-    for name, own in of_model.items():
-        scores = (spread([run["scores"]["test"][metric] for run in own], 3) for metric in METRICS)
-        parameters = np.mean([run["parameters"] for run in own])
-        seconds = sum(run["seconds"] for run in own)
-        table.append((name, *scores, f"{parameters:,.0f}", f"{seconds:.1f}"))
-    return table
+def table_of(title: str) -> Table:
+    """A row per model, over its runs."""
+    return Table(
+        title,
+        [
+            ("model", first("model")),
+            *((metric, score_of("test", metric)) for metric in METRICS),
+            ("parameters", lambda runs: f"{np.mean([run['parameters'] for run in runs]):,.0f}"),
+            ("seconds", lambda runs: f"{sum(run['seconds'] for run in runs):.1f}"),
+        ],
+        lambda run: (run["model"],),
+        LEGEND,
+    )
 
 
 def draw(path: Path, unit: str, measured: np.ndarray, results: Sequence[Result]) -> None:

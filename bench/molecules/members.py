@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.molecule_runs import Split, run_method, run_network
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions
-from wlkernelnn.models import GraphNetwork
+from wlkernelnn.bench.harness.trained import TrainedOptions
+from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
 # Members of an ensemble have seeds that are so far apart.
@@ -19,33 +20,31 @@ MEMBER_SEEDS = 1000
 QUICK_MEMBERS = 2
 
 
-class Row(Protocol):
-    """What a row says of its members.
+@dataclass(frozen=True)
+class MoleculeRow:
+    """A row of a table of molecules.
 
     Attributes:
-        network: The class of its networks.
-        arguments: Theirs, beside what the data say.
-        members: How many there are; they differ in their seeds.
+        title: What it is; in it "{members}" is the number of networks.
+        arguments: Of the network, beside what the data say.
+        network: Its class.
+        features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
+        members: How many networks predict together; they differ in their seeds.
         machine: Numbers of iterations of the WL subtree kernel whose machine, see
             :func:`~.wl_machines.best_machine`, predicts with them; none for no machine.
     """
 
-    @property
-    def network(self) -> type[GraphNetwork]: ...
-
-    @property
-    def arguments(self) -> Mapping[str, Any]: ...
-
-    @property
-    def members(self) -> int: ...
-
-    @property
-    def machine(self) -> Sequence[int]: ...
+    title: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    network: type[GraphNetwork] = KernelStackNetwork
+    features: str = "ogb"
+    members: int = 1
+    machine: tuple[int, ...] = ()
 
 
 def run_members(
     name: str,
-    row: Row,
+    row: MoleculeRow,
     split: Split,
     recipe: FitOptions,
     seed: int,
@@ -74,12 +73,7 @@ def run_members(
             row.network,
             row.arguments,
             split,
-            replace(
-                recipe,
-                seed=seed + MEMBER_SEEDS * member,
-                accelerator=options.accelerator,
-                matmul_precision=options.matmul_precision,
-            ),
+            replace(recipe, **options.of_run(seed + MEMBER_SEEDS * member)),
             folder,
             epochs=options.limit(recipe.epochs),
             known=known,

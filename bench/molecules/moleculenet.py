@@ -9,25 +9,28 @@ from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
-from .table import Model, MoleculeTask, run_table
+from .members import MoleculeRow
+from .table import MoleculeTask, molecules
 
 STACK = {"hidden_channels": 64, "num_layers": 4, "compose": "add", "dropout": 0.1}
 DESCRIBED = "ogb+rw16+rdkit"
 DEPTHS = (1, 2, 3)
 MODELS = {
-    "gine": Model("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
-    "wl": Model("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
-    "wl-machine": Model("WL subtree kernel, linear machine", members=0, machine=DEPTHS),
-    "stack": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
-    "ensemble": Model("{members} deep kernel stacks, walk encodings", STACK, features="ogb+rw16", members=5),
-    "stack-rdkit": Model("deep kernel stack, walk encodings, descriptors", STACK, features=DESCRIBED),
-    "ensemble-rdkit": Model(
+    "gine": MoleculeRow("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
+    "wl": MoleculeRow("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
+    "wl-machine": MoleculeRow("WL subtree kernel, linear machine", members=0, machine=DEPTHS),
+    "stack": MoleculeRow("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
+    "ensemble": MoleculeRow(
+        "{members} deep kernel stacks, walk encodings", STACK, features="ogb+rw16", members=5
+    ),
+    "stack-rdkit": MoleculeRow("deep kernel stack, walk encodings, descriptors", STACK, features=DESCRIBED),
+    "ensemble-rdkit": MoleculeRow(
         "{members} deep kernel stacks, walk encodings, descriptors", STACK, features=DESCRIBED, members=5
     ),
 }
 # What the machine predicts of numbers is too far off to be of use to a network.
 OF_CLASSES = MODELS | {
-    "wl-together": Model(
+    "wl-together": MoleculeRow(
         "WL kernel network and the linear machine, together",
         {"dropout": 0.1},
         GraphKernelNetwork,
@@ -50,7 +53,7 @@ LEGEND = """* published: D-MPNN (Yang et al. 2019), from the page of its code, c
 
 def _task(
     options: FitOptions,
-    models: Mapping[str, Model],
+    models: Mapping[str, MoleculeRow],
     *kinds: Literal["random", "scaffold"],
     random: str = "",
     scaffold: str = "",
@@ -76,10 +79,4 @@ TASKS = {
 }
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the tables, and write ``moleculenet_<set>.md`` and ``.json`` of every set.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    run_table("moleculenet", "MoleculeNet", TASKS, argv, __doc__, legend=LEGEND)
+main = molecules("moleculenet", "MoleculeNet", TASKS, __doc__, legend=LEGEND).main

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, for_table, spread_of
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.outcomes import epochs_of, survivors
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions, about_training, chosen, of_seeds
+from wlkernelnn.bench.harness.cells import Cell, Record, epochs_of, first, of_seeds, survivors
+from wlkernelnn.bench.harness.experiment import Experiment, Page
+from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, for_table, score_of
+from wlkernelnn.bench.harness.runs import Table, on_same_data
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedGraphs, load_ogb
 from wlkernelnn.datasets.molecules.ogb import ogb_parts, ogb_source
 from wlkernelnn.datasets.molecules.ogb_sets import ogb_set
@@ -73,36 +74,19 @@ class OGBOptions(TrainedOptions):
     run_dir: Path = Path("runs/ogb")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``ogb_<set>.md`` and ``.json``.
-
-    With ``--tune`` the files are ``ogb_<set>_tuned.md`` and ``.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("ogb", __doc__, OGBOptions, argv)
+def pages(options: OGBOptions) -> Iterator[Page]:
+    """The table of a set, or that of what is tuned."""
     name = ogb_set(options.name).name
     recipes = {model: RECIPES[name][model] for model in chosen("models", options.models, RECIPES[name])}
-    known = about_training("ogb", argv, options, "scikit-learn")
-    stem = options.output_dir / f"ogb_{name.removeprefix('ogbg-')}"
-    of_tuning = stem.with_name(f"{stem.name}_tuned")
-    runs: list[tuple[str, Recipe, Record]]
-    if options.tune:
-        stem, title, table, notes, seeds = of_tuning, f"{name}: tuning", tuned_rows, TUNED, TUNED_SEEDS
-        runs = [
-            (model, tried, {"changed": changed, "value": value})
-            for model, recipe in recipes.items()
-            for changed, value, tried in recipe.variations()
-        ]
-    else:
-        title, table, notes, seeds = name, rows, LEGEND, options.seeds
-        notes += SUBMISSION if name == "pcqm4mv2" else ""
-        notes += CHOSEN + tried_values(of_tuning, RECIPES[name])
-        runs = [(model, recipe, {}) for model, recipe in recipes.items()]
+    stem = f"ogb_{name.removeprefix('ogbg-')}"
+    tried = [
+        (model, recipe, {"changed": changed, "value": value} if options.tune else {})
+        for model, whole in recipes.items()
+        for changed, value, recipe in (whole.variations() if options.tune else [("", None, whole)])
+    ]
     sets = {
         features: load_ogb(name, options.root, features=features, progress=True)
-        for features in dict.fromkeys(recipe.features for _, recipe, _ in runs)
+        for features in dict.fromkeys(recipe.features for _, recipe, _ in tried)
     }
     same_data = on_same_data("features", {features: data.digest() for features, data in sets.items()})
     splits = {features: _split(data, options).sha256 for features, data in sets.items()}
@@ -110,26 +94,30 @@ def main(argv: list[str] | None = None) -> None:
     def stays(run: Record) -> bool:
         return same_data(run) and run["split_sha256"] == splits.get(run["features"], run["split_sha256"])
 
-    def made() -> Iterator[Record]:
-        for model, recipe, more in runs:
+    def runs() -> Iterator[Callable[[OGBOptions, Record], Record]]:
+        for model, recipe, more in tried:
             data = sets[recipe.features]
             more = more | {
                 "graphs": ogb_source(name, options.root, features=recipe.features),
                 "missing": missing(data, ogb_parts(name, options.root)),
             }
-            for seed in range(1 if options.quick or not recipe.members else seeds):
-                record = evaluate(data, model, recipe, seed, options, known) | more
-                yield for_table(record, options.output_dir)
+            seeds = range(TUNED_SEEDS) if options.tune and not options.quick else options.all_seeds
+            for seed in seeds if recipe.members else seeds[:1]:
+                yield partial(evaluate, data, model, recipe, seed, more)
 
-    all_runs = Runs(stem, known, partial(place, RECIPES[name]), stays)
-    all_runs.fill(made(), title, table, lambda records: notes + _of_data(records))
+    of_tuning = f"{stem}_tuned"
+    if options.tune:
+        yield Page(tuned_table(name), runs(), of_tuning, stays)
+    else:
+        notes = CHOSEN + tried_values(options.output_dir / of_tuning, RECIPES[name])
+        yield Page(table_of(name, notes), runs(), stem, stays)
 
 
-def place(recipes: Mapping[str, Recipe], run: Record) -> Place:
-    """Where a run stands in the table."""
+def place(recipes: Mapping[str, Recipe], run: Record) -> tuple[int, int]:
+    """The row of a run."""
     variations = [(name, value) for name, value, _ in recipes[run["model"]].variations()]
     variation = variations.index((run.get("changed", ""), run.get("value")))
-    return (list(recipes).index(run["model"]), variation), (run["seed"],)
+    return list(recipes).index(run["model"]), variation
 
 
 def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
@@ -181,7 +169,13 @@ def _split(data: PackedGraphs, options: OGBOptions) -> Split:
 
 
 def evaluate(
-    data: PackedGraphs, model: str, recipe: Recipe, seed: int, options: OGBOptions, known: Record
+    data: PackedGraphs,
+    model: str,
+    recipe: Recipe,
+    seed: int,
+    more: Record,
+    options: OGBOptions,
+    known: Record,
 ) -> Record:
     """Train a network, or take the one that was trained, and score it by OGB's evaluator.
 
@@ -190,6 +184,7 @@ def evaluate(
         model: Name of the row.
         recipe: How the network is made.
         seed: Of everything that is drawn.
+        more: What else the record says.
         options: What is to be done: with ``tune`` nothing looks at the test part.
         known: What is known of this run of the benchmark.
 
@@ -216,7 +211,7 @@ def evaluate(
                 write_submission(Path(first["folder"]) / model, of_part, values)
         else:
             scores[part] = {first["metric"]: official(name, target, prediction)}
-    return record | {
+    scored = {
         "title": recipe.title.format(members=len(networks)),
         "seed": seed,
         "features": recipe.features,
@@ -227,6 +222,7 @@ def evaluate(
         if networks
         else None,
     }
+    return for_table(record | scored | more, options.output_dir)
 
 
 def _predicted(tasks: Sequence[str], part: str, members: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
@@ -236,74 +232,70 @@ def _predicted(tasks: Sequence[str], part: str, members: Sequence[Record]) -> tu
     return tables[0][list(tasks)].to_numpy(), np.mean(predictions, axis=0)
 
 
-COLUMNS = ("model", "parameters", "seeds", "epochs", "valid", "test", "best epoch", "s / seed")
+def table_of(name: str, notes: str = "") -> Table:
+    """The table of a set: a row per model, over its seeds."""
+    label = LABELS[ogb_set(name).metric]
+    return Table(
+        name,
+        [
+            ("model", first("title")),
+            ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
+            ("seeds", _seeds(OGBOptions.seeds)),
+            ("epochs", _epochs),
+            (f"valid {label}", score_of("valid", digits=4)),
+            (f"test {label}", lambda runs: "–" if _submitted(runs) else score_of("test", digits=4)(runs)),
+            ("best epoch", _mean("best_epoch")),
+            ("s / seed", _mean("seconds")),
+        ],
+        partial(place, RECIPES[name]),
+        lambda runs: f"{LEGEND}{SUBMISSION if name == 'pcqm4mv2' else ''}{notes}{_of_data(runs)}",
+    )
 
 
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per model, over its seeds."""
-    metric = records[0]["metric"]
-    label = LABELS[metric]
-    out = [tuple(f"{column} {label}" if column in ("valid", "test") else column for column in COLUMNS)]
-    for model in dict.fromkeys(record["model"] for record in records):
-        of_row = [record for record in records if record["model"] == model]
-        out.append(
-            (
-                of_row[0]["title"],
-                f"{of_row[0]['parameters']:,}",
-                _seeds(of_row, OGBOptions.seeds),
-                _epochs(of_row),
-                spread_of(of_row, "valid", metric, 4),
-                "–" if _submitted(of_row) else spread_of(of_row, "test", metric, 4),
-                _mean(of_row, "best_epoch"),
-                _mean(of_row, "seconds"),
-            )
-        )
-    return out
+def tuned_table(name: str) -> Table:
+    """The table of what was tried: a row per change of a model, over its seeds."""
+    return Table(
+        f"{name}: tuning",
+        [
+            ("model", first("title")),
+            ("change", lambda runs: _change(runs[0]["changed"], runs[0]["value"])),
+            ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
+            ("seeds", _seeds(TUNED_SEEDS)),
+            (f"valid {LABELS[ogb_set(name).metric]}", score_of("valid", digits=4)),
+            ("best epoch", _mean("best_epoch")),
+        ],
+        partial(place, RECIPES[name]),
+        lambda runs: TUNED + _of_data(runs),
+    )
 
 
-def _submitted(records: Sequence[Record]) -> bool:
+def _change(name: str, value: Any) -> str:
+    return f"{name} {value}" if name else "none: the recipe"
+
+
+def _submitted(runs: Sequence[Record]) -> bool:
     """Whether nobody but OGB has the targets of the test part."""
-    return any("test" not in record["scores"] for record in survivors(records))
+    return any("test" not in run["scores"] for run in survivors(runs))
 
 
-def _mean(records: Sequence[Record], name: str) -> str:
+def _mean(name: str) -> Cell:
     """Over the survivors that have it."""
-    values = [record[name] for record in survivors(records) if record[name] is not None]
-    return f"{np.mean(values):.0f}" if values else "–"
+
+    def mean(runs: Sequence[Record]) -> str:
+        values = [run[name] for run in survivors(runs) if run[name] is not None]
+        return f"{np.mean(values):.0f}" if values else "–"
+
+    return mean
 
 
-def _seeds(records: Sequence[Record], default: int) -> str:
+def _seeds(default: int) -> Cell:
     """A row without networks has none."""
-    return of_seeds(len(records), default) if records[0]["recipe_epochs"] else "–"
+    return lambda runs: of_seeds(len(runs), default) if runs[0]["recipe_epochs"] else "–"
 
 
-def _epochs(records: Sequence[Record]) -> str:
-    trained, whole = epochs_of(records), records[0]["recipe_epochs"]
-    if not whole:
-        return "–"
-    return str(whole) if trained == whole else f"{trained} of {whole}"
-
-
-def tuned_rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table of what was tried, its header first: a row per change of a model, over its seeds."""
-    metric = records[0]["metric"]
-    out: list[tuple[str, ...]] = [
-        ("model", "change", "parameters", "seeds", f"valid {LABELS[metric]}", "best epoch")
-    ]
-    for key in dict.fromkeys((record["model"], record["changed"], record["value"]) for record in records):
-        of_row = [r for r in records if (r["model"], r["changed"], r["value"]) == key]
-        _, changed, value = key
-        out.append(
-            (
-                of_row[0]["title"],
-                f"{changed} {value}" if changed else "none: the recipe",
-                f"{of_row[0]['parameters']:,}",
-                _seeds(of_row, TUNED_SEEDS),
-                spread_of(of_row, "valid", metric, 4),
-                _mean(of_row, "best_epoch"),
-            )
-        )
-    return out
+def _epochs(runs: Sequence[Record]) -> str:
+    trained, whole = epochs_of(runs), runs[0]["recipe_epochs"]
+    return "–" if not whole else str(whole) if trained == whole else f"{trained} of {whole}"
 
 
 def _of_data(records: Sequence[Record]) -> str:
@@ -321,3 +313,6 @@ def _of_data(records: Sequence[Record]) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{part} {count:,}" for part, count in counts.items())
+
+
+main = Experiment("ogb", __doc__, OGBOptions, pages, ("scikit-learn",)).main

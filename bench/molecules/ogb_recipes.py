@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.datasets import OGB_SETS
-from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
+
+from .members import MoleculeRow
 
 _OF_TRAINING = {entry.name for entry in fields(FitOptions)}
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A row of the table: a network, and how it is trained.
+class Recipe(MoleculeRow):
+    """A row of the table, and how it is trained.
 
     Attributes:
-        title: What it is; in it "{members}" is the number of networks.
         options: Training.
-        arguments: Of the network, beside what the data say.
-        network: Its class.
-        features: What it sees, see :func:`~wlkernelnn.datasets.get_features`.
         grid: Values of options and arguments that are tried, the recipe's own among them, each with
             everything else as in the recipe.
-        members, machine: What predicts together, see :class:`~.members.Row`.
     """
 
-    title: str
-    options: FitOptions
-    arguments: dict[str, Any]
-    network: type[GraphNetwork] = GraphKernelNetwork
-    features: str = "ogb"
-    grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    members: int = 1
-    machine: tuple[int, ...] = ()
+    options: FitOptions = field(default_factory=FitOptions)
+    grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
         """The value of an option or argument."""
@@ -46,7 +38,7 @@ class Recipe:
         """The recipe with another value of an option or argument."""
         if name in _OF_TRAINING:
             return replace(self, options=replace(self.options, **{name: value}))
-        return replace(self, arguments=self.arguments | {name: value})
+        return replace(self, arguments={**self.arguments, name: value})
 
     def variations(self) -> list[tuple[str, Any, Recipe]]:
         """What is tried, by name and value: the recipe itself, then each other value of the grid."""
@@ -86,48 +78,29 @@ _STACK = {
     "layer_dropout": 0.1,
 }
 _TRIED = {"lr": (1e-3, 3e-3)}
+_OF_STACK = _TRIED | {"dropout": (0.3, 0.5), "num_layers": (3, 4), "virtual_node": (True, False)}
 
 
 def _models(**options: Any) -> dict[str, Recipe]:
     """The rows of a data set whose networks are trained so."""
-    training = FitOptions(**{"lr": 3e-3, "ema_decay": 0.99, **options})
-    more: dict[str, tuple[Any, ...]] = {"num_layers": (3, 4), "virtual_node": (True, False)}
+    row = partial(Recipe, options=FitOptions(**{"lr": 3e-3, "ema_decay": 0.99, **options}))
     return {
-        "gine": Recipe("GINE", training, _GINE, GINENetwork, grid=_TRIED | {"dropout": (0.3, 0.5)}),
-        "wl-gated": Recipe(
-            "WL kernel network, λ gated", training, _WL, grid=_TRIED | {"dropout": (0.2, 0.5)}
+        "gine": row("GINE", _GINE, GINENetwork, grid=_TRIED | {"dropout": (0.3, 0.5)}),
+        "wl-gated": row(
+            "WL kernel network, λ gated", _WL, GraphKernelNetwork, grid=_TRIED | {"dropout": (0.2, 0.5)}
         ),
-        "stack": Recipe(
-            "deep kernel stack, virtual node",
-            training,
-            _STACK,
-            KernelStackNetwork,
-            grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
+        "stack": row("deep kernel stack, virtual node", _STACK, grid=_OF_STACK),
+        "stack-rw": row(
+            "deep kernel stack, virtual node, walk encodings", _STACK, features="ogb+rw16", grid=_OF_STACK
         ),
-        "stack-rw": Recipe(
-            "deep kernel stack, virtual node, walk encodings",
-            training,
-            _STACK,
-            KernelStackNetwork,
-            features="ogb+rw16",
-            grid=_TRIED | {"dropout": (0.3, 0.5)} | more,
+        "wl-machine": row("WL subtree kernel, linear machine", members=0, machine=(1,)),
+        "stack-machine": row(
+            "deep kernel stack, virtual node, and the linear machine, together", _STACK, machine=(1,)
         ),
-        "wl-machine": Recipe("WL subtree kernel, linear machine", training, {}, members=0, machine=(1,)),
-        "stack-machine": Recipe(
-            "deep kernel stack, virtual node, and the linear machine, together",
-            training,
-            _STACK,
-            KernelStackNetwork,
-            machine=(1,),
-        ),
-        "gine-machine": Recipe(
-            "GINE and the linear machine, together", training, _GINE, GINENetwork, machine=(1,)
-        ),
-        "ensemble": Recipe(
+        "gine-machine": row("GINE and the linear machine, together", _GINE, GINENetwork, machine=(1,)),
+        "ensemble": row(
             "{members} narrower deep kernel stacks, virtual node, walk encodings",
-            training,
             _STACK | {"hidden_channels": 36},
-            KernelStackNetwork,
             features="ogb+rw16",
             members=3,
         ),

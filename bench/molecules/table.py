@@ -6,24 +6,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
 
-from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, for_table, spread_of
-from wlkernelnn.bench.harness.outcomes import epochs_of, seconds_per_epoch, survivors
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions, about_training, chosen, of_seeds
-from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.bench.harness.cells import (
+    Cell,
+    Record,
+    epochs_of,
+    first,
+    of_seeds,
+    seconds_per_epoch,
+    survivors,
+)
+from wlkernelnn.bench.harness.experiment import Experiment, Page
+from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, for_table, score_of
+from wlkernelnn.bench.harness.runs import Table, on_same_data
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedGraphs, featurize, load_molecules, split
 from wlkernelnn.datasets.files.download import data_folders
 from wlkernelnn.datasets.graphs.splits import PARTS, SplitIndex
-from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
-from .members import run_members
+from .members import MoleculeRow, run_members
 
 # Molecules of a quick run, about.
 QUICK = 200
@@ -45,26 +51,6 @@ LEGEND = """* valid, test: mean and, over several seeds, unbiased standard devia
 
 
 @dataclass(frozen=True)
-class Model:
-    """A row of a table.
-
-    Attributes:
-        title: What it is; in it "{members}" is the number of networks.
-        arguments: Of the network, beside what the data say.
-        network: Its class.
-        features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
-        members, machine: What predicts together, see :class:`~.members.Row`.
-    """
-
-    title: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    network: type[GraphNetwork] = KernelStackNetwork
-    features: str = "ogb"
-    members: int = 1
-    machine: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class MoleculeTask:
     """A set of molecules, and how it is learned.
 
@@ -77,7 +63,7 @@ class MoleculeTask:
     """
 
     options: FitOptions
-    models: Mapping[str, Model]
+    models: Mapping[str, MoleculeRow]
     splits: Sequence[str] = ("random", "scaffold")
     published: Mapping[str, str] = field(default_factory=dict)
     load: Callable[..., PackedGraphs] | None = None
@@ -100,86 +86,72 @@ class MoleculeOptions(TrainedOptions):
     splits: list[str] | None = None
 
 
-def run_table(
+def molecules(
     name: str,
     title: str,
     tasks: Mapping[str, MoleculeTask],
-    argv: list[str] | None,
-    description: str | None,
+    about: str | None,
     *,
     legend: str = "",
     seeds: int = 5,
-) -> None:
-    """The command of tables: train, score, print, and write ``<name>.md`` and ``.json``.
-
-    Where there are several sets every one has a table, ``<name>_<set>.md`` and ``.json``.
+) -> Experiment:
+    """A benchmark of molecules. Where there are several sets each has a table, ``<name>_<set>``.
 
     Args:
         name: Of the benchmark.
         title: Of the tables.
         tasks: The sets, by name.
-        argv: Arguments; ``None`` for the command line's.
-        description: Of the command.
+        about: What the command does.
         legend: What else is to be known.
         seeds: How many seeds are trained by default.
     """
-    parser = verb_parser(f"benchmark {name}", description)
-    add_options(parser, "Options", MoleculeOptions)
-    parser.set_defaults({"seeds": seeds, "run_dir": Path("runs") / name})
-    options = MoleculeOptions(**pick(parser.parse_args(argv), MoleculeOptions))
+
+    def pages(options: MoleculeOptions) -> Iterator[Page]:
+        wanted = _wanted(tasks, options)
+        absent: dict[str, FileNotFoundError] = {}
+        for key, task in wanted.items():
+            try:
+                stores, splits = _stores(key, task, options)
+            except FileNotFoundError as error:
+                if options.sets is not None or len(tasks) == 1:
+                    raise
+                absent[key] = error
+                continue
+            contents = {features: store.digest() for features, store in stores.items()}
+            heading, stem = (f"{title}: {key}", f"{name}_{key}") if len(tasks) > 1 else (title, name)
+            table = table_of(heading, tasks[key], legend, seeds)
+            runs = _runs(key, task, stores, splits, options)
+            yield Page(table, runs, stem.replace("-", "_"), on_same_data("features", contents))
+        if absent:
+            if len(absent) == len(wanted):
+                raise next(iter(absent.values()))
+            Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
+
+    defaults = {"seeds": seeds, "run_dir": Path("runs") / name}
+    return Experiment(name, about, MoleculeOptions, pages, defaults=defaults)
+
+
+def _wanted(tasks: Mapping[str, MoleculeTask], options: MoleculeOptions) -> dict[str, MoleculeTask]:
+    """The sets that were asked for, with those of their splits and models."""
     keys = chosen("sets", options.sets, tasks)
     for option, wanted, there in (
         ("splits", options.splits, [kind for key in keys for kind in tasks[key].splits]),
         ("models", options.models, [row for key in keys for row in tasks[key].models]),
     ):
         chosen(option, wanted, list(dict.fromkeys(there)))
-    known = about_training(name, argv, options)
     data_folders(options.root)  # a folder that is none is an error, not sets that are not there
-    absent: dict[str, FileNotFoundError] = {}
-    without = []
+    found, without = {}, []
     for key in keys:
-        stem, heading = name.replace("-", "_"), title
-        if len(tasks) > 1:
-            stem, heading = f"{stem}_{key}", f"{title}: {key}"
         task = tasks[key]
         kinds = [kind for kind in task.splits if kind in (options.splits or task.splits)]
         models = {row: model for row, model in task.models.items() if row in (options.models or task.models)}
-        if not kinds or not models:
+        if kinds and models:
+            found[key] = replace(task, splits=kinds, models=models)
+        else:
             without.append(key)
-            continue
-        task = replace(task, splits=kinds, models=models)
-        try:
-            stores, splits = _stores(key, task, options)
-        except FileNotFoundError as error:
-            if options.sets is not None or len(tasks) == 1:
-                raise
-            absent[key] = error
-            continue
-        contents = {features: store.digest() for features, store in stores.items()}
-        runs = Runs(
-            options.output_dir / stem,
-            known,
-            partial(place, tasks[key]),
-            on_same_data("features", contents),
-        )
-        made = (
-            for_table(record, options.output_dir)
-            for record in _records(key, task, stores, splits, options, known)
-        )
-        runs.fill(
-            made, heading, partial(rows, seeds=seeds), lambda records: legend + LEGEND + _about_sets(records)
-        )
-    if absent:
-        if len(absent) == len(keys):
-            raise next(iter(absent.values()))
-        Console().print(f"Not at hand, so left out: {', '.join(absent)}.")
     if without:
         Console().print(f"Without these splits or models, so left out: {', '.join(without)}.")
-
-
-def place(task: MoleculeTask, run: Record) -> Place:
-    """Where a run stands in the table."""
-    return (task.splits.index(run["split"]), list(task.models).index(run["model"])), (run["set_seed"],)
+    return found
 
 
 # From the kind of a split and a seed.
@@ -213,40 +185,44 @@ def _seen_by(features: str, data: PackedGraphs) -> PackedGraphs:
     return graphs.with_targets(data.y, **data.description.of_set())
 
 
-def _records(
+def _runs(
     key: str,
     task: MoleculeTask,
     stores: Mapping[str, PackedGraphs],
     splits: _Splits,
     options: MoleculeOptions,
-    known: Mapping[str, Any],
-) -> Iterator[Record]:
-    """The records of all rows of a set, as they are there."""
+) -> Iterator[Callable[[MoleculeOptions, Record], Record]]:
+    """The runs of all rows of a set."""
     for kind in task.splits:
-        for seed in range(1 if options.quick else options.seeds):
+        for seed in options.all_seeds:
             for row, model in task.models.items():
-                data = stores[model.features]
-                parts = Split(data, kind, splits(kind, seed))
                 if seed and kind != "random" and not model.members:
                     continue  # a machine has no seed of its own
-                folder = options.folder(key, model.features)
-                networks, members = run_members(row, model, parts, task.options, seed, options, folder, known)
-                record = members[0] if len(members) == 1 else ensemble(row, members)
-                yield (
-                    {name: members[0][name] for name in ("features", "content")}
-                    | record
-                    | {
-                        "title": model.title.format(members=len(networks)),
-                        "set_seed": seed,
-                        "published": task.published.get(kind, "–"),
-                        "epochs": min((network["epochs"] for network in networks), default=0),
-                        "recipe_epochs": task.options.epochs if networks else 0,
-                        "recipe_ended": all(member["stopped"] for member in members),
-                        "networks": len(networks),
-                        "network_seconds": sum(network["seconds"] for network in networks),
-                        "member_parameters": [member["parameters"] for member in members],
-                    }
-                )
+                parts = Split(stores[model.features], kind, splits(kind, seed))
+                yield partial(_run, key, task, row, parts, seed)
+
+
+def _run(
+    key: str, task: MoleculeTask, row: str, parts: Split, seed: int, options: MoleculeOptions, known: Record
+) -> Record:
+    """Train the networks of a row, or take those that were trained."""
+    model = task.models[row]
+    folder = options.folder(key, model.features)
+    networks, members = run_members(row, model, parts, task.options, seed, options, folder, known)
+    record = members[0] if len(members) == 1 else ensemble(row, members)
+    more = {
+        "title": model.title.format(members=len(networks)),
+        "set_seed": seed,
+        "published": task.published.get(parts.kind, "–"),
+        "epochs": min((network["epochs"] for network in networks), default=0),
+        "recipe_epochs": task.options.epochs if networks else 0,
+        "recipe_ended": all(member["stopped"] for member in members),
+        "networks": len(networks),
+        "network_seconds": sum(network["seconds"] for network in networks),
+        "member_parameters": [member["parameters"] for member in members],
+    }
+    same = {name: members[0][name] for name in ("features", "content")}
+    return for_table(same | record | more, options.output_dir)
 
 
 def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
@@ -271,54 +247,47 @@ def _few(data: PackedGraphs, parts: SplitIndex) -> SplitIndex:
     return some
 
 
-COLUMNS = (
-    "set",
-    "split",
-    "model",
-    "parameters",
-    "seeds",
-    "epochs",
-    "metric",
-    "valid",
-    "test",
-    "published",
-    "s / epoch",
-)
+def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
+    """The table of a set, whose rows have so many seeds by default."""
+    return Table(
+        title,
+        [
+            ("set", first("data")),
+            ("split", first("split")),
+            ("model", first("title")),
+            ("parameters", lambda runs: f"{np.mean([run['parameters'] for run in runs]) / 1e3:.0f}k"),
+            ("seeds", lambda runs: of_seeds(len(runs), seeds) if _seeded(runs[0]) else "–"),
+            ("epochs", _if_trained(_epochs)),
+            ("metric", first("metric")),
+            ("valid", score_of("valid")),
+            ("test", score_of("test")),
+            ("published", first("published")),
+            ("s / epoch", _if_trained(_seconds)),
+        ],
+        lambda run: (task.splits.index(run["split"]), list(task.models).index(run["model"])),
+        lambda runs: legend + LEGEND + _about_sets(runs),
+        which=lambda run: (run["set_seed"],),
+    )
 
 
-def rows(records: Sequence[Record], seeds: int) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per set, split and model, over its seeds, ``seeds`` by default."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    for key in dict.fromkeys((record["data"], record["split"], record["model"]) for record in records):
-        of_row = [r for r in records if (r["data"], r["split"], r["model"]) == key]
-        first = of_row[0]
-        trained = bool(first["networks"])
-        out.append(
-            (
-                first["data"],
-                first["split"],
-                first["title"],
-                f"{np.mean([record['parameters'] for record in of_row]) / 1e3:.0f}k",
-                of_seeds(len(of_row), seeds) if trained or first["split"] == "random" else "–",
-                _epochs(of_row) if trained else "–",
-                first["metric"],
-                *(spread_of(of_row, part, first["metric"]) for part in ("valid", "test")),
-                first["published"],
-                seconds_per_epoch([_one_network(record) for record in of_row], 1) if trained else "–",
-            )
-        )
-    return out
+def _seeded(run: Record) -> bool:
+    return bool(run["networks"]) or run["split"] == "random"
 
 
-def _one_network(record: Record) -> Record:
-    """The record with the seconds of one of its networks."""
-    return record | {"seconds": record["network_seconds"] / record["networks"]}
+def _if_trained(cell: Cell) -> Cell:
+    return lambda runs: cell(runs) if runs[0]["networks"] else "–"
 
 
-def _epochs(records: Sequence[Record]) -> str:
-    whole = records[0]["recipe_epochs"]
-    ended = all(record["recipe_ended"] for record in survivors(records))
-    return str(whole) if ended else f"{epochs_of(records)} of {whole}"
+def _seconds(runs: Sequence[Record]) -> str:
+    """Of one of the networks of each run."""
+    of_one = [run | {"seconds": run["network_seconds"] / run["networks"]} for run in runs]
+    return seconds_per_epoch(of_one, 1)
+
+
+def _epochs(runs: Sequence[Record]) -> str:
+    whole = runs[0]["recipe_epochs"]
+    ended = all(run["recipe_ended"] for run in survivors(runs))
+    return str(whole) if ended else f"{epochs_of(runs)} of {whole}"
 
 
 def _about_sets(records: Sequence[Record]) -> str:

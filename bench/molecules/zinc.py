@@ -10,7 +10,8 @@ from wlkernelnn.datasets.files.download import require_file
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
-from .table import Model, MoleculeTask, run_table
+from .members import MoleculeRow
+from .table import MoleculeTask, molecules
 
 FILE = "zinc/zinc12k_like.csv"
 LEGEND = """* Target: logP − SA − cycle, normalised (penalised logP); mean absolute error. "cycle" is by
@@ -50,11 +51,11 @@ TASKS = {
     "zinc": MoleculeTask(
         FitOptions(epochs=200, batch_size=64, lr=2e-3, ema_decay=0.999),
         {
-            "gine": Model("GINE", {"hidden_channels": 128}, GINENetwork),
-            "wl": Model("WL kernel network", {"hidden_channels": 176}, GraphKernelNetwork),
-            "stack": Model("deep kernel stack", STACK),
-            "stack-rw": Model("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
-            "stack-rings": Model(
+            "gine": MoleculeRow("GINE", {"hidden_channels": 128}, GINENetwork),
+            "wl": MoleculeRow("WL kernel network", {"hidden_channels": 176}, GraphKernelNetwork),
+            "stack": MoleculeRow("deep kernel stack", STACK),
+            "stack-rw": MoleculeRow("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
+            "stack-rings": MoleculeRow(
                 "deep kernel stack, walk encodings, ring counts", STACK, features="ogb+rings+rw16"
             ),
         },
@@ -64,10 +65,4 @@ TASKS = {
 }
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``zinc.md`` and ``zinc.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    run_table("zinc", "ZINC", TASKS, argv, __doc__, legend=LEGEND, seeds=4)
+main = molecules("zinc", "ZINC", TASKS, __doc__, legend=LEGEND, seeds=4).main

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 
-from wlkernelnn.bench.harness.digest import digest
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.outcomes import cell, epochs_of, outcome, seconds_per_epoch, survivors
+from wlkernelnn.bench.harness.cells import (
+    Cell,
+    Record,
+    cell,
+    epochs_of,
+    first,
+    seconds_per_epoch,
+    spread,
+    survivors,
+)
+from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Run, Trial
 from wlkernelnn.bench.harness.parameters import count_parameters
-from wlkernelnn.bench.harness.runs import Place, Runs
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions, about_training, chosen, kept, spread
+from wlkernelnn.bench.harness.provenance import digest
+from wlkernelnn.bench.harness.runs import Table
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
 from wlkernelnn.datasets import Signals, SubjectSplit, load_signals
 from wlkernelnn.sequence import RKM, StringClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilities, fit_classifier
@@ -32,34 +41,20 @@ FORGET_BIAS = 1.0
 QUICK_SUBJECTS, QUICK_STEPS = 2, 3
 
 
-@dataclass(frozen=True)
-class Model:
-    """A row of the table.
-
-    Attributes:
-        title: What it is.
-        published: Mean accuracy in per cent over the mice of Table 4.
-        trained: Whether it is a network, which seeds and epochs matter to.
-    """
-
-    title: str
-    published: str = "–"
-    trained: bool = True
-
-
+# Published: mean accuracy in per cent over the mice of Table 4.
 MODELS = {
-    "majority": Model("majority class", trained=False),
-    "bands": Model("powers of frequency bands, logistic regression", trained=False),
-    "lstm": Model("n-gram LSTM", "80.24"),
-    "rkm_lstm": Model("RKM-LSTM", "79.02"),
-    "rkm_cifg": Model("RKM-CIFG", "77.58"),
-    "linear_gated": Model("Linear Kernel w/ o_t", "76.11"),
-    "linear": Model("Linear Kernel", "73.13"),
-    "gated_cnn": Model("Gated CNN", "76.02"),
-    "cnn": Model("CNN", "73.40"),
+    "majority": Row("majority class", trained=False),
+    "bands": Row("powers of frequency bands, logistic regression", trained=False),
+    "lstm": Row("n-gram LSTM", "80.24"),
+    "rkm_lstm": Row("RKM-LSTM", "79.02"),
+    "rkm_cifg": Row("RKM-CIFG", "77.58"),
+    "linear_gated": Row("Linear Kernel w/ o_t", "76.11"),
+    "linear": Row("Linear Kernel", "73.13"),
+    "gated_cnn": Row("Gated CNN", "76.02"),
+    "cnn": Row("CNN", "73.40"),
 }
+FIXED = {"majority": fit_majority, "bands": fit_bands}
 
-TITLE = "Signals, one subject left out"
 LEGEND = f"""* accuracy: per cent of the trials of a subject that was left out, mean over the subjects; ± is
   the standard deviation over the seeds. "worst" and "best": the subjects with the fewest and the most right.
 * ROC-AUC: of the probabilities of all trials, each given when its subject was left out, pooled over the
@@ -100,40 +95,29 @@ class LFPOptions(TrainedOptions):
     data: str = "eeg_alcohol"
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``lfp.md``, ``lfp.json`` and a plot by subject, ``lfp.png``.
-
-    Of a file of signals they are called ``lfp_<its name>``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("lfp", __doc__, LFPOptions, argv)
+def pages(options: LFPOptions) -> Iterator[Page]:
+    """The table of the signals."""
     names = chosen("models", options.models, MODELS)
     signals = load_signals(options.data, options.root)
     splits = list(signals.leave_one_subject_out())[: QUICK_SUBJECTS if options.quick else None]
-    known = about_training("lfp", argv, options)
-    # Other signals have a table of their own.
-    stem = options.output_dir / ("lfp" if options.data == LFPOptions.data else f"lfp_{signals.name}")
-    notes = f"![Accuracy of every subject]({stem.name}.png)\n\n{LEGEND}{_of_signals(signals)}"
     content = digest(signals.x, signals.y, signals.subject)
+    # Other signals have a table of their own.
+    stem = "lfp" if options.data == LFPOptions.data else f"lfp_{signals.name}"
+    notes = f"![Accuracy of every subject]({stem}.png)\n\n{LEGEND}{_of_signals(signals)}"
+    in_order = signals.subjects.index
 
     def stays(run: Record) -> bool:
         return run["data"] == signals.name and run.get("content", content) == content
 
-    def place(run: Record) -> Place:
-        model, subject = list(MODELS).index(run["model"]), signals.subjects.index(run["subject"])
-        return (model,), (run["seed"], subject)
-
-    runs = Runs(stem, known, place, stays)
-    made = (
-        evaluate(name, seed, number, split, signals, content, options, known)
-        for seed in range(1 if options.quick else options.seeds)
+    trials = (
+        trial(name, seed, number, split, signals, content, options)
+        for seed in options.all_seeds
         for name in names
         if not seed or MODELS[name].trained
         for number, split in enumerate(splits)
     )
-    plot(runs.fill(made, TITLE, rows, notes), stem.with_suffix(".png"))
+    table = replace(TABLE, notes=notes, which=lambda run: (run["seed"], in_order(run["subject"])))
+    yield Page(table, trials, stem, stays, draw=plot)
 
 
 def build(name: str, num_channels: int, num_classes: int) -> StringClassifier:
@@ -142,7 +126,7 @@ def build(name: str, num_channels: int, num_classes: int) -> StringClassifier:
     return StringClassifier(encoder, num_classes)
 
 
-def evaluate(
+def trial(
     name: str,
     seed: int,
     number: int,
@@ -150,114 +134,44 @@ def evaluate(
     signals: Signals,
     content: str,
     options: LFPOptions,
-    known: dict[str, str | int],
-) -> Record:
-    """Train a model on all subjects but one (of that number), or go on with it, and score it on that one."""
-    model = MODELS[name]
+) -> Run:
+    """A run of a row: a model is trained on all subjects but one (of that number), and scored on that one."""
     of_data = f"{signals.name}_{content}"
-    directory = options.folder(options.matmul_precision, of_data, name, f"subject_{number}", f"seed_{seed}")
-    epochs = options.limit(RECIPE["epochs"]) if model.trained else 0
-
-    def fit() -> Record:
-        if model.trained:
-            found = _fit_network(name, seed, epochs, split, signals, options, directory)
-        else:
-            found = (fit_bands if name == "bands" else fit_majority)(split, signals)
-        return found | {
-            "model": name,
-            "data": signals.name,
-            "content": content,
-            "subject": split.subject,
-            "num_subjects": len(signals.subjects),
-            "seed": seed,
-            "y": signals.y[split.test].tolist(),
-            "published": model.published,
-            **known,
-        }
-
-    return kept(directory, epochs, fit, known)
-
-
-def _fit_network(
-    name: str,
-    seed: int,
-    epochs: int,
-    split: SubjectSplit,
-    signals: Signals,
-    options: LFPOptions,
-    directory: Path,
-) -> Record:
-    recipe = ClassifierOptions(
-        **RECIPE,
-        seed=seed,
-        accelerator=options.accelerator,
-        matmul_precision=options.matmul_precision,
-    )
+    names = (options.matmul_precision, of_data, name, f"subject_{number}", f"seed_{seed}")
+    says = {
+        "model": name,
+        "data": signals.name,
+        "content": content,
+        "subject": split.subject,
+        "num_subjects": len(signals.subjects),
+        "y": signals.y[split.test].tolist(),
+        "published": MODELS[name].published,
+    }
+    if not MODELS[name].trained:
+        says["seed"] = seed
+        return partial(_fixed, names, lambda: FIXED[name](split, signals) | says)
+    recipe = ClassifierOptions(**RECIPE, **options.of_run(seed))
     if options.quick:
         recipe = replace(recipe, steps_per_epoch=QUICK_STEPS)
-    seen = split.train
-    torch.manual_seed(seed)
-    network = build(name, signals.x.shape[1], len(signals.classes))
-    limited = replace(recipe, epochs=epochs)
 
-    def fit() -> FitResult:
-        strings = signals.strings(seen, scaled_by=seen)
-        return fit_classifier(network, strings, None, limited, directory=directory, resume=True)
+    def fit(network: StringClassifier, recipe: ClassifierOptions, **where: Any) -> FitResult:
+        strings = signals.strings(split.train, scaled_by=split.train)
+        return fit_classifier(network, strings, None, recipe, **where)
 
-    def scores(fitted: FitResult) -> Record:
-        strings = signals.strings(split.test, scaled_by=seen)
+    def score(network: StringClassifier, _: FitResult) -> Record:
+        strings = signals.strings(split.test, scaled_by=split.train)
         return scores_of(class_probabilities(network, strings).numpy(), signals.y[split.test])
 
-    return {
-        "parameters": count_parameters(network.encoder),
-        "recipe": asdict(recipe),
-        **outcome(network, options.accelerator, recipe.epochs, fit, scores),
-    }
+    def count(network: StringClassifier) -> Record:
+        return {"parameters": count_parameters(network.encoder)}
+
+    make = partial(build, name, signals.x.shape[1], len(signals.classes))
+    return Trial(names, recipe, make, fit, score, says, count)
 
 
-COLUMNS = (
-    "model",
-    "parameters",
-    "seeds",
-    "epochs",
-    "subjects",
-    "accuracy",
-    "ROC-AUC",
-    "worst",
-    "best",
-    "mice",
-    "s / epoch",
-)
-
-
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per model, over subjects and seeds."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    for name in dict.fromkeys(record["model"] for record in records):
-        of_model = [record for record in records if record["model"] == name]
-        first, trained = of_model[0], MODELS[name].trained
-        of_model = _whole_seeds(of_model)
-        seeds = list(dict.fromkeys(record["seed"] for record in of_model))
-        subjects = by_subject(of_model)
-        of_seed = [[r for r in survivors(of_model) if r["seed"] == seed] for seed in seeds]
-        means = [100 * np.mean([r["test_accuracy"] for r in found]) for found in of_seed if found]
-        areas = [area for found in of_seed if (area := pooled_roc_auc(found)) is not None]
-        out.append(
-            (
-                MODELS[name].title,
-                f"{first['parameters']:,}",
-                str(len(seeds)),
-                f"{epochs_of(of_model)} of {first['recipe']['epochs']}" if trained else "–",
-                f"{len({record['subject'] for record in of_model})} of {first['num_subjects']}",
-                cell(means, of_model),
-                spread(areas, 3) if areas else "–",
-                f"{min(subjects.values()):.0f}" if subjects else "–",
-                f"{max(subjects.values()):.0f}" if subjects else "–",
-                first["published"],
-                seconds_per_epoch(of_model, 1) if trained else "–",
-            )
-        )
-    return out
+def _fixed(names: tuple[str, ...], fit: Callable[[], Record], options: LFPOptions, known: Record) -> Record:
+    """The run of a model without epochs."""
+    return kept(options.folder(*names), 0, lambda: fit() | known, known)
 
 
 def _whole_seeds(records: Sequence[Record]) -> list[Record]:
@@ -321,3 +235,48 @@ def _of_signals(signals: Signals) -> str:
         f"have trials of one class alone;\n  {channels} channels, {length} samples"
         f"{'; ' + signals.note if signals.note else ''}\n"
     )
+
+
+def _of_seeds(runs: list[Record]) -> list[list[Record]]:
+    """The survivors of each seed that has some."""
+    runs = survivors(runs)
+    return [[run for run in runs if run["seed"] == seed] for seed in dict.fromkeys(r["seed"] for r in runs)]
+
+
+def _accuracy(runs: list[Record]) -> str:
+    means = [100 * float(np.mean([run["test_accuracy"] for run in seed])) for seed in _of_seeds(runs)]
+    return cell(means, runs)
+
+
+def _area(runs: list[Record]) -> str:
+    areas = [area for seed in _of_seeds(runs) if (area := pooled_roc_auc(seed)) is not None]
+    return spread(areas, 3) if areas else "–"
+
+
+def _of_subjects(which: Callable[[Sequence[float]], float]) -> Cell:
+    return lambda runs: f"{which(list(found.values())):.0f}" if (found := by_subject(runs)) else "–"
+
+
+def _if_trained(cell: Cell) -> Cell:
+    return lambda runs: cell(runs) if MODELS[runs[0]["model"]].trained else "–"
+
+
+TABLE = Table(
+    "Signals, one subject left out",
+    [
+        ("model", lambda runs: MODELS[runs[0]["model"]].title),
+        ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
+        ("seeds", lambda runs: str(len({run["seed"] for run in runs}))),
+        ("epochs", _if_trained(lambda runs: f"{epochs_of(runs)} of {runs[0]['recipe']['epochs']}")),
+        ("subjects", lambda runs: f"{len({run['subject'] for run in runs})} of {runs[0]['num_subjects']}"),
+        ("accuracy", _accuracy),
+        ("ROC-AUC", _area),
+        ("worst", _of_subjects(min)),
+        ("best", _of_subjects(max)),
+        ("mice", first("published")),
+        ("s / epoch", _if_trained(lambda runs: seconds_per_epoch(runs, 1))),
+    ],
+    lambda run: (list(MODELS).index(run["model"]),),
+    counted=_whole_seeds,
+)
+main = Experiment("lfp", __doc__, LFPOptions, pages).main

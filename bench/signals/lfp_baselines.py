@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from wlkernelnn.bench.harness.trained import Record
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.datasets import Signals, SubjectSplit
 
 

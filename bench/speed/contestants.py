@@ -15,7 +15,7 @@ from torch.utils.data import Subset
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
+from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.bench.baselines.naive_wl import naive_network
 from wlkernelnn.bench.harness.parameters import count_parameters, width_for
@@ -41,7 +41,7 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
 * GINE×4: four GINE convolutions with the same encoder, pooling and head, of as many channels as ours, which
   are twice as many parameters; "our size": of as many parameters, in fewer channels.
 * chemprop: its default network (bond messages of 300 channels, depth 3), featurized beforehand; its default
-  batch is {speed_chemprop.DEFAULT_BATCH}.
+  batch is {chemprop.DEFAULT_BATCH}.
 * by nodes: our layers with stock torch operations, every node computed. colours: every Weisfeiler-Lehman
   colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges of the
   extra "fast". All three, and plain PyG, give the same numbers.
@@ -76,7 +76,7 @@ class Contestant:
         """Its batch sizes among these, and its default."""
         if self.name in BY_COLOURS:
             return list(wanted)
-        default = {speed_chemprop.DEFAULT_BATCH} if self.name == "chemprop" else set()
+        default = {chemprop.DEFAULT_BATCH} if self.name == "chemprop" else set()
         return sorted({size for size in wanted if size <= NODES_UP_TO} | default)
 
     def operations(self) -> AbstractContextManager[object]:
@@ -103,7 +103,7 @@ def train(step: Callable[[Any], None], batches: Iterable[Any]) -> None:
 
 def names() -> tuple[str, ...]:
     """All contestants that there are here."""
-    return tuple(name for name in (*THEIRS, *OURS) if name != "chemprop" or speed_chemprop.installed())
+    return tuple(name for name in (*THEIRS, *OURS) if name != "chemprop" or chemprop.installed())
 
 
 def stock_operations() -> AbstractContextManager[object]:
@@ -182,13 +182,13 @@ def _plain(name: str, net: GraphNetwork, data: PackedGraphs) -> Contestant:
 
 
 def _chemprop(data: PackedGraphs) -> Contestant:
-    net = speed_chemprop.network(data.num_tasks)
-    dataset = speed_chemprop.molecules(data)
+    net = chemprop.default_network(data.num_tasks)
+    dataset = chemprop.molecules(data)
 
     def loader(molecules: int, size: int, shuffle: bool) -> Iterable[Any]:
-        return speed_chemprop.loader(Subset(dataset, range(molecules)), size, shuffle)
+        return chemprop.default_loader(Subset(dataset, range(molecules)), size, shuffle)
 
-    outputs_and_targets = partial(speed_chemprop.outputs_and_targets, net)
+    outputs_and_targets = partial(chemprop.outputs_and_targets, net)
     return _by_forward_passes("chemprop", net, len(data), loader, outputs_and_targets)
 
 

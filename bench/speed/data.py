@@ -15,8 +15,9 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.profile import get_data_size
 
-from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
-from wlkernelnn.bench.harness.ratios import COLUMNS, Row, Timer, cells, compared
+from wlkernelnn.bench.baselines import chemprop
+from wlkernelnn.bench.harness.options import Timer
+from wlkernelnn.bench.harness.races import Ratio, compared, ratios
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import compare, torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
@@ -57,20 +58,20 @@ def ogb_featurize_all(smiles: list[str]) -> None:
         smiles2graph(text)
 
 
-def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Row]:
+def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Ratio]:
     """SMILES to codes, against OGB's and chemprop's on one process, and two of our processes against one."""
     one, two = (partial(featurize, smiles, num_workers=workers) for workers in (0, 2))
     result = timer(one, partial(ogb_featurize_all, smiles), work=len(smiles))
     yield compared("featurize, 1 process", "smiles2graph", result, 1.8)
-    if speed_chemprop.installed():
-        result = timer(one, partial(speed_chemprop.featurize_all, smiles), work=len(smiles))
+    if chemprop.installed():
+        result = timer(one, partial(chemprop.featurize_all, smiles), work=len(smiles))
         yield compared("featurize, 1 process", "chemprop", result)
     if len(smiles) >= PARALLEL_FROM:  # fewer are no work for two
         result = timer(two, one, work=len(smiles))
         yield compared("featurize, 2 processes", "1 process", result, 1.8)
 
 
-def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
+def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
     """An epoch of shuffled batches, against PyG's loader of a list of ``Data``; and how large both are."""
     graphs = plain_data(data)
     goals = {128: 20.0, 1024: 25.0}
@@ -83,7 +84,7 @@ def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
     bytes_theirs = sum(map(get_data_size, graphs)) / len(graphs)
     ratio = bytes_theirs / bytes_ours
     met = bytes_ours <= 350
-    yield Row("store", "list of Data", bytes_ours, bytes_theirs, ratio, ratio, ratio, "≤ 350", met)
+    yield Ratio("store", "list of Data", bytes_ours, bytes_theirs, ratio, ratio, ratio, "≤ 350", met)
 
 
 def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
@@ -121,7 +122,7 @@ def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[
     }
 
 
-def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
+def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
     """Sums over neighbours, forwards and backwards, on the edges of batches."""
     for size in _sizes((128, 1024), data):
         batch = next(iter(PackedLoader(data, size, shuffle=True)))
@@ -152,7 +153,7 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
 
 
 def table_cells(table: Table) -> Rows:
-    return [COLUMNS, *(cells(Row(**record)) for record in table.records)]
+    return ratios([Ratio(**record) for record in table.records])
 
 
 PART = Part(LEGEND, measure, table_cells)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from wlkernelnn.bench.harness.memory import usage
 from wlkernelnn.bench.harness.tables import Rows
-from wlkernelnn.bench.harness.timing import race, torch_settings
+from wlkernelnn.bench.harness.timing import race, torch_settings, usage
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
 
 from .contestants import CHANNELS, ITERATIONS, contestant, train

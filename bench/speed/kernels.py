@@ -7,20 +7,16 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
-from wlkernelnn.bench.harness.memory import Usage, usage
-from wlkernelnn.bench.harness.options import TableOptions, parsed
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
-from wlkernelnn.bench.harness.timing import compare
+from wlkernelnn.bench.harness.options import TableOptions, Timer
+from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
+from wlkernelnn.bench.harness.timing import Usage, compare, usage
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu
 from wlkernelnn.kernels import RandomWalkKernel
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
@@ -58,8 +54,6 @@ least to greatest) is taken turn by turn. One thread; molecules are drawn at ran
   writes out and drops as it needs. GraKeL holds the matrices of all iterations at once: its numbers are no
   measurement, but a n + b n² through two sizes, each measured in a process of its own (below).
 """
-
-Known = dict[str, str | int]
 
 
 def grakel_graphs(data: PackedGraphs, labelled: bool = True) -> list[Graph]:
@@ -132,7 +126,7 @@ def check_tu(names: tuple[str, ...], known: Known) -> None:
         agree(f"WL Gram, {name}", difference, 0.0, known)
 
 
-def measure_wl(data: PackedGraphs, sizes: tuple[int, ...], timer: Timer, known: Known) -> Iterator[Row]:
+def measure_wl(data: PackedGraphs, sizes: tuple[int, ...], timer: Timer, known: Known) -> Iterator[Ratio]:
     """Grams of the subtree kernel."""
     for size in sorted({min(size, len(data)) for size in sizes}):
         some = data[:size]
@@ -143,7 +137,7 @@ def measure_wl(data: PackedGraphs, sizes: tuple[int, ...], timer: Timer, known: 
         yield compared(what, "GraKeL", result, GOALS.get(what))
 
 
-def measure_walks(data: PackedGraphs, timer: Timer, known: Known) -> Iterator[Row]:
+def measure_walks(data: PackedGraphs, timer: Timer, known: Known) -> Iterator[Ratio]:
     """Grams of the geometric random walk kernel on plain graphs."""
     plain, graphs = plain_graphs(data), grakel_graphs(data, labelled=False)
     what = f"random walk, {len(data):,}"
@@ -153,7 +147,7 @@ def measure_walks(data: PackedGraphs, timer: Timer, known: Known) -> Iterator[Ro
     yield compared(what, "GraKeL", result, GOALS.get(what))
 
 
-def measure_colours(data: PackedGraphs, timer: Timer) -> Iterator[Row]:
+def measure_colours(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
     """The colours of all molecules at once."""
     flat = flat_graphs(data)
     nodes, edges = node_labels(flat), edge_labels(flat)
@@ -186,7 +180,7 @@ def extrapolated(sizes: tuple[int, int], usages: list[Usage], size: int) -> Usag
 
 def measure_large(
     dataset: str, molecules: np.ndarray, sizes: tuple[int, int], scratch: str | None, known: Known
-) -> Iterator[Row]:
+) -> Iterator[Ratio]:
     """The Gram of everything, which GraKeL's memory is too small for."""
     size = len(molecules)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
@@ -203,8 +197,10 @@ def measure_large(
         ("values/s", size**2 / ours.seconds, size**2 / theirs.seconds),
         ("memory", float(ours.peak), float(theirs.peak)),
     ):
-        ratio = theirs.peak / max(ours.peak, 1) if what == "memory" else mine / other
-        yield Row(f"large Gram, {size:,}, {what}", "GraKeL (extrapolated)", mine, other, ratio, ratio, ratio)
+        ratio = other / max(mine, 1) if what == "memory" else mine / other
+        yield Ratio(
+            f"large Gram, {size:,}, {what}", "GraKeL (extrapolated)", mine, other, ratio, ratio, ratio
+        )
 
 
 @dataclass
@@ -221,29 +217,28 @@ class KernelSpeedOptions(TableOptions):
     scratch_dir: str | None = None
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print the table, and write it as ``kernel_speed.md`` and ``kernel_speed.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("kernel-speed", __doc__, KernelSpeedOptions, argv)
+def measure(options: KernelSpeedOptions, known: Known) -> Iterator[Ratio]:
+    """All rows."""
     quick = options.quick
     timer = partial(compare, rounds=3 if quick else 5, min_seconds=0.02 if quick else 0.2)
-
     whole = load_molecules(options.dataset, progress=True)
     molecules = np.random.default_rng(0).permutation(len(whole))[: 2000 if quick else None]
     data = whole[molecules]
-    known = about("kernel-speed", argv, quick, ("grakel", "scipy", "scikit-learn"))
     known |= {"dataset": options.dataset, "molecules": len(data)}
     check_tu(("MUTAG",) if quick else ("MUTAG", "NCI1"), known)
-    rows = chain(
-        measure_wl(data, (300,) if quick else (1000, 3000), timer, known),
-        measure_walks(data[: 20 if quick else 100], timer, known),
-        measure_colours(data, timer),
-        measure_large(
-            options.dataset, molecules, (200, 400) if quick else (2000, 4000), options.scratch_dir, known
-        ),
-    )
-    stem = options.output_dir / "kernel_speed"
-    report("Speed of the exact kernels", rows, LEGEND, known, stem, Console())
+    yield from measure_wl(data, (300,) if quick else (1000, 3000), timer, known)
+    yield from measure_walks(data[: 20 if quick else 100], timer, known)
+    yield from measure_colours(data, timer)
+    sizes = (200, 400) if quick else (2000, 4000)
+    yield from measure_large(options.dataset, molecules, sizes, options.scratch_dir, known)
+
+
+main = Race(
+    "kernel-speed",
+    __doc__,
+    KernelSpeedOptions,
+    "Speed of the exact kernels",
+    LEGEND,
+    measure,
+    ("grakel", "scipy", "scikit-learn"),
+).main

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from wlkernelnn.bench.harness.memory import usage
 from wlkernelnn.bench.harness.tables import Rows
+from wlkernelnn.bench.harness.timing import usage
 
 from .contestants import BY_COLOURS, NODES_UP_TO, Contestant, contestant, names, train
 from .tables import Options, Part, Records, Setting, Table, sample, settings

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
+from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.provenance import about
 from wlkernelnn.bench.harness.tables import printed
@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.quick:
         options = replace(options, molecules=min(QUICK_MOLECULES, options.molecules))
         console.print("Quick: few molecules, sizes and rounds. The figures say little.")
-    if not speed_chemprop.installed():
+    if not chemprop.installed():
         console.print("chemprop is not installed (wlkernelnn\\[chem]): it takes no part.")
     run = about("speed", argv, options.quick, ("chemprop",))
     stem = options.output_dir / ("speed_quick" if options.quick else "speed")

@@ -20,17 +20,15 @@ import pandas as pd
 import torch
 from jsonargparse.typing import PositiveInt
 from rdkit import Chem, rdBase
-from rich.console import Console
 
-from wlkernelnn.bench.harness.options import TableOptions, parsed
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.ratios import Row, compared, report
-from wlkernelnn.bench.harness.timing import Comparison, race, torch_settings
+from wlkernelnn.bench.harness.options import TableOptions
+from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
+from wlkernelnn.bench.harness.timing import Comparison, anonymous, race, torch_settings
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import predict_tables, save_checkpoint
-from wlkernelnn.training.screening import predict_tables as library
 from wlkernelnn.training.screening.parts import MANIFEST
+from wlkernelnn.training.screening.predict_tables import ROWS
 
 GOAL = 0.75
 # Times the memory for the fewest rows that it may take for the most.
@@ -144,8 +142,8 @@ def watched(words: Sequence[str], kill_after: int | None = None, manifest: Path 
     main = worker = 0
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            main = max(main, anonymous(process.pid))
-            worker = max([worker, *map(anonymous, children(process.pid))])
+            main = max(main, held(process.pid))
+            worker = max([worker, *map(held, children(process.pid))])
             if kill_after is not None and manifest is not None and parts_in(manifest) >= kill_after:
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.02)
@@ -162,20 +160,18 @@ def parts_in(manifest: Path) -> int:
     return len(json.loads(manifest.read_text(encoding="utf-8"))["parts"]) if manifest.is_file() else 0
 
 
-def anonymous(pid: int) -> int:
-    """Bytes of a process's memory that no file stands behind; 0 if it is gone."""
+def held(pid: int) -> int:
+    """Bytes of a process's own memory; 0 if it is gone."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+        return anonymous(pid)
+    except OSError:
         return 0
-    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")]
-    return int(sizes[0]) * 1024 if sizes else 0
 
 
 def children(pid: int) -> list[int]:
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (FileNotFoundError, ProcessLookupError):
+    except OSError:
         return []
 
 
@@ -184,7 +180,7 @@ def children(pid: int) -> list[int]:
 
 def speed_rows(
     once: Path, short: Path, long: Path, model: Path, processes: int, runs: dict[int, Run], rounds: int
-) -> Iterator[Row]:
+) -> Iterator[Ratio]:
     """Prediction beside parsing, in this process and in several."""
     single, few, many = smiles_of(once), smiles_of(short), smiles_of(long)
     parts = [many[part::processes] for part in range(processes)]
@@ -216,7 +212,7 @@ def speed_rows(
     yield compared(several, f"parse alone, {processes} processes", Comparison(rate, theirs), GOAL)
 
 
-def memory_rows(runs: dict[int, Run]) -> Iterator[Row]:
+def memory_rows(runs: dict[int, Run]) -> Iterator[Ratio]:
     """The memory of the command for the longest table beside that for the others."""
     *fewer, most = sorted(runs)
     for rows in fewer:
@@ -227,7 +223,7 @@ def memory_rows(runs: dict[int, Run]) -> Iterator[Row]:
             ratio = theirs / ours
             goal = ("", None) if rows != fewer[-1] else (f"≥ {1 / GROWTH:g}", ratio >= 1 / GROWTH)
             what = f"memory, {most:,} rows, {name}"
-            yield Row(what, f"{rows:,} rows", ours, theirs, ratio, ratio, ratio, *goal)
+            yield Ratio(what, f"{rows:,} rows", ours, theirs, ratio, ratio, ratio, *goal)
 
 
 def output_of(table: Path) -> Path:
@@ -264,8 +260,8 @@ def rows_of(
     folder: Path,
     sizes: Sequence[int],
     rounds: int,
-    known: dict[str, str | int],
-) -> Iterator[Row]:
+    known: Known,
+) -> Iterator[Ratio]:
     """Everything, in ascending order of sizes."""
     processes = max(2, os.cpu_count() or 1)
     torch.manual_seed(0)
@@ -288,7 +284,7 @@ def rows_of(
             f"{run.worker / 1e6:,.0f} MB"
         )
     yield from memory_rows(runs)
-    if sizes[1] > 4 * library.ROWS:
+    if sizes[1] > 4 * ROWS:
         known["kill and resume"] = resumed(tables[1][1], model, processes)
     once = own_rows(data, folder / "once.csv")
     yield from speed_rows(once, tables[0][1], tables[1][1], model, processes, runs, rounds)
@@ -320,18 +316,21 @@ class PredictSpeedOptions(TableOptions):
             raise ValueError(f"--rows: expected three numbers, ascending, got {list(self.rows)}")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print the table, and write ``predict_speed.md`` and ``predict_speed.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("predict-speed", __doc__, PredictSpeedOptions, argv)
-    known = about("predict-speed", argv, options.quick, ("pyarrow",))
-    known |= {"dataset": options.dataset, "rows of a part": library.ROWS, "rounds": options.rounds}
+def measure(options: PredictSpeedOptions, known: Known) -> Iterator[Ratio]:
+    """All rows."""
+    known |= {"dataset": options.dataset, "rows of a part": ROWS, "rounds": options.rounds}
     data = load_molecules(options.dataset)
     with tempfile.TemporaryDirectory() as folder:
         some = data[:QUICK_MOLECULES] if options.quick else data
-        rows = rows_of(some, Path(folder), options.rows, options.rounds, known)
-        stem = options.output_dir / "predict_speed"
-        report("Prediction of long tables", rows, LEGEND, known, stem, Console())
+        yield from rows_of(some, Path(folder), options.rows, options.rounds, known)
+
+
+main = Race(
+    "predict-speed",
+    __doc__,
+    PredictSpeedOptions,
+    "Prediction of long tables",
+    LEGEND,
+    measure,
+    ("pyarrow",),
+).main

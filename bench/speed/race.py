@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from wlkernelnn.bench.baselines.chemprop_speed import DEFAULT_BATCH
+from wlkernelnn.bench.baselines.chemprop import DEFAULT_BATCH
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import race, torch_settings
 from wlkernelnn.datasets import PackedGraphs

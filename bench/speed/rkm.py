@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 import torch
-from rich.console import Console
 
-from wlkernelnn.bench.harness.options import RaceOptions, parsed
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
-from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.bench.harness.options import RaceOptions, Timer
+from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 
@@ -43,7 +39,7 @@ rounds in which both sides take turns, with their least and greatest in brackets
 """
 
 
-def measure(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+def measure_machines(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
     """All machines on strings of a length."""
     for feedback, goal in GOALS.items():
         for name, options in MACHINES.items():
@@ -58,7 +54,7 @@ def measure(length: int, strings: int, timer: Timer) -> Iterator[Row]:
             yield compared(what, "LSTM", result, goal)
 
 
-def measure_signals(timer: Timer) -> Iterator[Row]:
+def measure_signals(timer: Timer) -> Iterator[Ratio]:
     """Filters that are wavelets beside free ones."""
     trials, samples, channels, filters, length = SIGNALS
     x = torch.randn(trials, samples, channels)
@@ -68,19 +64,12 @@ def measure_signals(timer: Timer) -> Iterator[Row]:
         yield compared(f"{variant}, Sync filters, n = {length}", "free filters", result)
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print the table, and write it as ``rkm_speed.md`` and ``rkm_speed.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("rkm-speed", __doc__, RaceOptions, argv)
+def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
+    """All rows."""
     timer = options.timer(min_seconds=0.3)
-    known = about("rkm-speed", argv, options.quick)
-    known |= {"threads": options.threads}
-    shapes = SHAPES[:1] if options.quick else SHAPES
-    rows = chain(*(measure(*shape, timer) for shape in shapes), measure_signals(timer))
-    stem = options.output_dir / "rkm_speed"
-    with torch_settings(options.threads):
-        torch.manual_seed(0)
-        report("Speed of recurrent kernel machines", rows, LEGEND, known, stem, Console())
+    for length, strings in SHAPES[:1] if options.quick else SHAPES:
+        yield from measure_machines(length, strings, timer)
+    yield from measure_signals(timer)
+
+
+main = Race("rkm-speed", __doc__, RaceOptions, "Speed of recurrent kernel machines", LEGEND, measure).main

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import torch
 from jsonargparse.typing import PositiveInt
-from rich.console import Console
 from torch import Tensor
 
-from wlkernelnn.bench.harness.options import RaceOptions, parsed
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
-from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.bench.harness.options import RaceOptions, Timer
+from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import TreeLoss
 from wlkernelnn.sequence.rrnn.layers.tree_model import TreeModel
@@ -81,7 +77,7 @@ def _training_step(model: TreeModel, x: Tensor) -> Callable[[], None]:
     return step
 
 
-def measure_search(num_rounds: int, choice: str, timer: Timer) -> Iterator[Row]:
+def measure_search(num_rounds: int, choice: str, timer: Timer) -> Iterator[Ratio]:
     """The search beside the loops."""
     x = torch.randn(STRINGS, 1, CHANNELS)
     loops = {"loop": (LoopedByString, GOAL), "loop, all strings at once": (Looped, None)}
@@ -95,7 +91,7 @@ def measure_search(num_rounds: int, choice: str, timer: Timer) -> Iterator[Row]:
         yield compared(f"RRNN, N̄ = {num_rounds}, {choice}", against, result, goal)
 
 
-def measure_gru(timer: Timer) -> Iterator[Row]:
+def measure_gru(timer: Timer) -> Iterator[Ratio]:
     """The network of GRU trees beside the GRU."""
     x = torch.randn(STRINGS, GRU_LENGTH, CHANNELS)
     ours = RRNNGRU(CHANNELS, CHANNELS, TUPLES)
@@ -111,23 +107,15 @@ class RRNNSpeedOptions(RaceOptions):
     rounds: PositiveInt = 2
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print the table, and write it as ``rrnn_speed.md`` and ``rrnn_speed.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("rrnn-speed", __doc__, RRNNSpeedOptions, argv)
+def measure(options: RRNNSpeedOptions, known: Known) -> Iterator[Ratio]:
+    """All rows."""
     timer = options.timer(min_seconds=0.2)
-    known = about("rrnn-speed", argv, options.quick)
-    known |= {"threads": options.threads}
-    searches = (
-        measure_search(num_rounds, choice, timer)
-        for num_rounds in (ROUNDS[:1] if options.quick else ROUNDS)
-        for choice in CHOICES
-    )
-    stem = options.output_dir / "rrnn_speed"
-    with torch_settings(options.threads):
-        torch.manual_seed(0)
-        rows = chain(chain.from_iterable(searches), measure_gru(timer))
-        report("Speed of recursive-recurrent networks", rows, LEGEND, known, stem, Console())
+    for num_rounds in ROUNDS[:1] if options.quick else ROUNDS:
+        for choice in CHOICES:
+            yield from measure_search(num_rounds, choice, timer)
+    yield from measure_gru(timer)
+
+
+main = Race(
+    "rrnn-speed", __doc__, RRNNSpeedOptions, "Speed of recursive-recurrent networks", LEGEND, measure
+).main

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
 from torch import Tensor
 
-from wlkernelnn.bench.harness.options import RaceOptions, parsed
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.ratios import Row, Timer, compared, report
+from wlkernelnn.bench.harness.options import RaceOptions, Timer
+from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
 from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.ops.string import Steps, decayed_scan, decayed_scan_naive
 from wlkernelnn.sequence import StringKernelConv
@@ -80,7 +78,7 @@ def _scan_loop(u: Tensor, decay: Tensor) -> Tensor:
     return torch.stack(out)
 
 
-def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
     """The scan beside two loops."""
     steps = Steps.padded(strings, length)
     u, decay = (torch.rand(length * strings, CHANNELS).requires_grad_() for _ in range(2))
@@ -100,7 +98,7 @@ def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Row]:
     yield compared(what, "addcmul loop", timer(ours, partial(run, by_steps), work=len(u)), 2)
 
 
-def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
     """The layer beside torch's recurrent layers."""
     x = torch.randn(strings, length, CHANNELS)
     for precision, (title, options) in product(PRECISIONS, LAYERS.items()):
@@ -113,7 +111,7 @@ def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Row]:
             yield compared(what, other.__name__, result, None if layer.feedback else goal)
 
 
-def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:
+def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
     """Strings of many lengths."""
     lengths = torch.from_numpy(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
     ptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
@@ -132,23 +130,12 @@ def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Row]:
         yield compared(what, against, result, goal)
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Measure, print the table, and write it as ``string_speed.md`` and ``string_speed.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("string-speed", __doc__, RaceOptions, argv)
+def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
+    """All rows."""
     timer = options.timer(min_seconds=0.3)
-    shapes = SHAPES[:1] if options.quick else SHAPES
-    known = about("string-speed", argv, options.quick)
-    known |= {"threads": options.threads}
-    rows = chain.from_iterable(
-        measure(length, strings, timer)
-        for measure in (measure_scan, measure_layer, measure_ragged)
-        for length, strings in shapes
-    )
-    stem = options.output_dir / "string_speed"
-    with torch_settings(options.threads):
-        torch.manual_seed(0)
-        report("Speed of the string layers", rows, LEGEND, known, stem, Console())
+    for part in (measure_scan, measure_layer, measure_ragged):
+        for length, strings in SHAPES[:1] if options.quick else SHAPES:
+            yield from part(length, strings, timer)
+
+
+main = Race("string-speed", __doc__, RaceOptions, "Speed of the string layers", LEGEND, measure).main

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wlkernelnn.bench.harness import ratios
+from wlkernelnn.bench.harness.races import Ratio, ratios
+from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
-from wlkernelnn.bench.kernels import graph_kernels
+from wlkernelnn.bench.kernels import graph_kernels, theorems
 from wlkernelnn.bench.language import awd_lm, documents, ptb, sst
 from wlkernelnn.bench.language.rrnn import rrnn
-from wlkernelnn.bench.molecules import chembl, ogb, table
-from wlkernelnn.bench.molecules.cep import models as cep_models
-from wlkernelnn.bench.molecules.cep import table as cep_table
+from wlkernelnn.bench.molecules import ablation, chembl, moleculenet, ogb, organic_ri, table, zinc
+from wlkernelnn.bench.molecules.cep import table as cep
 from wlkernelnn.bench.signals import lfp
 from wlkernelnn.bench.speed import molecules as speed
 from wlkernelnn.bench.speed.tables import read_tables
@@ -26,55 +25,58 @@ RESULTS = Path("bench/results")
 Record = dict[str, Any]
 
 
-def of_runs(rows: Callable[[Sequence[Record]], Rows], found: Record) -> list[tuple[Rows, int]]:
-    return [(rows(found["runs"]), 1)]
+def of_ratios(found: Record) -> list[Rows]:
+    return [ratios([Ratio(**row) for row in found["rows"]])]
 
 
-def of_ratios(found: Record) -> list[tuple[Rows, int]]:
-    rows = [ratios.cells(ratios.Row(**row)) for row in found["rows"]]
-    return [([ratios.COLUMNS, *rows], 2)]
+def of_theorems(found: Record) -> list[Rows]:
+    return [theorems.shown([theorems.Check(**check) for check in found["checks"]])]
 
 
-def of_theorems(found: Record) -> list[tuple[Rows, int]]:
-    rows = [
-        (check["theorem"], f"`{check['line']}`", f"{check['number']:.2g}", check["allowed"])
-        for check in found["checks"]
-    ]
-    return [([("theorem", "checked by", "number", "allowed"), *rows], 2)]
-
-
-def of_graph_kernels(found: Record) -> list[tuple[Rows, int]]:
+def of_graph_kernels(found: Record) -> list[Rows]:
     return [
-        (graph_kernels.classification_rows(found["classification"]), 1),
-        (graph_kernels.regression_rows(found["regression"]), 1),
+        graph_kernels.classification_rows(found["classification"]),
+        graph_kernels.regression_rows(found["regression"]),
     ]
 
 
-RENDERED: dict[str, Callable[[Record], list[tuple[Rows, int]]]] = {
-    "ablation": partial(of_runs, partial(table.rows, seeds=3)),
-    "awd_lm": partial(of_runs, awd_lm.rows),
-    "cep_ours": partial(of_runs, partial(cep_table.rows, models=cep_models.OWN)),
-    "cep": partial(of_runs, partial(cep_table.rows, models=cep_models.MODELS)),
-    "chembl": partial(of_runs, chembl.rows),
-    "documents": partial(of_runs, documents.rows),
+def of_molecules(tasks: dict[str, table.MoleculeTask], seeds: int, key: str = "") -> Table:
+    return table.table_of("", tasks[key or next(iter(tasks))], "", seeds)
+
+
+#: What makes the tables of a file: its name's longest beginning counts.
+RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
+    "ablation_esol": of_molecules(ablation.TASKS, 3, "esol"),
+    "awd_lm": awd_lm.TABLE,
+    "cep": cep.table_of("paper"),
+    "cep_ours": cep.table_of("ours"),
+    "chembl": chembl.table_of(""),
+    "documents": documents.TABLE,
     "graph_kernels": of_graph_kernels,
     "kernel_speed": of_ratios,
-    "lfp": partial(of_runs, lfp.rows),
-    "moleculenet": partial(of_runs, partial(table.rows, seeds=5)),
-    "ogb_molfreesolv_tuned": partial(of_runs, ogb.tuned_rows),
-    "ogb_molhiv_tuned": partial(of_runs, ogb.tuned_rows),
-    "ogb": partial(of_runs, ogb.rows),
-    "organic_ri": partial(of_runs, partial(table.rows, seeds=3)),
+    "lfp": lfp.TABLE,
+    **{f"moleculenet_{key}": of_molecules(moleculenet.TASKS, 5, key) for key in moleculenet.TASKS},
+    **{f"ogb_{name.removeprefix('ogbg-')}": ogb.table_of(name) for name in ogb.RECIPES},
+    **{f"ogb_{name.removeprefix('ogbg-')}_tuned": ogb.tuned_table(name) for name in ogb.RECIPES},
+    "organic_ri": of_molecules(organic_ri.TASKS, 3),
     "predict_speed": of_ratios,
-    "ptb": partial(of_runs, ptb.rows),
+    "ptb": ptb.TABLE,
     "rkm_speed": of_ratios,
+    "rrnn": rrnn.TABLE,
     "rrnn_speed": of_ratios,
-    "rrnn": partial(of_runs, rrnn.rows),
-    "sst": partial(of_runs, sst.rows),
+    "sst": sst.TABLE,
     "string_speed": of_ratios,
     "theorems": of_theorems,
-    "zinc": partial(of_runs, partial(table.rows, seeds=4)),
+    "zinc": of_molecules(zinc.TASKS, 4),
 }
+
+
+def rendered(path: Path) -> list[Rows]:
+    if path.stem == "speed":
+        return [speed.PARTS[one.part].cells(one) for one in read_tables(path)]
+    found = read_json(path)
+    table = RENDERED[max((name for name in RENDERED if path.stem.startswith(name)), key=len)]
+    return [table.rows(found["runs"])] if isinstance(table, Table) else table(found)
 
 
 def cells(page: str) -> str:
@@ -85,10 +87,6 @@ def cells(page: str) -> str:
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_results_render_to_their_tables(path: Path) -> None:
-    if path.stem == "speed":
-        made = "".join(markdown(speed.PARTS[one.part].cells(one)) for one in read_tables(path))
-    else:
-        name = next(name for name in RENDERED if path.stem.startswith(name))
-        made = "".join(markdown(rows, left) for rows, left in RENDERED[name](read_json(path)))
+    made = "".join(map(markdown, rendered(path)))
     assert made
     assert cells(path.with_suffix(".md").read_text(encoding="utf-8")).startswith(cells(made))

@@ -10,8 +10,7 @@ import matplotlib
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.outcomes import survivors
-from wlkernelnn.bench.harness.trained import Record
+from wlkernelnn.bench.harness.cells import Record, survivors
 from wlkernelnn.sequence.rrnn import Construction, Leaf, Tree, draw_tree, tree_of
 from wlkernelnn.utils.files import atomic_path
 

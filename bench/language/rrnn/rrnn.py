@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.digest import digest_of_strings
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.outcomes import cell, outcome, seconds_per_epoch, survivors
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions, about_training, chosen, glove_file, kept
+from wlkernelnn.bench.harness.cells import Cell, Record, cell, seconds_per_epoch, survivors, thousands
+from wlkernelnn.bench.harness.experiment import Experiment, Page, Trial
+from wlkernelnn.bench.harness.provenance import digest_of_strings
+from wlkernelnn.bench.harness.runs import Table, on_same_data
+from wlkernelnn.bench.harness.tables import markdown
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
 from wlkernelnn.datasets import PackedStrings
 from wlkernelnn.sequence.rrnn import gradient_constants, state_gradients
 from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
@@ -44,7 +46,6 @@ RECIPE: dict[str, Any] = {"epochs": 100, "patience": 15, "gradient_clip": 5.0}
 FACTORS = (1.0, 1 / 3, 3.0)
 NUM_DIAGNOSED = 64
 
-TITLE = "Recursive-recurrent networks"
 LEGEND = f"""* Bits per character (bpc), accuracy in per cent, perplexity, with hard choices. The
   weights are those of the epoch with the best validation score. By default three learning rates are tried
   for every model: the published one, a third of it and three times it; "0.001 of 2" is the best of two on
@@ -101,42 +102,29 @@ class RRNNOptions(TrainedOptions):
             raise ValueError(f"--rates: expected from 1 to {len(FACTORS)}, got {self.rates}")
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the tables, and write ``rrnn_<task>.md``, ``.json`` and ``.png`` of every task.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("rrnn", __doc__, RRNNOptions, argv)
+def pages(options: RRNNOptions) -> Iterator[Page]:
+    """A table for every task."""
     tasks = chosen("tasks", options.tasks, TASKS)
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
-    known = about_training("rrnn", argv, options)
     glove = options.glove or glove_file(options.root)
     for task in tasks:
         strings = TASKS[task].load(options.root, glove)
         if options.quick:
             strings = strings.shortened()
-        stem, title = options.output_dir / f"rrnn_{task}", f"{TITLE}: {TASKS[task].title}"
-        more = [] if strings.vectors is None else [strings.vectors]
-        content = digest_of_strings(strings, *more)
-        runs = Runs(stem, known, place, on_same_data("task", {task: content}))
-        made = (
-            evaluate(task, name, seed, factor, strings, content, options, known)
+        content = digest_of_strings(strings, *([] if strings.vectors is None else [strings.vectors]))
+        trials = (
+            trial(task, name, seed, factor, strings, content, options)
             for name in names
             if name in TASKS[task].models
-            for seed in range(1 if options.quick else options.seeds)
+            for seed in options.all_seeds
             for factor in FACTORS[: 1 if options.quick else options.rates]
         )
-        if records := runs.fill(made, title, rows, lambda records: LEGEND + diagnosed(records)):
-            draw(best_runs(records), stem.with_suffix(".png"))
+        table = replace(TABLE, title=f"{TABLE.title}: {TASKS[task].title}")
+        stays = on_same_data("task", {task: content})
+        yield Page(table, trials, f"rrnn_{task}", stays, draw=lambda runs, path: draw(best_runs(runs), path))
 
 
-def place(run: Record) -> Place:
-    """Where a run stands in the table."""
-    return (list(TASKS[run["task"]].models).index(run["model"]),), (run["seed"], run["recipe"]["lr"])
-
-
-def evaluate(
+def trial(
     task_name: str,
     name: str,
     seed: int,
@@ -144,61 +132,41 @@ def evaluate(
     strings: Strings,
     content: str,
     options: RRNNOptions,
-    known: dict[str, str | int],
-) -> Record:
-    """Train a model with a learning rate, or go on with it, and score it."""
+) -> Trial:
+    """A run of a row, with a learning rate."""
     task = TASKS[task_name]
     model = task.models[name]
-    recipe = TreeOptions(
-        **RECIPE | model.training,
-        seed=seed,
-        accelerator=options.accelerator,
-        matmul_precision=options.matmul_precision,
-    )
+    recipe = TreeOptions(**RECIPE | model.training, **options.of_run(seed))
     recipe = replace(recipe, lr=factor * recipe.lr)
-    epochs = options.limit(recipe.epochs)
-    of_data = f"{task_name}_{options.matmul_precision}_{content}"
-    directory = options.folder(of_data, name, f"lr_{recipe.lr:.3g}", f"seed_{seed}")
 
-    def train() -> Record:
-        torch.manual_seed(seed)
-        network = build(name, task, strings)
+    def fit(network: Network, recipe: TreeOptions, **where: Any) -> TreeFit:
+        return fit_trees(network, strings.train, strings.valid, task.metric, recipe, **where)
 
-        def fit() -> TreeFit:
-            return fit_trees(
-                network,
-                strings.train,
-                strings.valid,
-                task.metric,
-                replace(recipe, epochs=epochs),
-                directory=directory,
-                resume=True,
-            )
-
-        def scores(fitted: TreeFit) -> Record:
-            return {
-                "best_epoch": fitted.epoch,
-                "valid": fitted.score,
-                "test": score_strings(network, strings.test, task.metric),
-                "common_trees": _common(fitted),
-                **diagnose(network, strings.valid),
-            }
-
+    def score(network: Network, fitted: TreeFit) -> Record:
         return {
-            "task": task_name,
-            "model": name,
-            "seed": seed,
-            "content": content,
-            "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
-            "recipe": asdict(recipe),
-            "hidden_channels": model.hidden_channels,
-            "metric": task.metric,
-            "published": model.published,
-            **outcome(network, options.accelerator, recipe.epochs, fit, scores, epochs),
-            **known,
+            "valid": fitted.score,
+            "test": score_strings(network, strings.test, task.metric),
+            "common_trees": _common(fitted),
+            **diagnose(network, strings.valid),
         }
 
-    return kept(directory, epochs, train, known)
+    of_data = f"{task_name}_{options.matmul_precision}_{content}"
+    says = {
+        "task": task_name,
+        "model": name,
+        "content": content,
+        "hidden_channels": model.hidden_channels,
+        "metric": task.metric,
+        "published": model.published,
+    }
+    return Trial(
+        (of_data, name, f"lr_{recipe.lr:.3g}", f"seed_{seed}"),
+        recipe,
+        partial(build, name, task, strings),
+        fit,
+        score,
+        says,
+    )
 
 
 def _common(fitted: TreeFit) -> dict[str, Any]:
@@ -259,57 +227,27 @@ def _goodness(record: Record) -> float:
     return (1 if record["metric"] == "accuracy" else -1) * float(record["valid"])
 
 
-COLUMNS = (
-    "task",
-    "model",
-    "size",
-    "learning rate",
-    "seeds",
-    "epochs",
-    "stopped",
-    "valid",
-    "paper",
-    "test",
-    "paper",
-    "s / epoch",
-)
+def _scores(part: str) -> Cell:
+    """The scores of the best runs on a part."""
 
-
-def rows(records: Sequence[Record]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per task and model, over its seeds."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    best = best_runs(records)
-    for pair in dict.fromkeys((record["task"], record["model"]) for record in best):
-        of_row = [record for record in best if (record["task"], record["model"]) == pair]
-        tried = [record for record in records if (record["task"], record["model"]) == pair]
-        task = TASKS[pair[0]]
+    def scores(runs: list[Record]) -> str:
+        best, task = best_runs(runs), TASKS[runs[0]["task"]]
         scale = 100 if task.metric == "accuracy" else 1
-        scored = survivors(of_row)
-        valid, test = (
-            cell([scale * record[part] for record in scored], of_row, task.digits)
-            for part in ("valid", "test")
-        )
-        bests = [record["best_epoch"] + 1 for record in scored]
-        valid_paper, test_paper = of_row[0]["published"]
-        rates = ", ".join(dict.fromkeys(f"{record['recipe']['lr']:.2g}" for record in of_row))
-        num_rates = _span(Counter(record["seed"] for record in tried).values())
-        out.append(
-            (
-                f"{task.title} ({task.metric})",
-                task.models[pair[1]].title,
-                f"{of_row[0]['parameters'] / 1e3:.0f}k",
-                f"{rates} of {num_rates}",
-                str(len(of_row)),
-                f"{_span(record['epochs'] for record in of_row)}, best {_span(bests) if bests else '–'}",
-                f"{sum(record['stopped'] for record in tried)} of {len(tried)}",
-                valid,
-                valid_paper,
-                test,
-                test_paper,
-                seconds_per_epoch(of_row),
-            )
-        )
-    return out
+        return cell([scale * run[part] for run in survivors(best)], best, task.digits)
+
+    return scores
+
+
+def _rates(runs: list[Record]) -> str:
+    """The learning rates of the best runs, and how many were tried."""
+    rates = ", ".join(dict.fromkeys(f"{run['recipe']['lr']:.2g}" for run in best_runs(runs)))
+    return f"{rates} of {_span(Counter(run['seed'] for run in runs).values())}"
+
+
+def _epochs(runs: list[Record]) -> str:
+    best = best_runs(runs)
+    bests = [run["best_epoch"] + 1 for run in survivors(best)]
+    return f"{_span(run['epochs'] for run in best)}, best {_span(bests) if bests else '–'}"
 
 
 def _span(values: Iterable[int]) -> str:
@@ -317,9 +255,15 @@ def _span(values: Iterable[int]) -> str:
     return f"{first}–{last}" if first < last else str(first)
 
 
+DIAGNOSED_COLUMNS = (
+    *("task", "model", "C_1", "C_2", "C_3", "C_4", "C_5"),
+    *("theorem 7", "theorem 8", "first / last gradient", "N_e"),
+)
+
+
 def diagnosed(records: Sequence[Record]) -> str:
     """What is known of gradients and trees, as a second table, for the first seed of every row."""
-    lines = []
+    rows: list[tuple[str, ...]] = [DIAGNOSED_COLUMNS]
     for record in best_runs(records):
         if record["seed"] or "constants" not in record:
             continue
@@ -334,8 +278,8 @@ def diagnosed(records: Sequence[Record]) -> str:
             f"{norms[0] / norms[-1]:.2g}",
             f"{changes[0]:,.0f} → {changes[-1]:,.0f}" if changes else "–",
         )
-        lines.append(f"| {' | '.join(cells)} |\n")
-    return DIAGNOSED + "".join(lines) + "\n" if lines else ""
+        rows.append(cells)
+    return f"{DIAGNOSED}\n{markdown(rows)}\n" if len(rows) > 1 else ""
 
 
 DIAGNOSED = """* Gradients and trees of the kept weights, below: for validation strings of one length,
@@ -344,7 +288,27 @@ DIAGNOSED = """* Gradients and trees of the kept weights, below: for validation 
   holds, without which they cannot explode (with tanh or + one always does); the norm of ∂E_T/∂h_1 by that
   of ∂E_T/∂h_T; and N_e, the nodes of all validation strings whose tuple is another than an epoch before, at
   the second and at the last epoch.
-
-| task | model | C_1 | C_2 | C_3 | C_4 | C_5 | theorem 7 | theorem 8 | first / last gradient | N_e |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
+
+
+TABLE = Table(
+    "Recursive-recurrent networks",
+    [
+        ("task", lambda runs: f"{TASKS[runs[0]['task']].title} ({TASKS[runs[0]['task']].metric})"),
+        ("model", lambda runs: TASKS[runs[0]["task"]].models[runs[0]["model"]].title),
+        ("size", thousands("parameters")),
+        ("learning rate", _rates),
+        ("seeds", lambda runs: str(len(best_runs(runs)))),
+        ("epochs", _epochs),
+        ("stopped", lambda runs: f"{sum(run['stopped'] for run in runs)} of {len(runs)}"),
+        ("valid", _scores("valid")),
+        ("paper", lambda runs: runs[0]["published"][0]),
+        ("test", _scores("test")),
+        ("paper", lambda runs: runs[0]["published"][1]),
+        ("s / epoch", lambda runs: seconds_per_epoch(best_runs(runs))),
+    ],
+    lambda run: (list(TASKS).index(run["task"]), list(TASKS[run["task"]].models).index(run["model"])),
+    lambda runs: LEGEND + diagnosed(runs),
+    which=lambda run: (run["seed"], run["recipe"]["lr"]),
+)
+main = Experiment("rrnn", __doc__, RRNNOptions, pages).main

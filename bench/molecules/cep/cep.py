@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
-from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
-from wlkernelnn.bench.baselines.chemprop import fit_chemprop
+from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.baselines.molecules import mean_predictor
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
+from wlkernelnn.bench.harness.cells import Record
+from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split, for_table, run_method, run_network
-from wlkernelnn.bench.harness.options import parsed
-from wlkernelnn.bench.harness.runs import Place, Runs, on_same_data
-from wlkernelnn.bench.harness.trained import Record, TrainedOptions, about_training, chosen
+from wlkernelnn.bench.harness.runs import on_same_data
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import load_molecules, random_split
 from wlkernelnn.datasets.graphs.splits import PARTS
 
-from .ensembles import MIXED, with_ensembles
-from .models import PARAMETERS, TABLES, Model, network_of
-from .parts import read_parts
-from .recipes import recipe_of
-from .table import LEGENDS, SEEDS, TITLES, rows
+from .models import PARAMETERS, TABLES, Model, network_of, recipe_of
+from .table import MIXED, SEEDS, table_of, with_ensembles
 
 QUICK_MOLECULES = 400
 METRICS = ("rmse", "mae")
@@ -61,54 +60,34 @@ class CEPOptions(TrainedOptions):
         return TABLES[self.recipe]
 
 
-def main(argv: list[str] | None = None) -> None:
-    """Train, score, print the table, and write ``cep.md`` and ``cep.json``.
-
-    With ``--recipe ours`` the files are ``cep_ours.md`` and ``cep_ours.json``.
-
-    Args:
-        argv: Arguments; default the command line's.
-    """
-    options = parsed("cep", __doc__, CEPOptions, argv)
-    names = chosen("models", options.models, options.table)
-    title, notes = TITLES[options.recipe], LEGENDS[options.recipe]
-    stem = options.output_dir / ("cep" if options.recipe == "paper" else "cep_ours")
-    if "chemprop" in names and not speed_chemprop.installed():
+def pages(options: CEPOptions) -> Iterator[Page]:
+    """The table of the recipe."""
+    names, notes = chosen("models", options.models, options.table), ""
+    if "chemprop" in names and not chemprop.installed():
         if options.models:
             raise ValueError("--models: chemprop is not installed (pip install -e '.[chem]')")
         names.remove("chemprop")
-        notes += "* chemprop is not installed (wlkernelnn[chem]): it takes no part.\n"
-    known = about_training("cep", argv, options, "scikit-learn", "chemprop")
+        notes = "* chemprop is not installed (wlkernelnn[chem]): it takes no part.\n"
     models = {name: options.table[name] for name in names}
     splits = {features: load(options, features) for features in {m.features: 0 for m in models.values()}}
-    counts = next(iter(splits.values())).index
-    notes += f"* molecules: {' / '.join(f'{len(counts[part]):,}' for part in PARTS)}\n"
-    (split, *_), contents = splits.values(), {key: split.data.digest() for key, split in splits.items()}
-    same_data = on_same_data("features", contents)
+    split, *_ = splits.values()
+    notes += f"* molecules: {' / '.join(f'{len(split.index[part]):,}' for part in PARTS)}\n"
+    same_data = on_same_data("features", {key: split.data.digest() for key, split in splits.items()})
 
     def stays(run: Record) -> bool:
         return run["split_sha256"] == split.sha256 and same_data(run)
 
-    in_table = partial(place, options.table)
-    table = Runs(stem, known, in_table, stays)
-    made = (
-        for_table(evaluate(name, model, splits[model.features], seed, options, known), options.output_dir)
-        for seed in range(1 if options.quick else options.seeds)
-        for name, model in models.items()
-        if not seed or model.seeded
-    )
-
     def completed(runs: list[Record]) -> list[Record]:
-        return sorted(with_ensembles(runs, MIXED[options.recipe], options.output_dir), key=in_table)
+        return sorted(with_ensembles(runs, MIXED[options.recipe], options.output_dir), key=table.place)
 
-    table.fill(made, title, partial(rows, models=options.table), notes, completed)
-
-
-def place(table: Mapping[str, Model], run: Record) -> Place:
-    """Where a run stands in the table: before the ensemble of its row; what rows make together comes last."""
-    names, name = list(table), run["model"]
-    number = names.index(name) if name in names else len(names)
-    return (number, "members" in run), (run.get("seed", 0),)
+    table = table_of(options.recipe, notes)
+    runs = (
+        partial(evaluate, name, model, splits[model.features], seed)
+        for seed in options.all_seeds
+        for name, model in models.items()
+        if not seed or model.trained
+    )
+    yield Page(table, runs, "cep" if options.recipe == "paper" else "cep_ours", stays, completed)
 
 
 def load(options: CEPOptions, features: str) -> Split:
@@ -137,12 +116,64 @@ def load(options: CEPOptions, features: str) -> Split:
     return Split(data, kind, index)
 
 
+def read_parts(paths: Sequence[Path]) -> pd.DataFrame:
+    """Read files whose first line is a header, and each other line a SMILES and its PCE in %.
+
+    Args:
+        paths: Files of the training, validation and test part.
+
+    Returns:
+        Columns ``smiles``, ``PCE`` and ``split``, rows in the order of the files.
+
+    Raises:
+        FileNotFoundError: A file is not there.
+        ValueError: There are not three files, or a line is something else.
+    """
+    if len(paths) != len(PARTS):
+        raise ValueError(f"expected a file for each of {', '.join(PARTS)}, got {len(paths)}")
+    frames = [_read(path).assign(split=part) for path, part in zip(paths, PARTS, strict=True)]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    try:
+        # One column more than there should be: what stands in it is told. "NA" is a SMILES' beginning.
+        lines = pd.read_csv(
+            path,
+            sep=r"\s+",
+            header=None,
+            names=["smiles", "PCE", "more"],
+            skiprows=1,
+            dtype=str,
+            na_filter=False,
+            quoting=csv.QUOTE_NONE,
+            skip_blank_lines=False,
+        )
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: expected lines of a SMILES and its PCE ({error})") from error
+    if lines.empty:
+        raise ValueError(f"{path}: expected a header and lines of a SMILES and its PCE, got nothing")
+    value = pd.to_numeric(lines["PCE"], errors="coerce")
+    wrong = np.flatnonzero(~np.isfinite(value) | (lines["more"].fillna("") != ""))
+    if wrong.size:
+        row = lines.iloc[wrong[0]]
+        came = " ".join(str(field) for field in row if field == field and field)
+        raise ValueError(f"{path}: line {wrong[0] + 2}: expected a SMILES and its PCE, got {came!r}")
+    return pd.DataFrame({"smiles": lines["smiles"], "PCE": value})
+
+
 def evaluate(
     name: str, model: Model, split: Split, seed: int, options: CEPOptions, known: Mapping[str, Any]
 ) -> Record:
     """Train or fit a row, or go on with it, and score it."""
+    return for_table(_run(name, model, split, seed, options, known), options.output_dir)
+
+
+def _run(
+    name: str, model: Model, split: Split, seed: int, options: CEPOptions, known: Mapping[str, Any]
+) -> Record:
     folder = options.folder(*(("paper", model.paper_row) if model.paper_row else (options.recipe, name)))
-    if not model.seeded:
+    if not model.trained:
 
         def fit_row(_: Path) -> Fitted:
             return _mean(split) if name == "mean" else fit_machine(split, [int(name.removeprefix("wl-"))])
@@ -159,7 +190,7 @@ def evaluate(
     return run_method(
         name,
         split,
-        partial(fit_chemprop, split, recipe, PARAMETERS),
+        partial(chemprop.fit_chemprop, split, recipe, PARAMETERS),
         folder,
         seed=seed,
         decided_by={"recipe": asdict(recipe)},
@@ -174,3 +205,6 @@ def _mean(split: Split) -> Fitted:
     results = {part: mean_predictor(split["train"], split[part]) for part in PARTS}
     seconds = sum(result.seconds for result in results.values())
     return Fitted({part: result.prediction for part, result in results.items()}, 1, seconds)
+
+
+main = Experiment("cep", __doc__, CEPOptions, pages, ("scikit-learn", "chemprop")).main

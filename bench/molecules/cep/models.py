@@ -1,9 +1,9 @@
-"""The rows of CEP's tables: methods, and networks of the size that Lei et al. 2017 gave theirs."""
+"""The rows of CEP's tables, of the size of Lei et al. 2017, and how they are trained."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,9 +11,12 @@ from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.bench.baselines.neural_fingerprint import NeuralFingerprintNetwork
 from wlkernelnn.bench.baselines.random_walk_network import RandomWalkNetwork
 from wlkernelnn.bench.baselines.structure2vec import LoopyBPNetwork, MeanFieldNetwork
+from wlkernelnn.bench.harness.experiment import Row
 from wlkernelnn.bench.harness.parameters import width_for
+from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+from wlkernelnn.training import FitOptions
 
 PARAMETERS = 260_000
 # Of our own networks.
@@ -21,67 +24,49 @@ DROPOUT = 0.15
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Row):
     """A row of the table.
 
     Attributes:
-        title: What it is.
-        published: RMSE in the paper's Table 3, and the number of parameters there.
         network: Its class; ``None`` for a method of another kind.
-        arguments: Its arguments beside the width.
         features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
-        seeded: Whether it depends on a seed.
         paper_row: The row of the paper's table whose runs these are, whatever table they stand in.
     """
 
-    title: str
-    published: str = "–"
     network: type[GraphNetwork] | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
     features: str = "duvenaud"
-    seeded: bool = True
     paper_row: str | None = None
 
 
 # No normalisation before the head, walks of exactly n nodes, the last iteration's: as in the release.
 _PLAIN = {"norm": False}
-_WL = {"all_lengths": False, **_PLAIN}
+_WL: dict[str, Any] = {"all_lengths": False, **_PLAIN}
+
+
+def _wl(title: str, published: str = "–", **arguments: Any) -> Model:
+    return Model(title, published, arguments, network=GraphKernelNetwork)
+
+
+# Published: RMSE in the paper's Table 3, and the number of parameters there.
 MODELS = {
-    "mean": Model("mean predictor", "2.4062 (1)", seeded=False),
-    "wl-3": Model("WL subtree kernel, degree 3", "0.2040 (1.6M)", seeded=False),
-    "wl-6": Model("WL subtree kernel, degree 6", "0.1367 (1378M)", seeded=False),
-    "mean-field": Model("embedded mean field", "0.1250 (0.1M)", MeanFieldNetwork, _PLAIN),
-    "loopy-bp": Model("embedded loopy BP", "0.1174 (0.1M), 0.1065 (0.26M)", LoopyBPNetwork, _PLAIN),
-    "fingerprint": Model("neural fingerprint", "0.1409 (0.26M)", NeuralFingerprintNetwork, _PLAIN),
-    "random-walk": Model("random walk kernel network", network=RandomWalkNetwork, arguments=_WL),
-    "deep": Model("deep kernel network", network=KernelStackNetwork, arguments={"jumping": "last", **_PLAIN}),
-    "wl-constant": Model(
-        "WL kernel network, λ = 1", "0.1058 (0.26M)", GraphKernelNetwork, {"decay": 1.0, **_WL}
-    ),
-    "wl-learned": Model(
-        "WL kernel network, learned λ", network=GraphKernelNetwork, arguments={"decay": "learned", **_WL}
-    ),
-    "wl-gated": Model(
-        "WL kernel network, gated λ",
-        "0.1043 (0.26M)",
-        GraphKernelNetwork,
-        {"decay": "gated", "gate_scale": 10.0, **_WL},
-    ),
-    "gine": Model("GINE", network=GINENetwork, arguments=_PLAIN),
+    "mean": Model("mean predictor", "2.4062 (1)", trained=False),
+    "wl-3": Model("WL subtree kernel, degree 3", "0.2040 (1.6M)", trained=False),
+    "wl-6": Model("WL subtree kernel, degree 6", "0.1367 (1378M)", trained=False),
+    "mean-field": Model("embedded mean field", "0.1250 (0.1M)", _PLAIN, network=MeanFieldNetwork),
+    "loopy-bp": Model("embedded loopy BP", "0.1174 (0.1M), 0.1065 (0.26M)", _PLAIN, network=LoopyBPNetwork),
+    "fingerprint": Model("neural fingerprint", "0.1409 (0.26M)", _PLAIN, network=NeuralFingerprintNetwork),
+    "random-walk": Model("random walk kernel network", "–", _WL, network=RandomWalkNetwork),
+    "deep": Model("deep kernel network", "–", {"jumping": "last", **_PLAIN}, network=KernelStackNetwork),
+    "wl-constant": _wl("WL kernel network, λ = 1", "0.1058 (0.26M)", decay=1.0, **_WL),
+    "wl-learned": _wl("WL kernel network, learned λ", decay="learned", **_WL),
+    "wl-gated": _wl("WL kernel network, gated λ", "0.1043 (0.26M)", decay="gated", gate_scale=10.0, **_WL),
+    "gine": Model("GINE", "–", _PLAIN, network=GINENetwork),
     "chemprop": Model("chemprop"),
 }
 # What we make of the same molecules: no walk is too short, sums and dropout where they help.
 OWN = {
-    "wl-learned": Model(
-        "WL kernel network, learned λ",
-        network=GraphKernelNetwork,
-        arguments={"decay": "learned", "dropout": DROPOUT},
-    ),
-    "wl-gated": Model(
-        "WL kernel network, gated λ",
-        network=GraphKernelNetwork,
-        arguments={"decay": "gated", "dropout": DROPOUT},
-    ),
+    "wl-learned": _wl("WL kernel network, learned λ", decay="learned", dropout=DROPOUT),
+    "wl-gated": _wl("WL kernel network, gated λ", decay="gated", dropout=DROPOUT),
     "wl-paper": replace(
         MODELS["wl-gated"],
         title="WL kernel network, gated λ, the paper's recipe",
@@ -90,11 +75,12 @@ OWN = {
     ),
     "deep": Model(
         "deep kernel stack, walk encodings",
+        "–",
+        {"compose": "add", "dropout": DROPOUT},
         network=KernelStackNetwork,
-        arguments={"compose": "add", "dropout": DROPOUT},
         features="ogb+rw16",
     ),
-    "gine": Model("GINE", network=GINENetwork, arguments={"dropout": DROPOUT}),
+    "gine": Model("GINE", "–", {"dropout": DROPOUT}, network=GINENetwork),
 }
 TABLES = {"paper": MODELS, "ours": OWN}
 
@@ -107,3 +93,36 @@ def network_of(model: Model, train: PackedGraphs) -> dict[str, Any]:
         "hidden_channels": width_for(lambda width: make(hidden_channels=width), PARAMETERS),
         **model.arguments,
     }
+
+
+# Lei et al. 2017, section 6.3, and its release: until the learning rate is below 5e-6.
+LR, LR_MIN, LR_DECAY, LR_DECAY_SAMPLES = 1e-3, 5e-6, 0.9, 100_000
+SAMPLES = LR_DECAY_SAMPLES * math.ceil(math.log(LR_MIN / LR) / math.log(LR_DECAY))
+PUBLISHED = FitOptions(
+    batch_size=20,
+    lr=LR,
+    weight_decay=0.0,
+    schedule="exponential",
+    warmup_epochs=0,
+    lr_min=LR_MIN,
+    lr_decay=LR_DECAY,
+    lr_decay_samples=LR_DECAY_SAMPLES,
+    gradient_clip=0.0,
+    ema_decay=0.0,
+    bucket_width=0.05,
+)
+# Ours: of "wlkernelnn train", for a set of this size.
+OURS = FitOptions(epochs=40, lr=2e-3)
+
+
+def recipe_of(
+    num_molecules: int, seed: int, options: TrainedOptions, published: bool
+) -> tuple[FitOptions, int]:
+    """How networks are trained, by the published recipe or by ours, and the epochs of the whole recipe."""
+    recipe = OURS
+    if published:
+        recipe = replace(PUBLISHED, epochs=math.ceil(SAMPLES / num_molecules))
+    epochs = options.limit(recipe.epochs)
+    samples = max(1, round(recipe.lr_decay_samples * epochs / recipe.epochs))
+    squeezed = replace(recipe, epochs=epochs, lr_decay_samples=samples, **options.of_run(seed))
+    return squeezed, recipe.epochs

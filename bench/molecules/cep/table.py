@@ -1,17 +1,30 @@
-"""CEP's tables as they are printed: rows over seeds, and what is to be known of them."""
+"""CEP's tables as they are printed: rows over seeds, what they predict together, and what is to be known."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from wlkernelnn.bench.harness.molecule_runs import spread_of
-from wlkernelnn.bench.harness.outcomes import epochs_of, seconds_per_epoch
-from wlkernelnn.bench.harness.trained import Record, of_seeds
+from wlkernelnn.bench.harness.cells import Cell, Record, epochs_of, of_seeds, seconds_per_epoch, survivors
+from wlkernelnn.bench.harness.molecule_runs import ensemble, for_table, made_alike, score_of
+from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.kernels.graph_kernels import DUVENAUD
 
-from .ensembles import TOGETHER
-from .models import DROPOUT, PARAMETERS, Model
-from .recipes import LR, LR_DECAY, LR_DECAY_SAMPLES, LR_MIN, OURS, PUBLISHED, SAMPLES
+from .models import (
+    DROPOUT,
+    LR,
+    LR_DECAY,
+    LR_DECAY_SAMPLES,
+    LR_MIN,
+    OURS,
+    PARAMETERS,
+    PUBLISHED,
+    SAMPLES,
+    TABLES,
+    Model,
+)
 
 # Of a whole row.
 SEEDS = 3
@@ -63,58 +76,117 @@ LEGENDS = {
 * All of it: wlkernelnn benchmark cep --recipe ours. {OTHER_DATA}""",
 }
 
-COLUMNS = (
-    "model",
-    "parameters",
-    "seeds",
-    "epochs",
-    "valid RMSE",
-    "test RMSE",
-    "test MAE",
-    "ensemble valid",
-    "ensemble test",
-    "published",
-    "s / epoch",
-)
 
-
-def rows(runs: Sequence[Record], models: Mapping[str, Model]) -> list[tuple[str, ...]]:
-    """The table, its header first: a row per model, over its seeds and with their ensemble."""
-    out: list[tuple[str, ...]] = [COLUMNS]
-    for name, model in models.items():
-        of_row = [run for run in runs if run["model"] == name]
-        records = [run for run in of_row if "members" not in run]
-        if not records:
-            continue
-        epochs = seconds = "–"
-        if model.seeded:
-            done, whole = epochs_of(records), records[0]["published_epochs"]
-            epochs = str(done) if done == whole else f"{done} of {whole:,}"
-            seconds = seconds_per_epoch(records, 1)
-        together = [
-            f"{run['scores'][part]['rmse']:.3f}"
-            for run in of_row
-            if "members" in run
-            for part in ("valid", "test")
-        ]
-        out.append(
+def table_of(recipe: str, notes: str = "") -> Table:
+    """The table of a recipe: a row per model, over its seeds and with their ensemble."""
+    models = TABLES[recipe]
+    return Table(
+        TITLES[recipe],
+        [
+            ("model", lambda runs: _title(runs, models)),
+            ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
+            ("seeds", lambda runs: _seeds(runs, models)),
+            ("epochs", _of_runs(_epochs, models)),
+            ("valid RMSE", _of_runs(score_of("valid", "rmse"))),
+            ("test RMSE", _of_runs(score_of("test", "rmse"))),
+            ("test MAE", _of_runs(score_of("test", "mae"))),
+            ("ensemble valid", _of_ensemble("valid")),
+            ("ensemble test", _of_ensemble("test")),
             (
-                model.title,
-                f"{records[0]['parameters']:,}",
-                of_seeds(len(records), SEEDS) if model.seeded else "–",
-                epochs,
-                spread_of(records, "valid", "rmse"),
-                spread_of(records, "test", "rmse"),
-                spread_of(records, "test", "mae"),
-                *(together or ["–", "–"]),
-                model.published,
-                seconds,
-            )
-        )
-    for run in (run for run in runs if run["model"] == TOGETHER):
-        names = dict.fromkeys(member["model"] for member in run["members"])
-        title = " and ".join(models[name].title for name in names)
-        valid, test = (f"{run['scores'][part]['rmse']:.3f}" for part in ("valid", "test"))
-        parameters, members = f"{run['parameters']:,}", f"{len(run['members'])} networks"
-        out.append((f"{title}, together", parameters, members, "–", "–", "–", "–", valid, test, "–", "–"))
+                "published",
+                lambda runs: models[name].published if (name := runs[0]["model"]) in models else "–",
+            ),
+            ("s / epoch", _of_runs(lambda runs: seconds_per_epoch(runs, 1), models)),
+        ],
+        lambda run: ([*models, TOGETHER].index(run["model"]),),
+        LEGENDS[recipe] + notes,
+    )
+
+
+def _title(runs: Sequence[Record], models: Mapping[str, Model]) -> str:
+    """Of what rows make together, the titles of all."""
+    if (name := runs[0]["model"]) != TOGETHER:
+        return models[name].title
+    names = dict.fromkeys(member["model"] for member in runs[0]["members"])
+    return f"{' and '.join(models[name].title for name in names)}, together"
+
+
+def _seeds(runs: Sequence[Record], models: Mapping[str, Model]) -> str:
+    if runs[0]["model"] == TOGETHER:
+        return f"{len(runs[0]['members'])} networks"
+    return of_seeds(len(_alone(runs)), SEEDS) if models[runs[0]["model"]].trained else "–"
+
+
+def _alone(runs: Sequence[Record]) -> list[Record]:
+    return [run for run in runs if "members" not in run]
+
+
+def _of_runs(cell: Cell, models: Mapping[str, Model] | None = None) -> Cell:
+    """A cell of the runs beside their ensemble, if there are some; with ``models``, of those with epochs."""
+
+    def of_runs(runs: list[Record]) -> str:
+        alone = _alone(runs)
+        there = alone and (models is None or models[alone[0]["model"]].trained)
+        return cell(alone) if there else "–"
+
+    return of_runs
+
+
+def _of_ensemble(part: str) -> Cell:
+    def of_ensemble(runs: list[Record]) -> str:
+        scores = [run["scores"][part]["rmse"] for run in runs if "members" in run]
+        return f"{scores[0]:.3f}" if scores else "–"
+
+    return of_ensemble
+
+
+def _epochs(runs: list[Record]) -> str:
+    done, whole = epochs_of(runs), runs[0]["published_epochs"]
+    return str(done) if done == whole else f"{done} of {whole:,}"
+
+
+# Networks that differ in more than their seeds: also averaged together.
+MIXED = {"paper": (), "ours": ("wl-gated", "wl-paper")}
+TOGETHER = "together"
+
+
+def with_ensembles(runs: Sequence[Record], mixed: Sequence[str], output_dir: Path) -> list[Record]:
+    """The runs of a table, the ensemble of every row with several, and that of all runs of some rows.
+
+    An ensemble that the table has of just these runs stays. Others are made, if all predictions are there and
+    all members were made with the same.
+
+    Args:
+        runs: Those of the table, with ensembles that it had.
+        mixed: The rows of the last ensemble, of which each counts the same, however many seeds it has.
+        output_dir: Folder of the table.
+    """
+    alone = [run for run in runs if "members" not in run]
+    out = list(alone)
+    groups = {name: (name,) for name in dict.fromkeys(run["model"] for run in alone)} | {TOGETHER: (*mixed,)}
+    for name, names in groups.items():
+        members = survivors([run for run in alone if run["model"] in names])
+        count = Counter(member["model"] for member in members)
+        if len(members) < 2 or set(count) != set(names):
+            continue
+        there = [run for run in runs if run["model"] == name and _is_of(run, members)]
+        if not there and _can_predict_together(members, output_dir):
+            found = [member | {"folder": str(output_dir / member["folder"])} for member in members]
+            weights = [1 / count[member["model"]] for member in members]
+            there = [for_table(ensemble(name, found, weights), output_dir)]
+        out += there
     return out
+
+
+def _is_of(run: Record, members: Sequence[Record]) -> bool:
+    """Whether it is the ensemble of just these runs."""
+
+    def identity(run: Record) -> tuple[Any, ...]:
+        return run["model"], run["seed"], run.get("revision", ""), run.get("content", "")
+
+    return sorted(map(identity, run.get("members", ()))) == sorted(map(identity, members))
+
+
+def _can_predict_together(members: Sequence[Record], output_dir: Path) -> bool:
+    tables = [output_dir / member["folder"] / "test_predictions.csv" for member in members]
+    return made_alike(members) and all(path.is_file() for path in tables)

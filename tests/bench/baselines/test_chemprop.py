@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tests.molecules import quick, regression_set
-from wlkernelnn.bench.baselines.chemprop import ChempropLoader, ChempropNetwork, fit_chemprop
-from wlkernelnn.bench.baselines.chemprop_speed import molecules
+from wlkernelnn.bench.baselines.chemprop import ChempropLoader, ChempropNetwork, fit_chemprop, molecules
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.datasets import random_split

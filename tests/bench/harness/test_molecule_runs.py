@@ -12,6 +12,7 @@ import pytest
 
 from tests.molecules import SMALL, classification_set, quick, regression_set
 from wlkernelnn.bench.harness import molecule_runs
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.molecule_runs import (
     Fitted,
     Split,
@@ -19,9 +20,8 @@ from wlkernelnn.bench.harness.molecule_runs import (
     for_table,
     run_method,
     run_network,
-    spread_of,
+    score_of,
 )
-from wlkernelnn.bench.harness.trained import Record
 from wlkernelnn.datasets import PackedGraphs, random_split
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import DivergedError, FitOptions, score
@@ -202,8 +202,8 @@ def test_missing_targets_and_several_tasks(tmp_path: Path) -> None:
 
 def test_spread() -> None:
     records = [{"scores": {"test": {"rmse": value}}} for value in (1.0, 2.0, 3.0)]
-    assert spread_of(records[:1], "test", "rmse") == "1.000"
-    assert spread_of(records, "test", "rmse", 1) == "2.0 ± 1.0"
+    assert score_of("test", "rmse")(records[:1]) == "1.000"
+    assert score_of("test", "rmse", 1)(records) == "2.0 ± 1.0"
 
 
 def test_targets_without_names_are_numbered() -> None:
@@ -238,14 +238,14 @@ def test_trainings_that_diverge_are_records(tmp_path: Path, monkeypatch: pytest.
     assert run(tmp_path, quick(seed=1, epochs=3)) == lost  # it is over
     together = ensemble("both", [good, lost])
     assert (together["diverged"], together["scores"]) == (2, {})
-    assert spread_of([lost], "test", "rmse") == "diverged at epoch 3"
+    assert score_of("test", "rmse")([lost]) == "diverged at epoch 3"
     expected = f"{good['scores']['test']['rmse']:.3f} (1 of 2 runs diverged)"
-    assert spread_of([good, lost], "test", "rmse") == expected
+    assert score_of("test", "rmse")([good, lost]) == expected
 
 
 def test_a_score_that_was_no_number_makes_the_row_none() -> None:
     records = [{"scores": {"test": {"roc_auc": score}}} for score in (0.7, None)]
-    assert spread_of(records, "test", "roc_auc") == "nan ± nan"
+    assert score_of("test", "roc_auc")(records) == "nan ± nan"
 
 
 @pytest.mark.parametrize(
@@ -253,4 +253,4 @@ def test_a_score_that_was_no_number_makes_the_row_none() -> None:
 )
 def test_small_errors_have_three_digits_that_count(errors: tuple[float, ...], shown: str) -> None:
     records = [{"scores": {"test": {"mae": error}}} for error in errors]
-    assert spread_of(records, "test", "mae") == shown
+    assert score_of("test", "mae")(records) == shown

@@ -3,11 +3,12 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 import torch
 
-from wlkernelnn.bench.harness.provenance import about, environment, state
+from wlkernelnn.bench.harness.provenance import about, digest, environment, state
 
 
 def test_about_names_the_command() -> None:
@@ -72,3 +73,24 @@ def test_every_state_of_the_source_has_a_name(tmp_path: Path) -> None:
     (tmp_path / "some" / "module.py").write_text("A = 4\n")
     git("commit", "--quiet", "--all", "-m", "z")
     assert state(folders) == git("rev-parse", "--short", "HEAD") != clean
+
+
+def test_equal_content_has_one_name() -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    name = digest(values, np.array(["a", "b"]))
+    assert len(name) == 8
+    assert digest(torch.from_numpy(values.T.copy()).t(), np.array(["a", "b"])) == name
+
+
+def test_whatever_differs_has_another() -> None:
+    values = np.arange(6)
+    others = [
+        (values, values),
+        (values.reshape(2, 3),),
+        (values.astype(np.uint64),),
+        (values + 1,),
+        (values[:3], values[3:]),
+        (values[:4], values[4:]),
+    ]
+    names = [digest(values), *(digest(*other) for other in others)]
+    assert len(set(names)) == 7

@@ -6,37 +6,52 @@ from pathlib import Path
 
 import pytest
 
-from wlkernelnn.bench.harness.runs import Runs, on_same_data, write_results
+from wlkernelnn.bench.harness.runs import Runs, Table, on_same_data
+
+MODEL = [("model", lambda runs: runs[0]["model"])]
 
 
 def test_files(tmp_path: Path) -> None:
-    rows = [("model", "test"), ("ours", "1.0")]
-    write_results(tmp_path / "x", "Title", rows, "* note\n", {"mode": "quick", "a": 1}, [{"b": 2}])
+    table = Table("Title", [*MODEL, ("runs", lambda runs: str(len(runs)))], lambda run: (0,), "* note\n")
+    rows = table.write(tmp_path / "x", {"mode": "quick", "a": 1}, 2 * [{"model": "ours"}])
+    assert rows == [("model", "runs"), ("ours", "2")]
     assert (tmp_path / "x.md").read_text().splitlines() == [
         "# Title (quick)",
         "",
-        "| model | test |",
+        "| model | runs |",
         "| --- | ---: |",
-        "| ours | 1.0 |",
+        "| ours | 2 |",
         "",
         "* note",
         "* mode: quick",
         "* a: 1",
     ]
-    assert json.loads((tmp_path / "x.json").read_text()) == {"mode": "quick", "a": 1, "runs": [{"b": 2}]}
+    runs = 2 * [{"model": "ours"}]
+    assert json.loads((tmp_path / "x.json").read_text()) == {"mode": "quick", "a": 1, "runs": runs}
+
+
+def test_rows_are_made_of_the_runs_that_count() -> None:
+    table = Table(
+        "", [("seeds", lambda runs: str(len(runs)))], lambda run: (0,), counted=lambda runs: runs[1:]
+    )
+    assert table.rows([_run("x", 0), _run("x", 1), _run("x", 2)]) == [("seeds",), ("2",)]
+
+
+def test_an_ensemble_stands_behind_its_row() -> None:
+    table = Table("", MODEL, lambda run: (run["model"],))
+    places = [
+        table.place(run) for run in ({"model": "a", "seed": 3}, {"model": "a", "members": []}, {"model": "b"})
+    ]
+    assert places == sorted(places)
+    assert len(set(places)) == 3
 
 
 def _table(folder: Path, mode: str, *runs: dict[str, object], content: str = "a") -> list[dict[str, object]]:
     """A call of a command that fills a table."""
     known = {"mode": mode, "time": "now", "revision": runs[0]["revision"]}
     places = ["x", "y"]
-    table = Runs(
-        folder / "table",
-        known,
-        lambda run: ((places.index(run["model"]),), (run["seed"],)),
-        on_same_data("data", {"d": content}),
-    )
-    return table.fill(runs, "A table", lambda _: [("model",)], "")
+    table = Table("A table", MODEL, lambda run: (places.index(run["model"]),))
+    return Runs(folder / "table", table, known, on_same_data("data", {"d": content})).fill(runs)
 
 
 def _run(model: str, seed: int, revision: str = "aaa", **more: object) -> dict[str, object]:
@@ -59,15 +74,14 @@ def test_rows_of_a_table_stay(tmp_path: Path) -> None:
     assert _table(tmp_path, "full", _run("y", 0, "bbb")) == [other, _run("y", 0, "bbb")]
 
 
-@pytest.mark.parametrize("what", ["torch", "rdkit", "device", "split_sha256"])
-def test_a_row_is_of_one_environment_and_split(what: str, tmp_path: Path) -> None:
-    other, first, second = (
-        _run("x", 0, **{what: "1"}),
-        _run("y", 0, **{what: "1"}),
-        _run("y", 1, **{what: "2"}),
-    )
-    assert _table(tmp_path, "full", other, first) == [other, first]
-    assert _table(tmp_path, "full", second) == [other, second]
+def test_a_row_is_of_one_environment_and_split(tmp_path: Path) -> None:
+    for what in ("torch", "rdkit", "device", "split_sha256"):
+        other, first, second = (
+            _run(model, seed, **{what: version})
+            for model, seed, version in (("x", 0, "1"), ("y", 0, "1"), ("y", 1, "2"))
+        )
+        assert _table(tmp_path / what, "full", other, first) == [other, first]
+        assert _table(tmp_path / what, "full", second) == [other, second]
 
 
 def test_random_splits_are_those_of_their_seeds(tmp_path: Path) -> None:
@@ -77,8 +91,14 @@ def test_random_splits_are_those_of_their_seeds(tmp_path: Path) -> None:
 
 def test_rows_appear_as_they_are_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With what follows from all of them, which the file has but the next run does not begin with."""
-    known = {"mode": "quick", "time": "now"}
-    table = Runs(tmp_path / "table", known, lambda run: ((run["model"],), (run["seed"],)), lambda _: True)
+    shown = Table(
+        "A table",
+        [("number of runs", lambda runs: str(len(runs)))],
+        lambda run: (),
+        lambda runs: f"* {len(runs)} runs\n",
+        which=lambda run: (run["model"], run["seed"]),
+    )
+    table = Runs(tmp_path / "table", shown, {"mode": "quick", "time": "now"}, lambda _: True)
 
     def made() -> Iterator[dict[str, object]]:
         for seed in range(2):
@@ -92,16 +112,10 @@ def test_rows_appear_as_they_are_there(tmp_path: Path, capsys: pytest.CaptureFix
     def with_count(runs: list[dict[str, object]]) -> list[dict[str, object]]:
         return [*runs, _run("all", len(runs))]
 
-    def rows(runs: list[dict[str, object]]) -> list[tuple[str, ...]]:
-        return [("number of runs",), (str(len(runs)),)]
-
-    def notes(runs: list[dict[str, object]]) -> str:
-        return f"* {len(runs)} runs\n"
-
-    runs = table.fill(made(), "A table", rows, notes, with_count)
+    runs = table.fill(made(), with_count)
     assert runs == [_run("x", 0), _run("x", 1), _run("all", 2)]
     assert capsys.readouterr().out.count("number of runs") == 1
-    assert table.fill([], "A table", rows, notes) == []
+    assert table.fill([]) == []
     assert not capsys.readouterr().out
 
 
@@ -136,12 +150,10 @@ def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
     """Each has read the table before the other wrote its rows."""
     known = {"mode": "full", "time": "now", "revision": "aaa"}
     runs = [_run("x", 0), _run("y", 0)]
-    tables = [
-        Runs(tmp_path / "table", known, lambda run: ((run["model"],), (run["seed"],)), lambda run: True)
-        for _ in runs
-    ]
+    shown = Table("A table", MODEL, lambda run: (run["model"],))
+    tables = [Runs(tmp_path / "table", shown, known, lambda run: True) for _ in runs]
     for table, run in zip(tables, runs, strict=True):
-        found = table.fill([run], "A table", lambda _: [("model",)], "")
+        found = table.fill([run])
     assert found == runs
     assert json.loads((tmp_path / "table.json").read_text())["runs"] == runs
 
@@ -160,7 +172,7 @@ def test_what_only_some_runs_know_is_not_said_of_all(tmp_path: Path) -> None:
         {"model": "y", "command": "one", "device": "processor"},
         {"model": "of both", "members": []},
     ]
-    write_results(tmp_path / "x", "Title", [("model",)], "", known, runs)
+    Table("Title", MODEL, lambda run: (run["model"],)).write(tmp_path / "x", known, runs)
     text = (tmp_path / "x.md").read_text()
     assert "* device: not recorded (x); processor (y)\n" in text
     assert "* command: one\n" in text

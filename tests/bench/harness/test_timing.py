@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,3 +56,30 @@ def test_settings_of_torch_are_put_back() -> None:
     with timing.torch_settings(threads + 1, "medium"):
         assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (threads + 1, "medium")
     assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (threads, precision)
+
+
+of_proc = pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="the system has no /proc")
+SIZE = 200_000_000
+
+
+@of_proc
+def test_only_what_the_call_holds_counts() -> None:
+    # The array that is there before the call does not count, its copy does.
+    used = timing._measure(np.copy, lambda size: (np.ones(size),), (SIZE // 8,))
+    assert 0.9 * SIZE < used.peak < 1.5 * SIZE
+    assert 0 < used.seconds < 60
+
+
+@of_proc
+def test_pages_of_files_do_not_count(tmp_path: Path) -> None:
+    def fill(size: int) -> None:
+        np.memmap(tmp_path / "file", np.uint8, "w+", shape=size)[:] = 1
+
+    assert timing._measure(fill, lambda size: (size,), (SIZE // 4,)).peak < SIZE / 10
+
+
+@of_proc
+def test_a_call_has_a_process_of_its_own(tmp_path: Path) -> None:
+    used = timing.usage(os.system, tuple, [f"echo $PPID > {tmp_path / 'process'}"])
+    assert int((tmp_path / "process").read_text()) != os.getpid()
+    assert used.seconds > 0

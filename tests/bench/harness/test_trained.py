@@ -12,9 +12,6 @@ from wlkernelnn.bench.harness.trained import (
     chosen,
     glove_file,
     kept,
-    of_recipe,
-    of_seeds,
-    spread,
 )
 
 
@@ -118,24 +115,18 @@ def test_devices_are_not_mixed(tmp_path: Path) -> None:
         run("NVIDIA H100")
 
 
-def test_a_diverged_run_is_kept_as_json(tmp_path: Path) -> None:
-    score = {"epochs": 1, "stopped": True, "score": float("nan")}
-    kept(tmp_path, 1, lambda: score, {})
+def test_a_score_that_is_no_number_is_kept_as_json(tmp_path: Path) -> None:
+    record = {"epochs": 1, "stopped": True, "score": float("nan")}
+    kept(tmp_path, 1, lambda: record, {})
     assert "NaN" not in (tmp_path / "result.json").read_text()
-    again = kept(tmp_path, 1, lambda: score, {})
-    assert spread([again["score"], 1.0]) == spread([score["score"], 1.0]) == "nan ± nan"
+    assert kept(tmp_path, 1, lambda: record, {})["score"] is None
 
 
-def test_seeds_of_a_row() -> None:
-    assert of_seeds(3, 5) == "3 of 5"
-    assert of_seeds(5, 5) == "5"
-    assert of_seeds(7, 5) == "7"
-
-
-def test_epochs_of_a_recipe() -> None:
-    record = {"recipe": {"epochs": 5}, "published_epochs": 100}
-    assert of_recipe(record) == "5, shortened from 100"
-    assert of_recipe(record | {"published_epochs": 5}) == "5"
+def test_what_a_run_takes_from_the_command() -> None:
+    options = TrainedOptions(seeds=3, accelerator="cpu", matmul_precision="medium")
+    assert options.of_run(2) == {"seed": 2, "accelerator": "cpu", "matmul_precision": "medium"}
+    assert list(options.all_seeds) == [0, 1, 2]
+    assert list(TrainedOptions(seeds=3, quick=True).all_seeds) == [0]
 
 
 def test_limits() -> None:
@@ -182,11 +173,6 @@ def test_names() -> None:
     assert chosen("models", ["b", "b"], {"a": 1, "b": 2}) == ["b"]
     with pytest.raises(ValueError, match=r"--models: expected any of a, b, got c"):
         chosen("models", ["c", "a"], {"a": 1, "b": 2})
-
-
-def test_spread() -> None:
-    assert spread([1.25]) == "1.2"
-    assert spread([1.0, 2.0, 3.0]) == "2.0 ± 1.0"
 
 
 def test_word_vectors_are_looked_for(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_learning_rates_are_rows_of_their_own(
     assert others == [usual]  # the table keeps the row it had
     assert (usual["recipe"]["lr"], lower["recipe"]["lr"]) == (30.0, 0.5)
     assert lower["test_perplexity"] != usual["test_perplexity"]
-    _, *rows = awd_lm.rows([usual, lower])
+    _, *rows = awd_lm.TABLE.rows([usual, lower])
     assert [row[3] for row in rows] == ["30", "0.5"]
     assert rows[0][9] == f"{usual['test_perplexity']:.1f}"
     assert main(["benchmark", "awd-lm", "--root", str(data), "--run-dir", str(tmp_path), "--lr", "0"]) == 1
@@ -122,7 +122,7 @@ def test_averages_are_named_by_their_first_epoch() -> None:
         **{"valid_perplexity": 60.0, "test_perplexity": 58.0, "averaged_from": 6},
     }
     other = {**record, "seed": 1, "averaged_from": None, "test_perplexity": 59.0}
-    _, row = awd_lm.rows([{**record, "seed": 0}, other])
+    _, row = awd_lm.TABLE.rows([{**record, "seed": 0}, other])
     assert row[3:7] == ("30", "2", "9 of 9", "7, –")
     assert row[9] == "58.5 ± 0.7"
 
@@ -165,7 +165,7 @@ def test_runs_of_other_texts_and_precisions_stay_apart(data: Path, tmp_path: Pat
 
 def test_size_of_awd_lstm() -> None:
     """24,221,600 weights in the release, whose LSTMs have two biases; the recurrent ones are dropped."""
-    net = awd_lm.MODELS["lstm"].build(10_000, awd_lm.TEXTS["ptb"])
+    net = awd_lm.build(awd_lm.MODELS["lstm"].arguments, 10_000, awd_lm.TEXTS["ptb"])
     assert sum(p.numel() for p in net.parameters()) == 24_221_600 - 4 * (1150 + 1150 + 400)
     assert net.locked
     assert net.encoder.locked

@@ -153,7 +153,7 @@ def test_sets_that_are_missing_are_told_before_training(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trained = []
-    monkeypatch.setattr(documents, "evaluate", lambda *arguments: trained.append(arguments))
+    monkeypatch.setattr(documents, "trial", lambda *arguments: trained.append(arguments))
     arguments = f"--root {root / 'data'} --glove {root / 'vectors.txt'} --sets ag_news yelp_full"
     assert main(f"benchmark documents {arguments} --output-dir {root / 'out'}".split()) != 0
     assert "yelp_full/train.csv is not in" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _narrow(model: ptb.Model) -> ptb.Model:
-    return ptb.Model(model.title, model.published, ptb.SMALL, 8, 2, model.layer, training=model.training)
+    return replace(model, width=8, num_layers=2, parameters=ptb.SMALL)
 
 
 def run(text: Path, folder: Path, *more: str) -> dict[str, object]:
@@ -74,7 +75,7 @@ def test_shortened_recipes(text: Path, tmp_path: Path) -> None:
 
 
 def test_widths_fit_the_size() -> None:
-    model = ptb.Model("", "", parameters=30_000, num_layers=2, layer={"feedback": False})
+    model = ptb.Model("", "", parameters=30_000, num_layers=2, arguments={"feedback": False})
     width = model.fitting_width(100)
 
     def size(width: int) -> int:

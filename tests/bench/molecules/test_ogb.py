@@ -24,8 +24,9 @@ from wlkernelnn.training import FitOptions, predict
 
 SMALL = ogb_recipes.Recipe(
     "small",
-    FitOptions(epochs=2, batch_size=4),
     {"hidden_channels": 4, "dropout": 0.0},
+    GraphKernelNetwork,
+    options=FitOptions(epochs=2, batch_size=4),
     grid={"lr": (1e-3, 1e-2), "hidden_channels": (4, 8)},
 )
 

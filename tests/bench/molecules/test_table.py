@@ -12,15 +12,16 @@ import pytest
 from tests.molecules import classification_set, regression_set
 from wlkernelnn.bench.molecules import members
 from wlkernelnn.bench.molecules import table as molecule_table
-from wlkernelnn.bench.molecules.table import Model, MoleculeTask, run_table
+from wlkernelnn.bench.molecules.members import MoleculeRow
+from wlkernelnn.bench.molecules.table import MoleculeTask, molecules
 from wlkernelnn.datasets import PackedGraphs, featurize, random_split
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
 OPTIONS = FitOptions(epochs=2, batch_size=16)
 MODELS = {
-    "wl": Model("WL", {"hidden_channels": 8, "num_iterations": 2}, GraphKernelNetwork),
-    "both": Model("stacks", {"hidden_channels": 8, "num_layers": 2}, members=2),
+    "wl": MoleculeRow("WL", {"hidden_channels": 8, "num_iterations": 2}, GraphKernelNetwork),
+    "both": MoleculeRow("stacks", {"hidden_channels": 8, "num_layers": 2}, members=2),
 }
 
 
@@ -42,7 +43,7 @@ TASKS = {
 
 def run(folder: Path, *options: str) -> dict[str, Any]:
     arguments = ["--run-dir", str(folder / "runs"), "--output-dir", str(folder), *options]
-    run_table("some-table", "Title", TASKS, arguments, "What it does.", legend="* more\n", seeds=2)
+    molecules("some-table", "Title", TASKS, "What it does.", legend="* more\n", seeds=2).main(arguments)
     result: dict[str, Any] = json.loads((folder / "some_table_here.json").read_text())
     return result
 
@@ -77,7 +78,9 @@ def test_a_row_per_set_split_and_model(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_single_set_has_the_tables_name(tmp_path: Path) -> None:
     tasks = {"here": TASKS["here"]}
-    run_table("one", "Title", tasks, f"--quick --output-dir {tmp_path} --run-dir {tmp_path}".split(), None)
+    molecules("one", "Title", tasks, None).main(
+        f"--quick --output-dir {tmp_path} --run-dir {tmp_path}".split()
+    )
     assert (tmp_path / "one.md").read_text().startswith("# Title (quick)\n")
 
 
@@ -97,7 +100,7 @@ def test_a_set_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
 def test_some_set_must_be_there(names: list[str], tmp_path: Path) -> None:
     tasks = dict.fromkeys(names, TASKS["absent"])
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        run_table("one", "Title", tasks, ["--output-dir", str(tmp_path)], None)
+        molecules("one", "Title", tasks, None).main(["--output-dir", str(tmp_path)])
 
 
 def test_files_that_training_misses_are_no_missing_set(
@@ -112,13 +115,13 @@ def test_files_that_training_misses_are_no_missing_set(
 
 
 def test_a_member_is_a_row_of_its_own_too(tmp_path: Path) -> None:
-    one = Model("one", MODELS["wl"].arguments, GraphKernelNetwork)
+    one = MoleculeRow("one", MODELS["wl"].arguments, GraphKernelNetwork)
     models = {"one": one, "two": replace(one, title="two", members=2)}
     tasks = {"here": MoleculeTask(OPTIONS, models, ("published",), load=load)}
 
     def table(*options: str) -> list[str]:
         folders = ["--output-dir", str(tmp_path), "--run-dir", str(tmp_path / "runs"), "--seeds", "1"]
-        run_table("one", "Title", tasks, [*folders, *options], None)
+        molecules("one", "Title", tasks, None).main([*folders, *options])
         return [record["model"] for record in json.loads((tmp_path / "one.json").read_text())["runs"]]
 
     assert table("--models", "two") == ["two"]
@@ -127,13 +130,13 @@ def test_a_member_is_a_row_of_its_own_too(tmp_path: Path) -> None:
 
 def test_a_machine_is_fitted_once_to_a_split(tmp_path: Path) -> None:
     models = {
-        "machine": Model("machine", members=0, machine=(1, 2)),
+        "machine": MoleculeRow("machine", members=0, machine=(1, 2)),
         "wl": MODELS["wl"],
         "together": replace(MODELS["wl"], title="together", machine=(1, 2)),
     }
     tasks = {"here": MoleculeTask(OPTIONS, models, ("random", "published"), load=load)}
     folders = ["--output-dir", str(tmp_path), "--run-dir", str(tmp_path / "runs")]
-    run_table("one", "Title", tasks, folders, None, seeds=2)
+    molecules("one", "Title", tasks, None, seeds=2).main(folders)
     runs = json.loads((tmp_path / "one.json").read_text())["runs"]
     of = {(run["split"], run["model"], run["set_seed"]): run for run in runs}
     assert len(of) == len(runs) == 11  # on the published split a machine has no seed
@@ -165,7 +168,7 @@ def test_a_set_without_the_split(tmp_path: Path, capsys: pytest.CaptureFixture[s
     folders = ["--output-dir", str(tmp_path), "--run-dir", str(tmp_path / "runs")]
 
     def table(*options: str) -> None:
-        run_table("some-table", "Title", tasks, [*folders, "--quick", *options], None)
+        molecules("some-table", "Title", tasks, None).main([*folders, "--quick", *options])
 
     with pytest.raises(ValueError, match="--splits: expected any of random, got published"):
         table("--sets", "other", "--splits", "published")
@@ -200,7 +203,7 @@ def test_a_quick_run_has_both_classes_in_every_part(tmp_path: Path, monkeypatch:
         )
         for name, whole in sets.items()
     }
-    run_table("some", "Title", tasks, ["--quick", "--run-dir", str(tmp_path)], None)
+    molecules("some", "Title", tasks, None).main(["--quick", "--run-dir", str(tmp_path)])
     for name, whole in sets.items():
         of = dict(zip(whole.row.tolist(), whole.y.numpy(), strict=True))
         for record in json.loads((tmp_path / "quick" / f"some_{name}.json").read_text())["runs"]:
@@ -225,7 +228,7 @@ def test_a_quick_run_featurizes_only_what_it_takes(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(molecule_table, "featurize", counted)
     models = {name: replace(MODELS["wl"], features=name) for name in ("ogb", "ogb+rw4", "ogb+rw4+rdkit")}
     tasks = {"here": MoleculeTask(OPTIONS, models, ("random", "published"), load=load)}
-    run_table("one", "Title", tasks, ["--quick", "--run-dir", str(tmp_path)], None)
+    molecules("one", "Title", tasks, None).main(["--quick", "--run-dir", str(tmp_path)])
     assert [features for features, _ in made] == list(models)
     assert all(count < len(regression_set()) for _, count in made)
     runs = json.loads((tmp_path / "quick" / "one.json").read_text())["runs"]

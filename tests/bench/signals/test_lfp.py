@@ -171,6 +171,6 @@ def test_a_seed_without_all_subjects_waits(folder: Path) -> None:
     of_cnn = [record for record in runs if record["model"] == "cnn"]
     first = [record for record in of_cnn if record["seed"] == 0]
     assert len(of_cnn) == 2 * len(first) == 6
-    assert lfp.rows(of_cnn[:4]) == lfp.rows(first)
-    assert lfp.rows(first[:2])[1][4] == "2 of 3"
-    assert lfp.rows(of_cnn)[1][2] == "2"
+    assert lfp.TABLE.rows(of_cnn[:4]) == lfp.TABLE.rows(first)
+    assert lfp.TABLE.rows(first[:2])[1][4] == "2 of 3"
+    assert lfp.TABLE.rows(of_cnn)[1][2] == "2"

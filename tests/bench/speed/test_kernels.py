@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("grakel")
 
-from wlkernelnn.bench.harness import memory
-from wlkernelnn.bench.harness.memory import Usage
+from wlkernelnn.bench.harness import timing
+from wlkernelnn.bench.harness.timing import Usage
 from wlkernelnn.bench.speed import kernels as kernel_speed
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels.flat_graphs import flat_graphs, node_labels
@@ -69,7 +69,7 @@ def test_main_writes_the_table(
     data_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def here(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]], *args: Any) -> Usage:
-        return memory._measure(call, prepare, args)
+        return timing._measure(call, prepare, args)
 
     monkeypatch.setenv("WLKERNELNN_DATA", str(data_root))
     monkeypatch.setattr(kernel_speed, "usage", here)

@@ -13,7 +13,7 @@ import torch
 
 pytest.importorskip("numba")
 
-from wlkernelnn.bench.baselines import chemprop_speed as speed_chemprop
+from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.harness.timing import Comparison, torch_settings
 from wlkernelnn.bench.speed import (
     contestants as speed_contestants,
@@ -154,7 +154,7 @@ def test_main_measures_every_part(
     assert stem.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
     printed = capsys.readouterr().out
     assert "Quick" in printed
-    assert ("chemprop is not installed" in printed) != speed_chemprop.installed()
+    assert ("chemprop is not installed" in printed) != chemprop.installed()
 
 
 def test_main_refuses_unknown_parts(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_without_the_compiled_sums_the_command_says_what_to_install(
 
 
 def test_without_chemprop_there_is_no_chemprop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speed_chemprop, "installed", lambda: False)
+    monkeypatch.setattr(chemprop, "installed", lambda: False)
     without = speed_contestants.names()
-    monkeypatch.setattr(speed_chemprop, "installed", lambda: True)
+    monkeypatch.setattr(chemprop, "installed", lambda: True)
     assert set(speed_contestants.names()) - set(without) == {"chemprop"}
     assert np.all([name in speed_contestants.names() for name in without])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from wlkernelnn.bench.harness.ratios import Row
+from wlkernelnn.bench.harness.races import Ratio
 from wlkernelnn.bench.speed import prediction as predict_speed
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 
@@ -156,9 +156,9 @@ def test_tables_go_where_they_belong(
 ) -> None:
     seen: list[Any] = []
 
-    def rows_of(data: PackedGraphs, folder: Path, *given: Any) -> list[Row]:
+    def rows_of(data: PackedGraphs, folder: Path, *given: Any) -> list[Ratio]:
         seen.append((len(data), *given[:2]))
-        return [Row("predict", "parse alone", 1.0, 2.0, 0.5, 0.5, 0.5)]
+        return [Ratio("predict", "parse alone", 1.0, 2.0, 0.5, 0.5, 0.5)]
 
     monkeypatch.setattr(predict_speed, "load_molecules", lambda name: data)
     monkeypatch.setattr(predict_speed, "rows_of", rows_of)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -64,6 +65,6 @@ def test_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with_main = {
         ".".join(source.relative_to(root).with_suffix("").parts)
         for source in root.rglob("*.py")
-        if "\ndef main(" in source.read_text("utf-8")
+        if re.search(r"^(def main\(|main = )", source.read_text("utf-8"), re.MULTILINE)
     }
     assert with_main == set(BENCHMARKS.values())

@@ -98,18 +98,18 @@ def test_the_rate_is_chosen_by_validation() -> None:
         record("sst", 0.7, 0.1, 1), record("sst", 0.6, 0.2, 1),
     ]  # fmt: skip
     diverged = {**record("ptb", math.nan, 0.4), "diverged": 3, "epochs": 3}
-    _, ptb, sst = rrnn.rows(records)
+    _, ptb, sst = rrnn.TABLE.rows(records)
     assert ptb == (
         "PTB snippets (perplexity)", "GRU", "12k", "0.2 of 3", "1", "20, best 5", "2 of 3",
         "200", "1", "0", "2", "2",
     )  # fmt: skip
-    (_, best, *_) = rrnn.rows([diverged, *records])
+    (_, best, *_) = rrnn.TABLE.rows([diverged, *records])
     assert best[:4] == (*ptb[:3], "0.2 of 4")
     assert best[7] == "200"
-    (_, alone) = rrnn.rows([diverged])
+    (_, alone) = rrnn.TABLE.rows([diverged])
     assert alone[5:8] == ("3, best –", "0 of 1", "diverged at epoch 4")
     assert sst[3] == "0.2, 0.1 of 2"
-    (_, partly) = rrnn.rows(records[3:-1])
+    (_, partly) = rrnn.TABLE.rows(records[3:-1])
     assert partly[3] == "0.2, 0.1 of 1–2"
     assert sst[7] == "65.0 ± 7.1"
     assert sst[9] == "15.0 ± 7.1"

@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from rich.console import Console
+import torch
 
-from wlkernelnn.bench.harness.ratios import Row, compared, report
+from wlkernelnn.bench.harness.options import RaceOptions
+from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
 from wlkernelnn.bench.harness.timing import Comparison
 
 
@@ -22,18 +24,23 @@ def test_rows_say_whether_the_goal_is_met() -> None:
 
 
 def test_the_table_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known: dict[str, str | int] = {"mode": "full"}
+    seen: list[Any] = []
 
-    def rows() -> Iterator[Row]:
-        yield Row("first", "other", 2.5e9, 1234.0, 2.0, 1.0, 3.0, "≥ 1", True)
+    def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
+        seen.extend([options.rounds, torch.get_num_threads(), torch.initial_seed()])
+        yield Ratio("first", "other", 2.5e9, 1234.0, 2.0, 1.0, 3.0, "≥ 1", True)
         known["found"] = 7
-        yield Row("second", "other", 0.5, 2e6, 0.25, 0.25, 0.25)
+        yield Ratio("second", "other", 0.5, 2e6, 0.25, 0.25, 0.25)
 
-    report("Title", rows(), "A legend.", known, tmp_path / "some_name", Console(width=100))
-    result = json.loads((tmp_path / "some_name.json").read_text(encoding="utf-8"))
+    before = torch.get_num_threads()
+    main = Race("some-race", "A race.", RaceOptions, "Title", "A legend.", measure).main
+    main(["--threads", str(before + 1), "--output-dir", str(tmp_path)])
+    assert seen == [5, before + 1, 0]
+    assert torch.get_num_threads() == before
+    result = json.loads((tmp_path / "some_race.json").read_text(encoding="utf-8"))
     assert [row["what"] for row in result["rows"]] == ["first", "second"]
-    assert (result["mode"], result["found"]) == ("full", 7)
-    text = (tmp_path / "some_name.md").read_text(encoding="utf-8")
+    assert (result["mode"], result["found"], result["threads"]) == ("full", 7, before + 1)
+    text = (tmp_path / "some_race.md").read_text(encoding="utf-8")
     assert text.startswith("# Title (full)\n")
     assert "| first | other | 2.5G | 1.23k | 2 (1–3) | ≥ 1: yes |\n" in text
     assert "| second | other | 0.5 | 2M | 0.25 |  |\n" in text

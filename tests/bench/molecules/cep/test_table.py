@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from wlkernelnn.bench.molecules.cep.ensembles import MIXED, TOGETHER, with_ensembles
+from wlkernelnn.bench.molecules.cep.table import MIXED, TOGETHER, with_ensembles
 
 
 def some_runs(folder: Path, values: dict[str, tuple[float, ...]]) -> list[dict[str, Any]]:

@@ -1,0 +1,133 @@
+"""Benchmarks that measure row by row, above all how many times faster or smaller ours is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from .options import TableOptions, parsed
+from .provenance import about
+from .tables import Rows, items, markdown, printed, write_page
+from .timing import Comparison, torch_settings
+
+Known = dict[str, str | int]
+
+COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One line of a table of ratios.
+
+    Attributes:
+        what, against: Our side and theirs.
+        ours, theirs: Medians: work per second, or bytes.
+        ratio, low, high: How many times better ours is: median, least and greatest over the rounds.
+        goal: What is wanted, for people; ``""`` for nothing.
+        met: Whether it was reached; ``None`` without a goal.
+    """
+
+    what: str
+    against: str
+    ours: float
+    theirs: float
+    ratio: float
+    low: float
+    high: float
+    goal: str = ""
+    met: bool | None = None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What stands in the table, under ``COLUMNS``."""
+        ratio = f"{self.ratio:.3g}"
+        if self.low != self.high:
+            ratio += f" ({self.low:.3g}–{self.high:.3g})"
+        goal = self.goal if self.met is None else f"{self.goal}: {'yes' if self.met else 'no'}"
+        return self.what, self.against, _number(self.ours), _number(self.theirs), ratio, goal
+
+
+def _number(value: float) -> str:
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def compared(what: str, against: str, result: Comparison, goal: float | None = None) -> Ratio:
+    """The row of a comparison, with the least ratio that is wanted."""
+    ratios = result.ratios
+    ratio = float(np.median(ratios))
+    return Ratio(
+        what,
+        against,
+        float(np.median(result.ours)),
+        float(np.median(result.theirs)),
+        ratio,
+        float(ratios.min()),
+        float(ratios.max()),
+        "" if goal is None else f"≥ {goal:g}",
+        None if goal is None else ratio >= goal,
+    )
+
+
+def ratios(rows: Sequence[Ratio]) -> Rows:
+    """The table of ratios, its header first."""
+    return [COLUMNS, *(row.cells for row in rows)]
+
+
+@dataclass(frozen=True)
+class Race:
+    """A benchmark that measures one row after the other.
+
+    Attributes:
+        name: As ``wlkernelnn benchmark`` knows it.
+        about: For ``--help``.
+        options: Those of its command.
+        title: Of the table.
+        legend: What stands below.
+        measure: Yields the rows; may add to what is known of the run. With an option ``threads`` torch has
+            as many, and its seed is 0.
+        packages: What the figures depend on beside the packages of every benchmark.
+        show: The table of all rows, the header first.
+        entry: Name of the rows in the JSON file.
+    """
+
+    name: str
+    about: str | None
+    options: type[TableOptions]
+    title: str
+    legend: str
+    measure: Callable[[Any, Known], Iterator[Any]]
+    packages: tuple[str, ...] = ()
+    show: Callable[[list[Any]], Rows] = ratios
+    entry: str = "rows"
+
+    def main(self, argv: list[str] | None = None) -> None:
+        """Measure, print the table, and write it as Markdown and JSON.
+
+        Args:
+            argv: Arguments; default the command line's.
+        """
+        options = parsed(self.name, self.about, self.options, argv)
+        known = about(self.name, argv, options.quick, self.packages)
+        threads = getattr(options, "threads", None)
+        if threads is not None:
+            known["threads"] = threads
+        console, rows = Console(), []
+        with console.status("Measuring") as status, torch_settings(threads or torch.get_num_threads()):
+            torch.manual_seed(0)
+            for row in self.measure(options, known):
+                rows.append(row)
+                status.update(f"Measured: {', '.join(map(str, list(asdict(row).values())[:2]))}")
+        title, table = f"{self.title} ({known['mode']})", self.show(rows)
+        stem = options.output_dir / self.name.replace("-", "_")
+        body = f"{markdown(table, left=2)}\n{self.legend}\n{items(known)}"
+        write_page(stem, title, body, known, **{self.entry: [asdict(row) for row in rows]})
+        console.print(printed(table, title, left=2))
+        console.print(f"Written to {stem}.md and {stem.name}.json.")
