@@ -157,9 +157,10 @@ def _measure(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]
     watcher.start()
     start = time.perf_counter()
     try:
-        call(*inputs)
+        result = call(*inputs)
         seconds = time.perf_counter() - start
-        peak = max(peak, anonymous())
+        peak = max(peak, anonymous())  # with the result
+        del result
     finally:
         done.set()
         watcher.join()
