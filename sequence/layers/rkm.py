@@ -15,8 +15,7 @@ from torch_geometric.nn.inits import uniform
 from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.ops.products import linear
 from wlkernelnn.ops.string import Cell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
-from wlkernelnn.ops.string.equations import tanh_if
-from wlkernelnn.ops.string.gated import affine, in_one_pass
+from wlkernelnn.ops.string.gated import affine
 from wlkernelnn.utils.checks import check_count, check_finite, check_one_of, check_widths, is_fraction
 
 from .string_model import State, StringModel, check_state
@@ -202,8 +201,7 @@ class RKM(StringModel):
         before = self._named(state, steps, x)
         tokens = *self._read(x, steps, before.get("x")), self._bias()
         scales = [0.0 if scale is None else scale() for scale in (self.scale_i, self.scale_f)]
-        stepwise = self.feedback or self.norm_state or (self.cell.forget is not None and in_one_pass(x))
-        read = self._step_by_step if stepwise else self._at_once
+        read = self._step_by_step if self.feedback or self.norm_state else self._at_once
         extended, h = read(tokens, steps, before, scales)
         after = {name: steps.last(value) for name, value in extended.items()}
         after["x"] = last_tokens(x, steps, (self.size - 1) * self.dilation, before.get("x"))
@@ -222,18 +220,13 @@ class RKM(StringModel):
         self, tokens: Tokens, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
     ) -> tuple[dict[str, Tensor], Tensor]:
         """c behind its state, and h: all tokens side by side, but for the memory."""
-        # Under autocast only products are of lower precision: states add up over many steps.
-        cell, part = self.cell, self.cell.named(affine(*tokens).to(tokens[0].dtype))
-        gate = {name: torch.sigmoid(part[name]) for name in cell.gates}
-        f = gate.get("forget", scales[1])
-        i = 1 - f if cell.input == "rest" else gate.get("input", scales[0])
-        c = i * tanh_if(cell.squash, part["cell"])
+        cell, logits = self.cell, self.cell.named(affine(*tokens))
+        c, f = cell.new_and_kept(logits, scales)
         extended = {}
         if cell.forget is not None:
             extended["c"] = decayed_scan(c, f, steps, before.get("c"))
             c = extended["c"][steps.num_strings :]
-        h = tanh_if(cell.squash_output, c if self.norm is None else self.norm(c))
-        return extended, gate["output"] * h if cell.output else h
+        return extended, cell.shown(logits, c if self.norm is None else self.norm(c))
 
     def _read(self, x: Tensor, steps: Steps, before: Tensor | None) -> tuple[Tensor, Tensor | None]:
         if not self.syncs:

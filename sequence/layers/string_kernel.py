@@ -13,6 +13,7 @@ from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.string import Steps, feedback_scan, ngram_scan
+from wlkernelnn.ops.string.equations import mixed
 from wlkernelnn.utils.checks import check_count, check_dropout, check_widths
 
 from .dropout import locked_mask
@@ -147,7 +148,7 @@ class StringKernelConv(StringModel):
             decay = self.decay.gate(projected(self.decay.lins[0])) if self.decay.gated else self.decay()
             states = ngram_scan(u, decay, steps, state, self.compose, self.normalize)
             c = [extended[steps.num_strings :] for extended in states]
-            h = c[-1] if mix is None else torch.stack([a * c_j for a, c_j in zip(mix, c, strict=True)]).sum(0)
+            h = c[-1] if mix is None else mixed(mix, c)
             h = h if self.act is None else self.act(h)
             if carry is not None:
                 h = torch.lerp(x, h if h_mask is None else h * steps.of_tokens(h_mask), carry[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -75,11 +75,15 @@ class Choice:
         gap = self._gap(scores, index, best.detach(), vectors) if self.gaps else None
         if self.how == "hard":
             return Chosen(best, index, gap)
-        if self.how == "straight_through":
-            return Chosen(_StraightThrough.apply(best, scores, self.temperature, *blocks), index, gap)
         weights = torch.softmax(scores / self.temperature, 1).split([block.size(1) for block in blocks], 1)
-        parts = [weight.unsqueeze(1) @ block for weight, block in zip(weights, blocks, strict=True)]
-        return Chosen(torch.stack(parts).sum(0).squeeze(1).to(best.dtype), index, gap)
+        through = self.how == "straight_through"
+        parts = [
+            weight.unsqueeze(1) @ (block.detach() if through else block)
+            for weight, block in zip(weights, blocks, strict=True)
+        ]
+        mean = torch.stack(parts).sum(0).squeeze(1).to(best.dtype)
+        # The best candidate, and to the scores the gradient of the mean.
+        return Chosen(best + (mean - mean.detach()) if through else mean, index, gap)
 
     @staticmethod
     def _gap(scores: Tensor, index: Tensor, best: Tensor, vectors: Callable[[Tensor], Tensor]) -> Tensor:
@@ -97,29 +101,6 @@ class Choice:
         runner_up = order.gather(1, other.byte().argmax(1, keepdim=True))
         gap = highest - scores.gather(1, runner_up).squeeze(1)
         return gap.masked_fill(~other.any(1), torch.inf)
-
-
-class _StraightThrough(torch.autograd.Function):
-    """The best candidate, whose gradient also goes to the scores: as through the mean over all candidates."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(best: Tensor, scores: Tensor, temperature: float, *blocks: Tensor) -> Tensor:
-        return best.view_as(best)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, scores, ctx.temperature, *blocks = inputs
-        ctx.save_for_backward(scores, *blocks)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        scores, *blocks = ctx.saved_tensors
-        weights = torch.softmax(scores / ctx.temperature, 1)
-        along = torch.cat([(block @ grad.unsqueeze(2)).squeeze(2) for block in blocks], 1)
-        along = weights * (along - (weights * along).sum(1, keepdim=True))
-        return grad, along / ctx.temperature, None, *(None for _ in blocks)
 
 
 def copies(vectors: Tensor, others: Tensor) -> Tensor:

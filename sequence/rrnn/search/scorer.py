@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import differentiable_gradients, transformed
+from wlkernelnn.ops.fast_op import FastOp
 from wlkernelnn.ops.products import linear, weight_gradient
 
 # Numbers between the two layers that a processor's cache holds.
@@ -34,46 +35,44 @@ class Scorer(torch.nn.Module):
     def forward(self, candidates: Tensor) -> Tensor:
         """Score candidates."""
         rows, parameters = candidates.reshape(-1, candidates.size(-1)), tuple(self.parameters())
-        plain = torch.is_autocast_enabled("cpu") or torch.compiler.is_compiling() or transformed()
-        in_parts = rows.is_cpu and not plain
-        scores = _Score.apply(rows, *parameters) if in_parts else score(rows, *parameters)
+        in_parts = rows.is_cpu and not torch.is_autocast_enabled("cpu")
+        (scores,) = (_score if in_parts else _plain)(rows, *parameters)
         return scores.view(candidates.shape[:-1]).to(candidates.dtype)
 
 
-def score(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
+def _plain(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> tuple[Tensor]:
     """Scores ``[N, 1]`` of candidates ``[N, p]``."""
-    return torch.relu_(linear(rows, weight, bias)) @ out.t()
+    return (torch.relu(linear(rows, weight, bias)) @ out.t(),)
 
 
-class _Score(torch.autograd.Function):
-    """:func:`score` for some rows after others: what is between the layers is wider than the candidates
-    themselves, and made once more for the gradients, where there are any, instead of being written to memory.
+def _forward(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> tuple[tuple[Tensor], tuple[()]]:
+    """Some rows after others: what is between the layers is wider than the candidates themselves, and made
+    once more for the gradients, where there are any, instead of being written to memory.
     """
+    parts = [torch.relu_(linear(part, weight, bias)) @ out.t() for part in _parts(rows, len(weight))]
+    return (torch.cat(parts),), ()
 
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> Tensor:
-        ctx.save_for_backward(rows, weight, bias, out)
-        return torch.cat([score(part, weight, bias, out) for part in _parts(rows, len(weight))])
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():  # gradients of gradients are wanted
-            return differentiable_gradients(
-                lambda *values: [score(*values)], ctx.saved_tensors, ctx.needs_input_grad, [grad]
-            )
-        rows, weight, bias, out = ctx.saved_tensors
-        of_weight, of_bias, of_out = (torch.zeros_like(parameter) for parameter in (weight, bias, out))
-        of_rows = torch.zeros_like(rows) if ctx.needs_input_grad[0] else None
-        for some in _parts(_with_gradient(grad), len(weight)):
-            part, of_part = rows[some], grad[some]
-            hidden = torch.relu_(linear(part, weight, bias))
-            of_out += of_part.t() @ hidden
-            of_hidden = torch.ops.aten.threshold_backward(of_part * out, hidden, 0)
-            of_weight += weight_gradient(part, of_hidden)
-            of_bias += of_hidden.sum(0)
-            if of_rows is not None:
-                of_rows[some] = linear(of_hidden, weight.t())
-        return of_rows, of_weight, of_bias, of_out
+def _backward(
+    values: Sequence[Tensor], outs: Any, kept: Any, needed: Sequence[bool], grads: Sequence[Tensor]
+) -> tuple[Tensor | None, ...]:
+    rows, weight, bias, out = values
+    (grad,) = grads
+    of_weight, of_bias, of_out = (torch.zeros_like(parameter) for parameter in (weight, bias, out))
+    of_rows = torch.zeros_like(rows) if needed[0] else None
+    for some in _parts(_with_gradient(grad), len(weight)):
+        part, of_part = rows[some], grad[some]
+        hidden = torch.relu_(linear(part, weight, bias))
+        of_out += of_part.t() @ hidden
+        of_hidden = torch.ops.aten.threshold_backward(of_part * out, hidden, 0)
+        of_weight += weight_gradient(part, of_hidden)
+        of_bias += of_hidden.sum(0)
+        if of_rows is not None:
+            of_rows[some] = linear(of_hidden, weight.t())
+    return of_rows, of_weight, of_bias, of_out
+
+
+_score = FastOp(_plain, _forward, _backward)
 
 
 def _with_gradient(grad: Tensor) -> Tensor:

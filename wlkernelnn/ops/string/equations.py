@@ -1,8 +1,8 @@
-"""What one step of a recurrence is: of one token, or of those tokens of many strings that are a step."""
+"""One step of each recurrence: for one token, or for the tokens of many strings that are a step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from .steps import Steps
 
 @dataclass(frozen=True)
 class Cell:
-    r"""A memory with gates: what the recurrences of :func:`gated_scan` differ in.
+    r"""A memory with gates: how the recurrences of :func:`gated_scan` differ.
 
     .. math::
         c_t = i_t \odot \varphi(\tilde c_t) + f_t \odot c_{t-1} \qquad h_t = o_t \odot \psi(c_t)
@@ -27,7 +27,8 @@ class Cell:
         output: o is a gate, or else 1.
         squash: φ is tanh, or else the identity.
         squash_output: ψ is tanh, or else the identity.
-        feedback: Who sees :math:`h_{t-1}`: ``"all"``, ``"gates"`` (not :math:`\tilde c_t`), or ``"none"``.
+        feedback: Which parts see :math:`h_{t-1}`: ``"all"``, ``"gates"`` (not :math:`\tilde c_t`), or
+            ``"none"``.
         bias: c̃ has a bias, as all gates have.
     """
 
@@ -64,6 +65,23 @@ class Cell:
         """The parts ``[…, parts · d]`` by name, each ``[…, d]``."""
         return dict(zip(self.parts, parts.chunk(len(self.parts), dim=-1), strict=True))
 
+    def new_and_kept(
+        self, logits: Mapping[str, Tensor], scales: Sequence[float | Tensor]
+    ) -> tuple[Tensor, float | Tensor]:
+        """i ⊙ φ(c̃), and f, of parts by name; i and f are ``scales`` where they are constant."""
+        f: float | Tensor = 0.0
+        if self.forget is not None:
+            f = torch.sigmoid(logits["forget"]) if self.forget == "gate" else scales[1]
+        i = 1 - f if self.input == "rest" else scales[0]
+        if self.input == "gate":
+            i = torch.sigmoid(logits["input"])
+        return i * tanh_if(self.squash, logits["cell"]), f
+
+    def shown(self, logits: Mapping[str, Tensor], y: Tensor) -> Tensor:
+        """h = o ⊙ ψ(y)."""
+        h = tanh_if(self.squash_output, y)
+        return torch.sigmoid(logits["output"]) * h if self.output else h
+
 
 def tanh_if(wanted: bool, x: Tensor) -> Tensor:
     """φ and ψ of a cell."""
@@ -77,7 +95,7 @@ Step = Callable[[Sequence[Tensor], Index, Index], Sequence[Tensor]]
 
 
 def ngram_step(u: Sequence[Tensor], decay: float | Tensor, compose: str, normalize: bool) -> Step:
-    """One of :func:`ngram_scan_naive`: carried are the levels."""
+    """One step of :func:`ngram_scan`: the levels are carried."""
 
     def step(c: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
         of_token = decay[t] if isinstance(decay, Tensor) and decay.dim() == 2 else decay
@@ -97,14 +115,14 @@ def feedback_step(
     carry: tuple[Tensor, Tensor] | None,
     mask: Tensor | None,
 ) -> Step:
-    """One of :func:`feedback_scan_naive`: carried are the levels and h."""
+    """One step of :func:`feedback_scan`: the levels and h are carried."""
 
     def step(before: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
         *c, h = before
         seen = h if mask is None else mask[string] * h
         decay = torch.sigmoid(logits[t] + linear(seen, weight))
         c = _levels(c, [u_j[t] for u_j in u], decay, compose, normalize)
-        h = c[-1] if mix is None else torch.stack([a * c_j for a, c_j in zip(mix, c, strict=True)]).sum(0)
+        h = c[-1] if mix is None else mixed(mix, c)
         h = h if act is None else act(h)
         if carry is not None:
             f, x = carry[0][t], carry[1][t]
@@ -122,7 +140,7 @@ def gated_step(
     norm: Callable[[Tensor], Tensor] | None,
     norm_state: bool,
 ) -> Step:
-    """One of :func:`gated_scan_naive`: carried are c and h."""
+    """One step of :func:`gated_scan`, with the parts of tokens ``[N, parts · d]``: c and h are carried."""
 
     def step(before: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
         c, h = before
@@ -131,17 +149,17 @@ def gated_step(
             blind, seeing = logits.split([parts.size(1) - weight.size(0), weight.size(0)], dim=-1)
             logits = torch.cat([blind, seeing + linear(h, weight)], dim=-1)
         part = cell.named(logits)
-        gate = {name: torch.sigmoid(part[name]) for name in cell.gates}
-        f: float | Tensor = 0.0
-        if cell.forget is not None:
-            f = gate["forget"] if cell.forget == "gate" else scales[1]
-        i = 1 - f if cell.input == "rest" else gate["input"] if cell.input == "gate" else scales[0]
-        c = i * tanh_if(cell.squash, part["cell"]) + f * c
+        new, f = cell.new_and_kept(part, scales)
+        c = new + f * c
         y = c if norm is None else norm(c)
-        h = tanh_if(cell.squash_output, y)
-        return y if norm_state else c, gate["output"] * h if cell.output else h
+        return y if norm_state else c, cell.shown(part, y)
 
     return step
+
+
+def mixed(mix: Tensor, c: Sequence[Tensor]) -> Tensor:
+    r""":math:`\sum_j a_j \odot c_j`."""
+    return torch.stack([a * c_j for a, c_j in zip(mix, c, strict=True)]).sum(0)
 
 
 def _levels(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import differentiable_gradients, transformed
+from wlkernelnn.ops.fast_op import FastOp
 from wlkernelnn.ops.optional import optional_module
 from wlkernelnn.ops.products import linear, weight_gradient
 
@@ -46,18 +46,15 @@ def gated_scan(
         state: :math:`c_0` and :math:`h_0`, each ``[B, d]`` in the order of a step, or ``None`` for 0.
         scales: i and f where they are constant: a number, ``[1]``, or ``[d]``.
         norm: Default the identity.
-        norm_state: norm(c) instead of c is what is carried.
+        norm_state: norm(c) instead of c is carried.
 
     Returns:
         c and h, each behind its state, ``[B + N, d]`` in step order.
     """
     i, f = (scale if isinstance(scale, Tensor) else x.new_full((1,), scale) for scale in scales)
-    c_0, h_0 = state
     gamma, beta, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
     norm_state = norm_state and norm is not None
-    plain = transformed() or torch.compiler.is_compiling()
-    scan = _plain_scan if plain else _GatedScan.apply
-    c, h = scan(cell, steps, norm_state, eps, x, weight, bias, feedback, c_0, h_0, i, f, gamma, beta)
+    c, h = _gated_scan(cell, steps, norm_state, eps, x, weight, bias, feedback, *state, i, f, gamma, beta)
     return c, h
 
 
@@ -67,81 +64,31 @@ def numba_gated() -> Any:
     return optional_module("wlkernelnn.ops.string.numba_gated")
 
 
-# Which module has the memory for a type of device; by sweeps it is for all.
+# The module with the memory for a type of device; sweeps are for all others.
 SCANS: dict[str, Callable[[], Any]] = {"cpu": numba_gated}
 
 
 def gated_for(*values: Tensor | None) -> Any:
     """The module whose ``gated`` and ``gated_gradients`` take such values."""
     kinds = {(value.device.type, value.dtype) for value in values if value is not None}
-    if torch.compiler.is_compiling() or len(kinds) != 1:
+    if len(kinds) != 1:
         return gated_sweeps
     ((device, dtype),) = kinds
     scan = SCANS.get(device, lambda: None)()
     return scan if scan is not None and dtype in scan.DTYPES else gated_sweeps
 
 
-def in_one_pass(x: Tensor) -> bool:
-    """Whether :func:`gated_scan` reads and writes what it makes of such tokens but once, whoever sees h."""
-    return gated_for(x) is not gated_sweeps
+def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """W x + b, without a W the identity, as a tensor of its own, of the type of x.
 
-
-def affine(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, product: Callable[..., Tensor] = linear
-) -> Tensor:
-    """W x + b, without a W the identity, as a tensor of its own."""
+    Under autocast only products are of lower precision: states add up over many steps.
+    """
     if weight is not None:
-        return product(x, weight, bias)
+        return linear(x, weight, bias).to(x.dtype)
     return x.clone() if bias is None else x + bias
 
 
-class _GatedScan(torch.autograd.Function):
-    """With the product of all tokens, so that what comes of it can be overwritten, and is not kept beside."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        cell: Cell,
-        steps: Steps,
-        norm_state: bool,
-        eps: float,
-        x: Tensor,
-        weight: Tensor | None,
-        bias: Tensor | None,
-        *given: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        # Under autocast only products are of lower precision: states add up over many steps.
-        parts = affine(x, weight, bias).to(x.dtype)
-        c, h = gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given)
-        ctx.cell, ctx.steps, ctx.norm_state, ctx.eps = cell, steps, norm_state, eps
-        ctx.save_for_backward(x, weight, bias, *given, parts, c, h)
-        ctx.set_materialize_grads(False)
-        return c, h
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
-        arguments = ctx.cell, ctx.steps, ctx.norm_state, ctx.eps
-        x, weight, bias, *given, parts, c, h = ctx.saved_tensors
-        needed = ctx.needs_input_grad
-        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
-            arrived = [torch.zeros_like(c) if grad is None else grad for grad in grads]
-            values = (*arguments, x, weight, bias, *given)
-            return differentiable_gradients(_plain_scan, values, needed, arrived)
-        scan = gated_for(x, *given)
-        slopes, *found = scan.gated_gradients(*arguments, needed[7:], parts, given, (c, h), grads)
-        of_x = slopes
-        if weight is not None:
-            of_x = linear(slopes, weight.t()) if needed[4] else None
-        return (
-            *(None, None, None, None),
-            of_x,
-            weight_gradient(x, slopes) if needed[5] else None,
-            slopes.sum(0) if needed[6] else None,
-            *(grad if need else None for grad, need in zip(found, needed[7:], strict=True)),
-        )
-
-
-def _plain_scan(
+def _plain(
     cell: Cell,
     steps: Steps,
     norm_state: bool,
@@ -157,13 +104,43 @@ def _plain_scan(
     gamma: Tensor | None,
     beta: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    """The same of torch's own operations."""
-
     def norm(c: Tensor) -> Tensor:
         return c if gamma is None else torch.layer_norm(c, gamma.shape, gamma, beta, eps)
 
-    # As in the fast version, only products are of lower precision under autocast.
-    parts = affine(x, weight, bias, torch.nn.functional.linear).to(x.dtype)
+    parts = affine(x, weight, bias)
     like = parts[:, : parts.size(1) // len(cell.parts)]
     step = gated_step(cell, parts, feedback, (scale_i, scale_f), norm, norm_state)
     return by_step(step, steps, (c_0, h_0), like)
+
+
+def _forward(
+    cell: Cell,
+    steps: Steps,
+    norm_state: bool,
+    eps: float,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    *given: Tensor | None,
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor]]:
+    # With the product of all tokens, so that it can be overwritten, and is not kept beside.
+    parts = affine(x, weight, bias)
+    return gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given), (parts,)
+
+
+def _backward(
+    values: Sequence[Any],
+    found: Sequence[Tensor],
+    kept: Sequence[Tensor],
+    needed: Sequence[bool],
+    grads: Sequence[Tensor | None],
+) -> Sequence[Tensor | None]:
+    options, (x, weight, _), given = values[:4], values[4:7], values[7:]
+    gradients = gated_for(x, *given).gated_gradients
+    slopes, *others = gradients(*options, needed[7:], *kept, given, found, grads)
+    of_x = slopes if weight is None else linear(slopes, weight.t()) if needed[4] else None
+    of_weight = weight_gradient(x, slopes) if needed[5] else None
+    return *(None,) * 4, of_x, of_weight, slopes.sum(0) if needed[6] else None, *others
+
+
+_gated_scan = FastOp(_plain, _forward, _backward)

@@ -1,9 +1,9 @@
 """The gated memory but for large products, compiled by numba; to be imported only where numba is.
 
 Both ways a token is read and written once, whatever its cell, which is a ``Layout``. Parts are
-``[N, parts, d]``, c̃ first; what is no gate is read from a row of constants. Rows are those of the step order,
-of c and h behind their states; step t begins at ``starts[t + 1]`` there. Strings are shared out to threads,
-one by one in turn. All rows are named by numbers: a view of each would cost as much as what is done with it.
+``[N, parts, d]``, c̃ first; an i, f or o that is not a gate is read from a row of constants. Rows are those of
+the step order, of c and h behind their states; step t begins at ``starts[t + 1]`` there. Strings are shared
+out to threads, one by one in turn. Rows are named by numbers: a view costs as much as the work on a row.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from numba import prange
 from wlkernelnn.ops.compiled import compiled, sigmoid, tanh
 
 # Which parts i, f and o are, or, counted from the end, which of the constants. Whether i is 1 − f, φ and ψ
-# are tanh, c is normed, and so carried; whether values are kept, as parts, or each chunk has one row.
-Layout = tuple[int, int, int, bool, bool, bool, bool, bool, bool]
+# are tanh, c is normed, and so carried.
+Layout = tuple[int, int, int, bool, bool, bool, bool, bool]
+# Parts; constants; scale and shift of the norm.
+Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 # Sums may be taken in any order.
 _SUMS = {"fastmath": {"contract", "reassoc"}}
@@ -119,46 +121,40 @@ def forward_chunk(
     starts: np.ndarray,
     weight: np.ndarray,
     seen: np.ndarray,
-    parts: np.ndarray,
-    constants: np.ndarray,
-    norm: np.ndarray,
-    values: np.ndarray,
+    tables: Tables,
     c: np.ndarray,
     h: np.ndarray,
 ) -> None:
-    """Steps ``first`` up to ``last``.
+    """Steps ``first`` up to ``last``; the logits of parts become their values.
 
     ``seen […, seeing, d]`` is U h for one step, or, with the weight U transposed, where to put it.
     """
-    part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried, is_kept = layout
+    part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried = layout
+    parts, constants, norm = tables
     d, num_parts = parts.shape[2], parts.shape[1]
     blind = num_parts - seen.shape[1]
     one = c.dtype.type(1)
     room = np.empty((2, 1, d), c.dtype)
     rest, y = room[:1], room[1, 0]
-    of_i = rest if is_rest else values if part_i >= 0 else constants
-    of_f = values if part_f >= 0 else constants
-    of_o = values if part_o >= 0 else constants
+    of_i = rest if is_rest else parts if part_i >= 0 else constants
+    of_f = parts if part_f >= 0 else constants
+    of_o = parts if part_o >= 0 else constants
     for t in range(first, last):
         before, now = starts[t], starts[t + 1]
         if weight.size:
             multiply(chunk, chunks, seen.reshape(len(seen), -1), h, before, starts[t + 2] - now, weight)
         for s in range(chunk, starts[t + 2] - now, chunks):
             token, c_before, c_now = now - starts[1] + s, before + s, now + s
-            v = token if is_kept else chunk
-            for p in range(blind):
-                for k in range(d):
-                    values[v, p, k] = parts[token, p, k]
             for p in range(blind, num_parts):
                 for k in range(d):
-                    values[v, p, k] = parts[token, p, k] + seen[s, p - blind, k]
-            squash(is_tanh, values, v)
-            i, f, o = (v if part_i >= 0 else 0), (v if part_f >= 0 else 0), (v if part_o >= 0 else 0)
+                    parts[token, p, k] += seen[s, p - blind, k]
+            squash(is_tanh, parts, token)
+            i, f, o = token if part_i >= 0 else 0, token if part_f >= 0 else 0, token if part_o >= 0 else 0
             if is_rest:
                 for k in range(d):
                     rest[0, 0, k] = one - of_f[f, part_f, k]
             for k in range(d):
-                y[k] = of_i[i, part_i, k] * values[v, 0, k] + of_f[f, part_f, k] * c[c_before, k]
+                y[k] = of_i[i, part_i, k] * parts[token, 0, k] + of_f[f, part_f, k] * c[c_before, k]
             if not is_norm_carried:
                 for k in range(d):
                     c[c_now, k] = y[k]
@@ -177,27 +173,9 @@ def forward_chunk(
 
 
 @compiled(parallel=True)
-def forward(
-    chunks: int,
-    first: int,
-    last: int,
-    layout: Layout,
-    eps: float,
-    starts: np.ndarray,
-    weight: np.ndarray,
-    seen: np.ndarray,
-    parts: np.ndarray,
-    constants: np.ndarray,
-    norm: np.ndarray,
-    values: np.ndarray,
-    c: np.ndarray,
-    h: np.ndarray,
-) -> None:
+def forward(chunks, first, last, layout, eps, starts, weight, seen, tables, c, h):
     for chunk in prange(chunks):
-        forward_chunk(
-            *(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, seen),
-            *(parts, constants, norm, values, c, h),
-        )
+        forward_chunk(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, seen, tables, c, h)
 
 
 @compiled()
@@ -211,10 +189,7 @@ def backward_chunk(
     starts: np.ndarray,
     weight: np.ndarray,
     came: np.ndarray,
-    parts: np.ndarray,
-    constants: np.ndarray,
-    norm: np.ndarray,
-    values: np.ndarray,
+    tables: Tables,
     c: np.ndarray,
     grad_c: np.ndarray,
     grad_h: np.ndarray,
@@ -225,28 +200,23 @@ def backward_chunk(
     """Steps from ``last`` back to ``first``, to the gradients of all parts, ``slopes``.
 
     ``came`` is what the step after sent to h, and then, with the weight U, what is sent to the h before;
-    ``carried`` is the same of c. ``sums [chunks, 4, d]`` take the gradients of constants and norm. Values
-    that were not kept are computed again. Of ``grad_c`` and ``grad_h`` there is one row, of 0, or all.
+    ``carried`` is the same of c. ``sums [chunks, 4, d]`` take the gradients of constants and norm. Of
+    ``grad_c`` and ``grad_h`` there is one row, of 0, or all.
     """
-    part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried, is_kept = layout
-    d, num_parts = parts.shape[2], parts.shape[1]
+    part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried = layout
+    parts, constants, norm = tables
+    d = parts.shape[2]
     one, zero = c.dtype.type(1), c.dtype.type(0)
     room = np.empty((5, 1, d), c.dtype)
     rest, dh, dy, x, y = room[:1], room[1, 0], room[2, 0], room[3, 0], room[4, 0]
-    of_i = rest if is_rest else values if part_i >= 0 else constants
-    of_f = values if part_f >= 0 else constants
-    of_o = values if part_o >= 0 else constants
+    of_i = rest if is_rest else parts if part_i >= 0 else constants
+    of_f = parts if part_f >= 0 else constants
+    of_o = parts if part_o >= 0 else constants
     for t in range(last - 1, first - 1, -1):
         before, now = starts[t], starts[t + 1]
         for s in range(chunk, starts[t + 2] - now, chunks):
             token, c_before, c_now = now - starts[1] + s, before + s, now + s
-            v = token if is_kept else chunk
-            if not is_kept:
-                for p in range(num_parts):
-                    for k in range(d):
-                        values[v, p, k] = parts[token, p, k]
-                squash(is_tanh, values, v)
-            i, f, o = (v if part_i >= 0 else 0), (v if part_f >= 0 else 0), (v if part_o >= 0 else 0)
+            i, f, o = token if part_i >= 0 else 0, token if part_f >= 0 else 0, token if part_o >= 0 else 0
             if is_rest:
                 for k in range(d):
                     rest[0, 0, k] = one - of_f[f, part_f, k]
@@ -264,7 +234,7 @@ def backward_chunk(
             scale = one
             if is_norm_carried:
                 for k in range(d):
-                    x[k] = of_i[i, part_i, k] * values[v, 0, k] + of_f[f, part_f, k] * c[c_before, k]
+                    x[k] = of_i[i, part_i, k] * parts[token, 0, k] + of_f[f, part_f, k] * c[c_before, k]
             else:
                 for k in range(d):
                     x[k] = c[c_now, k]
@@ -278,7 +248,7 @@ def backward_chunk(
             # From h to o, and to what ψ has seen.
             if part_o >= 0:
                 for k in range(d):
-                    gate = values[v, part_o, k]
+                    gate = parts[token, part_o, k]
                     slopes[token, part_o, k] = dh[k] * y[k] * (gate - gate * gate)
             for k in range(d):
                 dy[k] = dh[k] * of_o[o, part_o, k] * (one - y[k] * y[k] if is_tanh_output else one)
@@ -299,18 +269,18 @@ def backward_chunk(
                 dy[k] += carried[s, k]
             # To c̃ and its gates, and to the c before.
             for k in range(d):
-                new = values[v, 0, k]
+                new = parts[token, 0, k]
                 slopes[token, 0, k] = dy[k] * of_i[i, part_i, k] * (one - new * new if is_tanh else one)
             if part_i >= 0:
                 for k in range(d):
-                    gate = values[v, part_i, k]
-                    slopes[token, part_i, k] = dy[k] * values[v, 0, k] * (gate - gate * gate)
+                    gate = parts[token, part_i, k]
+                    slopes[token, part_i, k] = dy[k] * parts[token, 0, k] * (gate - gate * gate)
             elif not is_rest:
                 for k in range(d):
-                    sums[chunk, 0, k] += dy[k] * values[v, 0, k]
+                    sums[chunk, 0, k] += dy[k] * parts[token, 0, k]
             if part_f >= 0:
                 for k in range(d):
-                    gate, new = values[v, part_f, k], values[v, 0, k] if is_rest else zero
+                    gate, new = parts[token, part_f, k], parts[token, 0, k] if is_rest else zero
                     slopes[token, part_f, k] = dy[k] * (c[c_before, k] - new) * (gate - gate * gate)
             else:
                 for k in range(d):
@@ -324,27 +294,10 @@ def backward_chunk(
 
 @compiled(parallel=True)
 def backward(
-    chunks: int,
-    first: int,
-    last: int,
-    layout: Layout,
-    eps: float,
-    starts: np.ndarray,
-    weight: np.ndarray,
-    came: np.ndarray,
-    parts: np.ndarray,
-    constants: np.ndarray,
-    norm: np.ndarray,
-    values: np.ndarray,
-    c: np.ndarray,
-    grad_c: np.ndarray,
-    grad_h: np.ndarray,
-    slopes: np.ndarray,
-    carried: np.ndarray,
-    sums: np.ndarray,
-) -> None:
+    chunks, first, last, layout, eps, starts, weight, came, tables, c, grad_c, grad_h, slopes, carried, sums
+):
     for chunk in prange(chunks):
         backward_chunk(
-            *(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, came),
-            *(parts, constants, norm, values, c, grad_c, grad_h, slopes, carried, sums),
+            *(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, came, tables),
+            *(c, grad_c, grad_h, slopes, carried, sums),
         )

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.fast_op import own
 from wlkernelnn.ops.products import multiplier, weight_gradient
 
 from .equations import Cell, tanh_if
@@ -102,7 +103,7 @@ def gated_gradients(
         slope["output"].mul_(y)
     slope["cell"].copy_(torch.addcmul(i, i * new, new, value=-1) if cell.squash else i)
     # What cannot wait: from every step to the one before.
-    grad_c, grad_h = (torch.zeros_like(c) if grad is None else grad.clone() for grad in grads)
+    grad_c, grad_h = own(grads, found)
     grad_y = None if gamma is None else torch.empty_like(raw)
     grad_raw = torch.empty_like(raw) if norm_state else grad_c[num_strings:]
     blind = values.size(1) - (0 if weight is None else weight.size(0))

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import differentiable_gradients, transformed
+from wlkernelnn.ops.fast_op import FastOp
 from wlkernelnn.ops.optional import optional_module
 
 from . import ngram_sweeps as sweeps
@@ -58,8 +57,7 @@ def ngram_scan(
     Returns:
         :math:`c_1 … c_n`, each behind its state, ``[B + N, d]`` in step order.
     """
-    scan = _plain_scan if transformed() else _NgramScan.apply
-    return scan(steps, decay, state, compose, normalize, *u)
+    return _ngram_scan(steps, decay, state, compose, normalize, *u)
 
 
 @cache
@@ -68,47 +66,41 @@ def triton_scan() -> Any:
     return optional_module("wlkernelnn.ops.string.triton_scan")
 
 
-# Which module has the recurrence for a type of device; by sweeps it is for all. Under TRITON_INTERPRET=1
+# The module with the recurrence for a type of device; sweeps are for all others. Under TRITON_INTERPRET=1
 # Triton's takes CPU tensors as well.
 SCANS: dict[str, Callable[[], Any]] = {"cuda": triton_scan}
 
 
 def scan_for(u: Tensor) -> Any:
     """The module whose ``ngram`` and ``ngram_gradients`` take such values."""
-    scan = None if torch.compiler.is_compiling() else SCANS.get(u.device.type, lambda: None)()
+    scan = SCANS.get(u.device.type, lambda: None)()
     return scan if scan is not None and u.dtype in scan.DTYPES else sweeps
 
 
-class _NgramScan(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *given: Any) -> tuple[Tensor, ...]:
-        # Unpacked here: torch's compiler drops ctx where as many arguments come as forward names.
-        steps, decay, state, compose, normalize, *u = given
-        c = scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize)
-        ctx.steps, ctx.compose, ctx.normalize = steps, compose, normalize
-        ctx.number = None if isinstance(decay, Tensor) else decay
-        ctx.save_for_backward(decay if isinstance(decay, Tensor) else None, state, *u, *c)
-        return c
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        steps, compose, normalize = ctx.steps, ctx.compose, ctx.normalize
-        decay, state, *saved = ctx.saved_tensors
-        decay = ctx.number if decay is None else decay
-        u, c = saved[: len(grads)], saved[len(grads) :]
-        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
-            values = (steps, decay, state, compose, normalize, *u)
-            return differentiable_gradients(_plain_scan, values, ctx.needs_input_grad, grads)
-        of_decay, of_state = ctx.needs_input_grad[1:3]
-        grad_u, grad_decay, grad_state = scan_for(u[0]).ngram_gradients(
-            u, decay, steps, c, grads, compose, normalize, of_decay
-        )
-        return None, grad_decay, grad_state if of_state else None, None, None, *grad_u
-
-
-def _plain_scan(
+def _plain(
     steps: Steps, decay: float | Tensor, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
 ) -> tuple[Tensor, ...]:
-    """The same of torch's own operations."""
     states = [None] * len(u) if state is None else state.unbind(0)
     return by_step(ngram_step(u, decay, compose, normalize), steps, states, u[0])
+
+
+def _forward(
+    steps: Steps, decay: float | Tensor, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
+) -> tuple[tuple[Tensor, ...], tuple[()]]:
+    return scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize), ()
+
+
+def _backward(
+    values: Sequence[Any],
+    c: Sequence[Tensor],
+    kept: Sequence[Tensor],
+    needed: Sequence[bool],
+    grads: Sequence[Tensor | None],
+) -> Sequence[Tensor | None]:
+    steps, decay, _, compose, normalize, *u = values
+    gradients = scan_for(u[0]).ngram_gradients
+    grad_u, grad_decay, grad_state = gradients(u, decay, steps, c, grads, compose, normalize, needed[1])
+    return None, grad_decay, grad_state, None, None, *grad_u
+
+
+_ngram_scan = FastOp(_plain, _forward, _backward)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.compose import composed
+from wlkernelnn.ops.fast_op import own
 
 from .steps import Steps
 
@@ -43,13 +44,13 @@ def ngram_gradients(
     decay: float | Tensor,
     steps: Steps,
     c: Sequence[Tensor],
-    grads: Sequence[Tensor],
+    arrived: Sequence[Tensor | None],
     compose: str,
     normalize: bool,
     of_decay: bool,
 ) -> tuple[list[Tensor], Tensor | None, Tensor]:
-    """Gradients of u, of λ if it is wanted, and of the state."""
-    grads = tuple(grad.clone() for grad in grads)
+    """Gradients of u, of λ if it is needed, and of the state."""
+    grads = own(arrived, c)
     grad_u: list[Tensor] = []
     grad_decay = None
     for j in reversed(range(len(u))):

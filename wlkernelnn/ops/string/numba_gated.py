@@ -26,11 +26,11 @@ GRAIN = 2**17
 def gated(
     cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
 ) -> tuple[Tensor, Tensor]:
-    """What :func:`wlkernelnn.ops.string.gated_scan` returns, without gradients; parts may be overwritten."""
+    """What :func:`wlkernelnn.ops.string.gated_scan` returns, without gradients; squashes the parts."""
     weight, c_0, h_0, *_ = given
     scan = _Scan(cell, steps, norm_state, eps, parts, given)
     c, h = (steps.room(parts[:, : scan.width], before) for before in (c_0, h_0))
-    arrays = (*scan.tables, _array(c), _array(h))
+    arrays = _array(c), _array(h)
     transposed = _array(scan.weight.t())
     if scan.is_by_step:
         times_weight = multiplier(weight, steps.num_strings)
@@ -54,7 +54,7 @@ def gated_gradients(
     found: Sequence[Tensor],
     grads: Sequence[Tensor | None],
 ) -> tuple[Tensor | None, ...]:
-    """Gradients of parts and of all that was given; those that are not needed may be anything."""
+    """Gradients of parts and of all that was given; any that is not needed may be anything."""
     weight, _, _, scale_i, scale_f, *_ = given
     c, h = found
     num_strings = steps.num_strings
@@ -68,11 +68,11 @@ def gated_gradients(
     if scan.is_by_step:
         times_transposed, came = multiplier(weight.t(), num_strings), c[:0]
         for t, slopes_t in reversed(list(enumerate(steps.split(seeing)))):
-            scan.run("backward", t, t + 1, own, came, *scan.tables, *arrays)
+            scan.run("backward", t, t + 1, own, came, *arrays)
             came = times_transposed(slopes_t)
     else:
         came = c.new_zeros(scan.num_rows, scan.width)
-        scan.run("backward", 0, len(steps.counts), own, came, *scan.tables, *arrays)
+        scan.run("backward", 0, len(steps.counts), own, came, *arrays)
     of_weight = weight_gradient(steps.previous(h), seeing) if weight is not None and needed[0] else None
     grad_c_0, grad_h_0 = carried + grad_c[:num_strings], grad_h[:num_strings].expand(carried.shape).clone()
     grad_h_0[: len(came)] += came[:num_strings]
@@ -89,28 +89,25 @@ class _Scan:
     ) -> None:
         weight, _, _, scale_i, scale_f, gamma, beta = given
         self.num_parts, self.width = len(cell.parts), parts.size(1) // len(cell.parts)
-        # Without products there are no steps in between, and what takes one step to compute is not kept.
-        self.is_kept = weight is not None
         work = 0 if weight is None else steps.num_strings * weight.numel()
         self.is_by_step = work > smallest_worth_a_call()
         self.weight = parts.new_empty(0, self.width) if weight is None or self.is_by_step else weight
         rows = steps.num_strings if self.is_by_step else steps.num_tokens
         self.chunks = compiled.chunks_for(rows * parts.size(1), GRAIN)
-        self.num_rows = steps.num_strings + self.chunks if self.is_kept else 0
+        self.num_rows = 0 if weight is None else steps.num_strings + self.chunks
         places = {"input": -1 if cell.input == "rest" else -3, "forget": -2, "output": -1}
         places |= {name: number for number, name in enumerate(cell.parts) if name in places}
         self.layout = (
             *places.values(),
             *(cell.input == "rest", cell.squash, cell.squash_output),
-            *(gamma is not None, norm_state, self.is_kept),
+            *(gamma is not None, norm_state),
         )
         self.eps = eps
         self.starts = np.array([0, *itertools.accumulate((steps.num_strings, *steps.counts))])
         one, zero = parts.new_ones(self.width), parts.new_zeros(self.width)
         constants = torch.stack([scale_i.expand(self.width), scale_f.expand(self.width), one])
         norm = torch.stack([one if gamma is None else gamma, zero if beta is None else beta])
-        values = parts if self.is_kept else parts.new_empty(self.chunks, parts.size(1))
-        self.tables = self.rows(parts), _array(constants.unsqueeze(0)), _array(norm), self.rows(values)
+        self.tables = self.rows(parts), _array(constants.unsqueeze(0)), _array(norm)
 
     def rows(self, parts: Tensor) -> np.ndarray:
         return _array(parts.view(len(parts), self.num_parts, self.width))
@@ -120,7 +117,7 @@ class _Scan:
     ) -> None:
         """For some steps, with the product between them."""
         fixed = first, last, self.layout, self.eps, self.starts
-        compiled.run(kernels, kernel, self.chunks, *fixed, weight, product.numpy(), *arrays)
+        compiled.run(kernels, kernel, self.chunks, *fixed, weight, product.numpy(), self.tables, *arrays)
 
 
 def _array(tensor: Tensor) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.fast_op import FastOp
 from wlkernelnn.utils.checks import holds_integers
 
 
@@ -114,14 +115,14 @@ class Steps:
         """Tokens ``[N, …]`` from string order to step order."""
         if self.equal:
             return self._turned(x, self.num_strings, len(self.counts))
-        return _permuted(x, self._place, self._place_back)
+        return _permuted(x, self._place, self._place_back)[0]
 
     def leave(self, x: Tensor) -> Tensor:
         """Tokens ``[N, …]`` from step order to string order, as a tensor of their own."""
         if self.equal:
             turned = self._turned(x, len(self.counts), self.num_strings)
             return x.clone() if turned is x else turned
-        return _permuted(x, self._place_back, self._place)
+        return _permuted(x, self._place_back, self._place)[0]
 
     @staticmethod
     def _turned(x: Tensor, rows: int, columns: int) -> Tensor:
@@ -192,19 +193,15 @@ def _inverse(permutation: Tensor) -> Tensor:
     return inverse
 
 
-def _permuted(x: Tensor, order: Tensor, back: Tensor) -> Tensor:
-    return x.index_select(0, order) if transformed() else _Permute.apply(x, order, back)
+def _permute(x: Tensor, order: Tensor, back: Tensor) -> tuple[Tensor]:
+    return (x.index_select(0, order),)
 
 
-class _Permute(torch.autograd.Function):
-    """Rows in another order; backwards a gather too, where ``index_select`` would add."""
+def _permute_back(
+    values: Sequence[Any], outs: Any, kept: Any, needed: Any, grads: Sequence[Tensor]
+) -> tuple[Tensor, None, None]:
+    return grads[0].index_select(0, values[2]), None, None
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(order, back)
-        return x.index_select(0, order)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        order, back = ctx.saved_tensors
-        return _Permute.apply(grad, back, order), None, None
+# Rows in another order; backwards a gather too, where ``index_select`` would add.
+_permuted = FastOp(_permute, lambda *values: (_permute(*values), ()), _permute_back)

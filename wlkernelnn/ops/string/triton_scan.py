@@ -44,13 +44,16 @@ def ngram_gradients(
     decay: float | Tensor,
     steps: Steps,
     c: Sequence[Tensor],
-    grads: Sequence[Tensor],
+    arrived: Sequence[Tensor | None],
     compose: str,
     normalize: bool,
     of_decay: bool,
 ) -> tuple[list[Tensor], Tensor | None, Tensor]:
-    """Gradients of u, of λ if it is wanted, and of the state."""
-    u, factor, grads = _dense(u), _factor(decay, u[0]), _dense(grads)
+    """Gradients of u, of λ if it is needed, and of the state."""
+    u, factor = _dense(u), _factor(decay, u[0])
+    grads = _dense(
+        [torch.zeros_like(level) if grad is None else grad for grad, level in zip(arrived, c, strict=True)]
+    )
     grad_u = tuple(torch.empty_like(value) for value in u)
     grad_state = u[0].new_empty(len(u), steps.num_strings, u[0].size(1))
     grad_decay = None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import conv1d, pad
 
-from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.fast_op import FastOp
 
 from .steps import Steps
 
@@ -105,34 +106,31 @@ def filtered(
         x = x.new_zeros(length * size[0], size[1]).index_copy(0, place, x)
     rows = torch.cat([before, x.view(length, *size)]).permute(1, 2, 0).contiguous()
     with torch.autocast(x.device.type, enabled=False):  # sums of many values, as states are
-        if transformed():
-            out = conv1d(rows, filters.unsqueeze(1), dilation=dilation, groups=len(filters))
-        else:
-            out = _Filtered.apply(rows, filters, dilation)
+        (out,) = _filtered(rows, filters, dilation)
     out = out.permute(2, 0, 1).reshape(-1, size[1])
     return out if place is None else out.index_select(0, place)
 
 
-class _Filtered(torch.autograd.Function):
-    """Correlation of ``[B, k, T]`` along T. Its gradients are too: the library's own are far slower."""
+def _correlate(x: Tensor, filters: Tensor, dilation: int) -> tuple[Tensor]:
+    return (conv1d(x, filters.unsqueeze(1), dilation=dilation, groups=len(filters)),)
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, filters: Tensor, dilation: int) -> Tensor:
-        ctx.dilation = dilation
-        ctx.save_for_backward(x, filters)
-        return conv1d(x, filters.unsqueeze(1), dilation=dilation, groups=len(filters))
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        x, filters = ctx.saved_tensors
-        grad_x = grad_filters = None
-        if ctx.needs_input_grad[0]:
-            reach = (filters.size(1) - 1) * ctx.dilation
-            turned = filters.flip(1).unsqueeze(1)
-            grad_x = conv1d(pad(grad, (reach, reach)), turned, dilation=ctx.dilation, groups=len(filters))
-        if ctx.needs_input_grad[1]:
-            # Every row of the gradient is a filter of its row of x.
-            rows, as_filters = x.reshape(1, -1, x.size(2)), grad.reshape(-1, 1, grad.size(2))
-            products = conv1d(rows, as_filters, stride=ctx.dilation, groups=rows.size(1))
-            grad_filters = products.view(len(x), *filters.shape).sum(0)
-        return grad_x, grad_filters, None
+def _correlate_back(
+    values: Sequence[Any], outs: Any, kept: Any, needed: Sequence[bool], grads: Sequence[Tensor]
+) -> tuple[Tensor | None, Tensor | None, None]:
+    x, filters, dilation = values
+    (grad,) = grads
+    grad_x = grad_filters = None
+    if needed[0]:
+        reach = (filters.size(1) - 1) * dilation
+        (grad_x,) = _correlate(pad(grad, (reach, reach)), filters.flip(1), dilation)
+    if needed[1]:
+        # Every row of the gradient is a filter of its row of x.
+        rows, as_filters = x.reshape(1, -1, x.size(2)), grad.reshape(-1, 1, grad.size(2))
+        products = conv1d(rows, as_filters, stride=dilation, groups=rows.size(1))
+        grad_filters = products.view(len(x), *filters.shape).sum(0)
+    return grad_x, grad_filters, None
+
+
+# Correlation of ``[B, k, T]`` along T. Its gradients are such too: PyTorch's own are far slower.
+_filtered = FastOp(_correlate, lambda *values: (_correlate(*values), ()), _correlate_back)

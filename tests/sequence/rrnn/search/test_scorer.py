@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.strings import assert_same_with_gradients, normal
-from wlkernelnn.sequence.rrnn.search.scorer import Scorer, score
+from wlkernelnn.sequence.rrnn.search.scorer import Scorer
 
 module = importlib.import_module("wlkernelnn.sequence.rrnn.search.scorer")
 
@@ -22,7 +22,9 @@ def test_parts_change_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(module, "_PART", 20)  # four rows of five numbers
     given = {"rows": normal(size, 3), "weight": normal(5, 3), "bias": normal(5), "out": normal(1, 5)}
     assert_same_with_gradients(
-        lambda **leaves: [module._Score.apply(*leaves.values())], lambda **leaves: [score(**leaves)], given
+        lambda **leaves: [module._score(*leaves.values())[0]],
+        lambda **leaves: [module._plain(**leaves)[0]],
+        given,
     )
 
 
@@ -38,8 +40,8 @@ def test_gradients_of_some_candidates(chosen: list[int], monkeypatch: pytest.Mon
     given = {"rows": normal(7, 3), "weight": normal(5, 3), "bias": normal(5), "out": normal(1, 5)}
     some = torch.tensor(chosen, dtype=torch.int64)
     assert_same_with_gradients(
-        lambda **leaves: [module._Score.apply(*leaves.values())[some].sum()],
-        lambda **leaves: [score(**leaves)[some].sum()],
+        lambda **leaves: [module._score(*leaves.values())[0][some].sum()],
+        lambda **leaves: [module._plain(**leaves)[0][some].sum()],
         given,
     )
 
@@ -64,4 +66,4 @@ def test_gradients_of_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     leaves = [normal(7, 3), normal(5, 3), normal(5), normal(1, 5)]
     for leaf in leaves:
         leaf.requires_grad_()
-    assert torch.autograd.gradgradcheck(lambda *values: module._Score.apply(*values), leaves)
+    assert torch.autograd.gradgradcheck(lambda *values: module._score(*values)[0], leaves)
