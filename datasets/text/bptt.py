@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
+from wlkernelnn.utils.checks import check_count
+
+from .vocabulary import TokenIds, as_ids
+
 
 class BPTTLoader:
     """Stretches of a text for language modelling with a carried state.
@@ -22,20 +26,18 @@ class BPTTLoader:
     none).
 
     Args:
-        tokens: Token ids ``[N]``.
+        tokens: Token ids ``[N]``, any integers in a tensor, an array or a list; batches are int64.
         batch_size: Streams B.
         bptt: Length T of a stretch.
 
     Raises:
-        ValueError: ``tokens`` are not ``[N]``, ``batch_size`` or ``bptt`` < 1, or a stream would be empty.
+        ValueError: ``tokens`` are not integers ``[N]``, ``batch_size`` or ``bptt`` is not an integer of at
+            least 1, or a stream would be empty.
     """
 
-    def __init__(self, tokens: Tensor, batch_size: int = 32, bptt: int = 35) -> None:
-        for name, value in (("batch_size", batch_size), ("bptt", bptt)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        if tokens.dim() != 1:
-            raise ValueError(f"tokens must be [N], got shape {list(tokens.shape)}")
+    def __init__(self, tokens: TokenIds, batch_size: int = 32, bptt: int = 35) -> None:
+        batch_size, bptt = check_count("batch_size", batch_size), check_count("bptt", bptt)
+        tokens = as_ids(tokens)
         if len(tokens) <= batch_size:
             raise ValueError(
                 f"{batch_size} streams need at least {batch_size + 1} tokens (the last is only a target), "
@@ -91,7 +93,7 @@ class RandomBPTTLoader:
         ValueError: As of :class:`BPTTLoader`.
     """
 
-    def __init__(self, tokens: Tensor, batch_size: int = 20, bptt: int = 70, seed: int = 0) -> None:
+    def __init__(self, tokens: TokenIds, batch_size: int = 20, bptt: int = 70, seed: int = 0) -> None:
         self.bptt = bptt
         self.seed = seed
         self.epoch = 0

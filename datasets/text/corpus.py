@@ -17,7 +17,7 @@ from wlkernelnn.datasets.files.download import read_text, require_file
 from wlkernelnn.datasets.graphs.arrays import content_hash
 from wlkernelnn.datasets.graphs.splits import PARTS, Sizes, check_sizes
 
-from .vocabulary import Vocabulary, check_ids
+from .vocabulary import Vocabulary, as_ids, check_ids
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -30,7 +30,7 @@ class Corpus:
     """A text in three parts, each one long string of token ids.
 
     Attributes:
-        train, valid, test: int64 ``[number of tokens]``.
+        train, valid, test: int64 ``[number of tokens]``; given as any integers in a tensor, array or list.
         vocabulary: The tokens.
         name: Name of the corpus.
 
@@ -46,7 +46,9 @@ class Corpus:
 
     def __post_init__(self) -> None:
         for part in PARTS:
-            check_ids(getattr(self, part), len(self.vocabulary), f"{self.name} {part}".strip())
+            name = f"{self.name} {part}".strip()
+            object.__setattr__(self, part, as_ids(getattr(self, part), name))
+            check_ids(getattr(self, part), len(self.vocabulary), name)
 
     def digest(self) -> str:
         """SHA-256 of the parts."""

@@ -15,8 +15,9 @@ from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions
 from wlkernelnn.datasets.graphs.epochs import EpochLoader, Resampler
 from wlkernelnn.datasets.graphs.pyg import plain_data
 from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.utils.checks import check_count, holds_integers
 
-from .vocabulary import Vocabulary, check_ids
+from .vocabulary import TokenIds, Vocabulary, as_ids, check_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,9 @@ class PackedStrings:
     Attributes:
         tokens: ``[ΣT]`` token ids of all strings (any integer type), or ``[ΣT, d]`` vectors.
         ptr: int64 ``[S+1]``: where each string begins.
-        y: ``[S]`` or ``[S, tasks]`` labels.
+        y: ``[S]`` or ``[S, tasks]`` labels; integers are kept as int64.
+
+    All may be given as tensors, arrays or lists.
 
     Raises:
         ValueError: They contradict each other.
@@ -39,7 +42,11 @@ class PackedStrings:
     y: Tensor
 
     def __post_init__(self) -> None:
-        if self.ptr.dim() != 1 or not self.ptr.numel() or int(self.ptr[0]) or (self.ptr.diff() < 0).any():
+        y = torch.as_tensor(self.y)
+        object.__setattr__(self, "tokens", torch.as_tensor(self.tokens))
+        object.__setattr__(self, "ptr", as_ids(self.ptr, "PackedStrings: ptr"))
+        object.__setattr__(self, "y", y.long() if holds_integers(y) else y)
+        if not self.ptr.numel() or int(self.ptr[0]) or (self.ptr.diff() < 0).any():
             raise ValueError("PackedStrings: ptr must begin with 0 and never decrease")
         for name, values, expected in (("tokens", self.tokens, self.ptr[-1]), ("y", self.y, len(self))):
             if len(values) != expected:
@@ -188,14 +195,14 @@ class StringLoader(EpochLoader):
                 )
 
 
-def draw_snippets(tokens: Tensor, length: int, sizes: Sequence[int], seed: int = 0) -> list[PackedStrings]:
+def draw_snippets(tokens: TokenIds, length: int, sizes: Sequence[int], seed: int = 0) -> list[PackedStrings]:
     """Draw snippets of a text for language modelling, of which no two overlap.
 
     The text is cut every ``length`` tokens, and the pieces are shuffled. Parts are filled in the order of
     ``sizes``: with the same seed, those before the last stay what they are if the last one grows.
 
     Args:
-        tokens: Token ids ``[N]``.
+        tokens: Token ids ``[N]``, any integers in a tensor, an array or a list.
         length: Tokens of a snippet, at least 2.
         sizes: How many snippets each part has.
         seed: Seed of the shuffling.
@@ -205,14 +212,13 @@ def draw_snippets(tokens: Tensor, length: int, sizes: Sequence[int], seed: int =
         follows each of them.
 
     Raises:
-        ValueError: ``tokens`` are not ``[N]``, a number is too small, or the text is too short.
+        ValueError: ``tokens`` are not integers ``[N]``, ``length`` or a size is not an integer or too small,
+            or the text is too short.
     """
-    if tokens.dim() != 1:
-        raise ValueError(f"tokens must be [N], got shape {list(tokens.shape)}")
-    if length < 2:
-        raise ValueError(f"length must be at least 2, a token and what follows it, got {length}")
-    if min(sizes, default=0) < 1:
-        raise ValueError(f"sizes must be at least 1, for at least one part, got {list(sizes)}")
+    tokens, length = as_ids(tokens), check_count("length", length, least=2)  # a token and the next one
+    sizes = [check_count("sizes", size) for size in sizes]
+    if not sizes:
+        raise ValueError("sizes must be those of at least one part, got none")
     pieces = tokens[: len(tokens) // length * length].view(-1, length)
     if sum(sizes) > len(pieces):
         raise ValueError(

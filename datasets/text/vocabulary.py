@@ -14,10 +14,13 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.datasets.files.download import read_text
-from wlkernelnn.utils.checks import holds_integers
+from wlkernelnn.utils.checks import check_count, holds_integers
 from wlkernelnn.utils.files import write_text
 
 FORMAT = "wlkernelnn.Vocabulary/1"
+
+# ``[N]``, of any integers.
+TokenIds = Tensor | np.ndarray | Sequence[int]
 
 
 class Vocabulary:
@@ -51,7 +54,7 @@ class Vocabulary:
         cls,
         tokens: Iterable[str],
         *,
-        special: Sequence[str] = (),
+        special: str | Sequence[str] = (),
         unknown: str | None = None,
         min_count: int = 1,
     ) -> Vocabulary:
@@ -59,13 +62,15 @@ class Vocabulary:
 
         Args:
             tokens: The text. A ``str`` is a text of characters.
-            special: Tokens that come before all others, whether they occur or not.
+            special: Tokens that come before all others, whether they occur or not. A ``str`` is one token.
             unknown: See the class; it joins ``special`` if it occurs nowhere.
             min_count: Leave out tokens that occur less often.
 
         Raises:
-            ValueError: ``min_count`` leaves tokens out, and there is no ``unknown`` to stand for them.
+            ValueError: ``min_count`` is not an integer of at least 1, or leaves tokens out and there is no
+                ``unknown`` to stand for them.
         """
+        min_count = check_count("min_count", min_count)
         counts = Counter(tokens)
         kept = [token for token, count in counts.most_common() if count >= min_count]
         if len(kept) < len(counts) and unknown is None:
@@ -73,7 +78,7 @@ class Vocabulary:
                 f"min_count={min_count} leaves out {len(counts) - len(kept):,} tokens: give the unknown "
                 "token that stands for them"
             )
-        first = list(special)
+        first = [special] if isinstance(special, str) else list(special)
         if unknown is not None and unknown not in first and unknown not in kept:
             first.append(unknown)
         return cls([*first, *(token for token in kept if token not in first)], unknown)
@@ -141,6 +146,18 @@ class Vocabulary:
             return cls(content["tokens"], content["unknown"])
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{Path(path)}: not a vocabulary of wlkernelnn ({error})") from error
+
+
+def as_ids(tokens: TokenIds, name: str = "tokens") -> Tensor:
+    """Token ids of a text, of any integers in a tensor, an array or a list, as int64 ``[N]``.
+
+    Raises:
+        ValueError: They are not integers, or not of this shape.
+    """
+    ids = torch.as_tensor(tokens)
+    if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
+        raise ValueError(f"{name} must be integers [N], got {ids.dtype} {list(ids.shape)}")
+    return ids.long()
 
 
 def check_ids(ids: Tensor, num_tokens: int, name: str) -> None:

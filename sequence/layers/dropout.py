@@ -5,13 +5,15 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .string_model import Pointers
+
 
 def locked_mask(num_strings: int, width: int, dropout: float, like: Tensor) -> Tensor:
     """A mask for each string, ``[B, width]``: 0 with probability ``dropout``, else 1 / (1 − dropout)."""
     return torch.nn.functional.dropout(like.new_ones(num_strings, 1).expand(-1, width), dropout)
 
 
-def locked_dropout(x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
+def locked_dropout(x: Tensor, ptr: Pointers | None, dropout: float) -> Tensor:
     """Drop the same values of all tokens of a string (Gal & Ghahramani 2016).
 
     Args:
@@ -21,5 +23,6 @@ def locked_dropout(x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
     """
     if ptr is None:
         return x * locked_mask(x.size(0), x.size(2), dropout, x).unsqueeze(1)
-    mask = locked_mask(ptr.numel() - 1, x.size(1), dropout, x)
-    return x * mask.repeat_interleave(ptr.to(x.device, torch.long).diff(), 0, output_size=x.size(0))
+    lengths = torch.as_tensor(ptr, device=x.device).long().diff()
+    mask = locked_mask(len(lengths), x.size(1), dropout, x)
+    return x * mask.repeat_interleave(lengths, 0, output_size=x.size(0))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_sequence, unpack_sequence
@@ -15,17 +17,21 @@ from wlkernelnn.datasets import sorted_edge_index
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.utils.checks import holds_integers
 
+from .string_model import Pointers
+
 
 def path_graph(
-    strings: Sequence[Tensor] | Tensor | PackedSequence, lengths: Tensor | Sequence[int] | None = None
+    strings: Sequence[Tensor | np.ndarray | Sequence[Any]] | Tensor | np.ndarray | PackedSequence,
+    lengths: Tensor | np.ndarray | Sequence[int] | None = None,
 ) -> Data:
     r"""A batch of strings as one graph of paths: nodes are tokens, edges go from t to t + 1 inside a string.
 
     :func:`to_list`, :func:`to_padded` and :func:`to_packed` lead back.
 
     Args:
-        strings: Token features ``[T_i, d]`` or token ids ``[T_i]`` of each string, empty strings too; or all
-            of them padded behind their ends, ``[B, T, d]`` or ``[B, T]``; or a ``PackedSequence``.
+        strings: Token features ``[T_i, d]`` or token ids ``[T_i]`` of each string, empty strings too, as
+            tensors, arrays or lists; or all of them padded behind their ends, a tensor or array
+            ``[B, T, d]`` or ``[B, T]``; or a ``PackedSequence``.
         lengths: ``[B]``, of padded strings; default T. (Of a mask ``[B, T]`` they are ``mask.sum(1)``.)
 
     Returns:
@@ -33,14 +39,18 @@ def path_graph(
         ``ptr [B+1]`` and ``batch [ΣT]``.
 
     Raises:
+        TypeError: A string is not made of numbers.
         ValueError: No strings, strings of different widths or types, or lengths that do not match.
     """
+    if isinstance(strings, np.ndarray) and strings.dtype != object:
+        strings = torch.as_tensor(strings)
     if isinstance(strings, Tensor):
         strings = _unpadded(strings, lengths)
     elif lengths is not None:
         raise ValueError("lengths are those of a padded tensor: other strings know theirs")
     if isinstance(strings, PackedSequence):
         strings = unpack_sequence(strings)
+    strings = _tensors(strings)
     if not strings:
         raise ValueError("expected at least one string, got none")
     for i, string in enumerate(strings):
@@ -51,7 +61,7 @@ def path_graph(
             )
         if string.dtype != strings[0].dtype:
             raise ValueError(f"string {i} has {string.dtype}, expected {strings[0].dtype} like string 0")
-    x = torch.cat(list(strings))
+    x = torch.cat(strings)
     counts = torch.tensor([len(string) for string in strings], device=x.device)
     ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     batch = torch.arange(len(strings), device=x.device).repeat_interleave(counts)
@@ -83,24 +93,24 @@ class ToPathGraph(BaseTransform):
         ptr = data.get("ptr")
         if ptr is None:
             ptr = data.x.new_tensor([0, len(data.x)], dtype=torch.long)
-        data.edge_index = path_edges(_checked_ptr(data.x, ptr))
+        data.edge_index = path_edges(Steps.of(data.x, ptr, type(self).__name__).ptr)
         return data
 
 
-def to_list(x: Tensor, ptr: Tensor) -> list[Tensor]:
+def to_list(x: Tensor, ptr: Pointers) -> list[Tensor]:
     """The strings of a batch, ``[T_i, …]`` each.
 
     Args:
-        x: Tokens ``[N, …]`` end to end: features, ids, or what a model gave.
-        ptr: ``[B+1]``.
+        x: Tokens ``[N, …]`` end to end: features, ids, or what a model wrote.
+        ptr: ``[B+1]``, a tensor, an array or a list.
 
     Raises:
         ValueError: ``ptr`` does not begin with 0, falls, or does not end at N.
     """
-    return list(x.split(_checked_ptr(x, ptr).diff().tolist()))
+    return list(x.split(Steps.of(x, ptr, "to_list").ptr.diff().tolist()))
 
 
-def to_padded(x: Tensor, ptr: Tensor, value: float = 0.0) -> tuple[Tensor, Tensor]:
+def to_padded(x: Tensor, ptr: Pointers, value: float = 0.0) -> tuple[Tensor, Tensor]:
     """The strings of a batch as a tensor ``[B, T, …]``, padded behind their ends, and their lengths ``[B]``.
 
     Args:
@@ -108,12 +118,13 @@ def to_padded(x: Tensor, ptr: Tensor, value: float = 0.0) -> tuple[Tensor, Tenso
         value: What is put behind their ends.
     """
     strings = to_list(x, ptr)
+    lengths = torch.tensor([len(string) for string in strings], dtype=torch.long, device=x.device)
     if not strings:
-        return x.new_zeros(0, 0, *x.shape[1:]), ptr.diff()
-    return pad_sequence(strings, batch_first=True, padding_value=value), ptr.diff()
+        return x.new_zeros(0, 0, *x.shape[1:]), lengths
+    return pad_sequence(strings, batch_first=True, padding_value=value), lengths
 
 
-def to_packed(x: Tensor, ptr: Tensor) -> PackedSequence:
+def to_packed(x: Tensor, ptr: Pointers) -> PackedSequence:
     """The strings of a batch as PyTorch packs them.
 
     Args:
@@ -131,14 +142,24 @@ def to_packed(x: Tensor, ptr: Tensor) -> PackedSequence:
     return pack_sequence(strings, enforce_sorted=False)
 
 
-def _checked_ptr(x: Tensor, ptr: Tensor) -> Tensor:
-    steps = Steps(ptr)
-    if steps.num_tokens != len(x):
-        raise ValueError(f"ptr ends at {steps.num_tokens}, x has {len(x)} tokens")
-    return steps.ptr
+def _tensors(strings: Sequence[Any]) -> list[Tensor]:
+    tensors: list[Tensor] = []
+    for i, string in enumerate(strings):
+        try:
+            tensors.append(torch.as_tensor(string))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"string {i} must be a tensor, an array or a list of numbers, got {string!r:.60}"
+            ) from error
+    # An empty list does not tell its type.
+    told = next((tensor for tensor in tensors if len(tensor)), None)
+    return [
+        tensor if told is None or isinstance(string, Tensor) or len(tensor) else told[:0]
+        for string, tensor in zip(strings, tensors, strict=True)
+    ]
 
 
-def _unpadded(padded: Tensor, lengths: Tensor | Sequence[int] | None) -> list[Tensor]:
+def _unpadded(padded: Tensor, lengths: Tensor | np.ndarray | Sequence[int] | None) -> list[Tensor]:
     if padded.dim() < 2:
         raise ValueError(
             f"padded strings have shape [B, T, …], got {list(padded.shape)}: put a single string into a list"
@@ -147,8 +168,11 @@ def _unpadded(padded: Tensor, lengths: Tensor | Sequence[int] | None) -> list[Te
     if lengths is None:
         return list(padded)
     of_strings = torch.as_tensor(lengths)
-    if len(of_strings) != num_strings:
-        raise ValueError(f"{len(of_strings)} lengths for {num_strings} padded strings")
+    if of_strings.shape != (num_strings,):
+        raise ValueError(
+            f"lengths must be those of {num_strings} padded strings, [{num_strings}], got "
+            f"{list(of_strings.shape)}"
+        )
     if num_strings and not holds_integers(of_strings):
         raise ValueError(f"lengths must be integers, got {of_strings.dtype}")
     ends = of_strings.tolist()

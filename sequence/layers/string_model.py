@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
@@ -13,6 +15,8 @@ from wlkernelnn.ops.string import Steps
 from wlkernelnn.utils.configured import Configured
 
 State = Tensor | tuple["State", ...]
+# Where strings begin, ``[B+1]``.
+Pointers = Tensor | np.ndarray | Sequence[int]
 
 
 class StringModel(Configured, torch.nn.Module, ABC):
@@ -36,7 +40,7 @@ class StringModel(Configured, torch.nn.Module, ABC):
     out_channels: int
 
     def forward(
-        self, x: Tensor, ptr: Tensor | Steps | None = None, state: State | None = None
+        self, x: Tensor, ptr: Pointers | Steps | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """Read strings.
 
@@ -66,9 +70,7 @@ class StringModel(Configured, torch.nn.Module, ABC):
         else:
             if x.dim() != 2:
                 raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
-            steps = Steps(torch.as_tensor(ptr, device=x.device))
-            if steps.num_tokens != x.size(0):
-                raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {x.size(0)} tokens")
+            steps = Steps.of(x, ptr, name)
         if self.in_channels not in (-1, x.size(-1)):
             raise ValueError(
                 f"{name} reads tokens of {self.in_channels} values, got x of shape {list(x.shape)}"
@@ -101,6 +103,11 @@ class StringModel(Configured, torch.nn.Module, ABC):
         if self.in_channels == -1:
             self.in_channels = x.size(-1)
         return out
+
+    def __prepare_scriptable__(self) -> Any:
+        raise TypeError(
+            f"torch.jit.script cannot read {type(self).__name__}: use torch.export or torch.jit.trace"
+        )
 
     def reset_parameters(self) -> None:
         """Draw all parameters again."""

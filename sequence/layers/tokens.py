@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.utils.checks import holds_integers
 
+from .string_model import Pointers
 
-def check_tokens(name: str, tokens: Tensor, ptr: Tensor | None, num_tokens: int) -> Tensor:
-    """Token ids as embeddings take them.
+# Token ids ``[N]`` or ``[B, T]``.
+Tokens = Tensor | np.ndarray | Sequence[Any]
 
-    Refuses what is neither ``[N]`` with a ``ptr`` nor ``[B, T]`` without one, and ids that are no integers;
-    on a CPU also a ``ptr`` that does not end at N, and ids outside [0, num_tokens): elsewhere it would wait.
+
+def check_tokens(name: str, tokens: Tokens, ptr: Pointers | None, embedding: torch.nn.Embedding) -> Tensor:
+    """Token ids as embeddings take them: an int64 tensor, of any integers in a tensor, an array or lists.
+
+    Refuses tokens that are neither ``[N]`` with a ``ptr`` nor ``[B, T]`` without one, and ids that are not
+    integers; on a CPU also a ``ptr`` that does not end at N, and ids that are not rows of the embeddings:
+    elsewhere it would wait.
     """
+    if not isinstance(tokens, Tensor):
+        tokens = torch.as_tensor(tokens, device=embedding.weight.device)
     if tokens.dim() != (2 if ptr is None else 1):
         raise ValueError(
             f"{name} needs tokens of shape [B, T], or [N] with ptr, got {list(tokens.shape)} "
             f"{'without' if ptr is None else 'with'} ptr"
         )
-    # Elsewhere reading ptr waits, and the encoder will look at it anyway.
-    if ptr is not None and ptr.is_cpu and (end := Steps(ptr).num_tokens) != tokens.numel():
-        raise ValueError(f"{name}: ptr ends at {end}, there are {tokens.numel()} tokens")
     if not holds_integers(tokens):
         raise ValueError(f"tokens must be integers, got {tokens.dtype}")
+    # Elsewhere reading ptr waits, and the encoder will look at it anyway.
+    if ptr is not None and tokens.is_cpu:
+        Steps.of(tokens, ptr, name)
     tokens = tokens.long()
-    if not tokens.is_cpu or not tokens.numel() or torch.compiler.is_compiling():
+    if not tokens.is_cpu or not tokens.numel() or traced(tokens):
         return tokens
-    low, high = tokens.aminmax()
+    (low, high), num_tokens = tokens.aminmax(), embedding.num_embeddings
     if low < 0 or high >= num_tokens:
         raise IndexError(
             f"tokens have ids {int(low)} … {int(high)}, expected 0 … {num_tokens - 1} "

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.sequence.layers.dropout import locked_dropout
-from wlkernelnn.sequence.layers.string_model import State, StringModel, learn_width
-from wlkernelnn.sequence.layers.tokens import check_tokens
+from wlkernelnn.sequence.layers.string_model import Pointers, State, StringModel, learn_width
+from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
 from wlkernelnn.utils.checks import check_count, check_dropout
 from wlkernelnn.utils.configured import Configured
 
@@ -86,23 +86,23 @@ class LanguageModel(Configured, torch.nn.Module):
         self.word_dropout = word_dropout
 
     def forward(
-        self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
+        self, tokens: Tokens, ptr: Pointers | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         h, state = self.read(tokens, ptr, state)
         return self.predict(self.drop(h, ptr)), state
 
     def read(
-        self, tokens: Tensor, ptr: Tensor | None = None, state: State | None = None
+        self, tokens: Tokens, ptr: Pointers | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """What the encoder writes, ``[…, out_channels]``, and the state."""
-        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
+        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding)
         x = self.embedding(tokens)
         if self.training and self.word_dropout:
             kept = x.new_ones(self.embedding.num_embeddings, 1)
             x = x * torch.nn.functional.dropout(kept, self.word_dropout)[tokens]
         return self.encoder(self._dropped(x, ptr, self.dropouts[0]), ptr, state)
 
-    def drop(self, h: Tensor, ptr: Tensor | None = None) -> Tensor:
+    def drop(self, h: Tensor, ptr: Pointers | None = None) -> Tensor:
         """Dropout of what the encoder wrote."""
         return self._dropped(h, ptr, self.dropouts[1])
 
@@ -114,7 +114,7 @@ class LanguageModel(Configured, torch.nn.Module):
             return torch.nn.functional.linear(h, self.embedding.weight, self.bias)
         return self.head(h)
 
-    def _dropped(self, x: Tensor, ptr: Tensor | None, dropout: float) -> Tensor:
+    def _dropped(self, x: Tensor, ptr: Pointers | None, dropout: float) -> Tensor:
         if self.locked and self.training:
             return locked_dropout(x, ptr, dropout)
         return torch.nn.functional.dropout(x, dropout, self.training)

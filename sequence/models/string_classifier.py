@@ -7,7 +7,7 @@ from torch import Tensor
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.ops.graph.segments import segment_sum
-from wlkernelnn.sequence.layers.string_model import StringModel
+from wlkernelnn.sequence.layers.string_model import Pointers, StringModel
 from wlkernelnn.utils.checks import check_count, check_dropout
 from wlkernelnn.utils.configured import Configured
 
@@ -60,12 +60,12 @@ class StringClassifier(Configured, torch.nn.Module):
                 torch.nn.Linear(hidden_channels, num_classes, bias=bias),
             )
 
-    def forward(self, x: Tensor, ptr: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, ptr: Pointers | None = None) -> Tensor:
         h, _ = self.encoder(x, ptr)
         if ptr is None:
             mean = h.mean(1) if h.size(1) else h.new_zeros(h.size(0), h.size(2))
         else:
-            ptr = ptr.to(h.device, torch.long)
+            ptr = torch.as_tensor(ptr, device=h.device).long()
             lengths = ptr.diff()
             string = torch.arange(lengths.numel(), device=ptr.device).repeat_interleave(lengths)
             mean = segment_sum(h, ptr, string) / lengths.clamp(min=1).unsqueeze(1)

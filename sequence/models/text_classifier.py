@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wlkernelnn.sequence.layers.string_model import StringModel, learn_width
-from wlkernelnn.sequence.layers.tokens import check_tokens
+from wlkernelnn.sequence.layers.string_model import Pointers, StringModel, learn_width
+from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
 from wlkernelnn.utils.checks import check_dropout
 
 from .string_classifier import StringClassifier
@@ -57,6 +57,6 @@ class TextClassifier(StringClassifier):
         self.embedding = embedding
         self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
 
-    def forward(self, tokens: Tensor, ptr: Tensor | None = None) -> Tensor:
-        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding.num_embeddings)
+    def forward(self, tokens: Tokens, ptr: Pointers | None = None) -> Tensor:
+        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding)
         return super().forward(self.embedding_dropout(self.embedding(tokens)), ptr)

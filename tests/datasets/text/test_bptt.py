@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -53,11 +57,11 @@ def test_texts_and_sizes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"5 streams need at least 6 tokens .* got 5"):
         BPTTLoader(torch.arange(5), batch_size=5)
     assert len(BPTTLoader(torch.arange(6), batch_size=5)) == 1
-    with pytest.raises(ValueError, match=r"tokens must be \[N\], got shape \[2, 3\]"):
+    with pytest.raises(ValueError, match=r"tokens must be integers \[N\], got torch.int64 \[2, 3\]"):
         BPTTLoader(torch.zeros(2, 3, dtype=torch.long))
-    with pytest.raises(ValueError, match="batch_size must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1, got 0"):
         BPTTLoader(torch.arange(6), batch_size=0)
-    with pytest.raises(ValueError, match="bptt must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="bptt must be an integer of at least 1, got 0"):
         BPTTLoader(torch.arange(6), bptt=0)
 
 
@@ -114,7 +118,19 @@ def test_lengths_depend_on_seed_and_epoch_alone() -> None:
 
 
 def test_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="bptt must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="bptt must be an integer of at least 1, got 0"):
         RandomBPTTLoader(torch.arange(6), 2, bptt=0)
     with pytest.raises(ValueError, match="6 streams need at least 7 tokens"):
         RandomBPTTLoader(torch.arange(6), 6)
+
+
+@pytest.mark.parametrize("kind", [list, np.array, lambda ids: torch.tensor(ids, dtype=torch.int16)])
+def test_ids_of_every_kind(kind: Callable[[list[int]], Any]) -> None:
+    for loader in (BPTTLoader, RandomBPTTLoader):
+        inputs, targets = next(iter(loader(kind(list(range(9))), 2, 3)))
+        assert (inputs.dtype, targets.dtype) == (torch.int64, torch.int64)
+        assert targets[:, :3].tolist() == [[1, 2, 3], [5, 6, 7]]
+    with pytest.raises(ValueError, match=r"tokens must be integers \[N\], got torch.float32 \[2\]"):
+        BPTTLoader(torch.zeros(2))
+    with pytest.raises(ValueError, match=r"bptt must be an integer of at least 1, got 2\.5"):
+        BPTTLoader(torch.arange(9), 2, 2.5)

@@ -141,5 +141,5 @@ def test_ids_that_are_not_those_of_tokens() -> None:
     Corpus(ids, ids, ids, vocabulary)
     with pytest.raises(ValueError, match="toy valid: expected ids from 0 to 1, got 2 at position 1"):
         Corpus(ids, torch.tensor([0, 2]), ids, vocabulary, "toy")
-    with pytest.raises(ValueError, match=r"test: expected integers \[n\], got torch.int64 \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"test must be integers \[N\], got torch.int64 \[1, 2\]"):
         Corpus(ids, ids, ids[None], vocabulary)

@@ -110,3 +110,9 @@ def test_tokens_and_ids_that_are_not_in_it() -> None:
     # More tokens than an id of one byte can have.
     many = Vocabulary([str(i) for i in range(300)])
     assert many.decode(torch.tensor([255, 0], dtype=torch.uint8)) == ["255", "0"]
+
+
+def test_a_special_string_is_one_token_and_counts_are_checked() -> None:
+    assert Vocabulary.build(TEXT, special="<pad>").tokens == ("<pad>", "a", "b", "c", "d")
+    with pytest.raises(ValueError, match="min_count must be an integer of at least 1, got 0"):
+        Vocabulary.build(TEXT, min_count=0)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -163,7 +164,12 @@ X = torch.zeros(3, 2)
             lambda: path_graph(torch.zeros(3)),
             r"shape \[B, T, …\], got \[3\]: put a single string into a list",
         ),
-        (lambda: path_graph(torch.zeros(3, 2), [1, 2]), "2 lengths for 3 padded strings"),
+        (
+            lambda: path_graph(torch.zeros(3, 2), [1, 2]),
+            r"lengths must be those of 3 padded strings, \[3\], got \[2\]",
+        ),
+        (lambda: path_graph(torch.zeros(3, 2), [[1, 2, 2]]), r"lengths .* \[3\], got \[1, 3\]"),
+        (lambda: path_graph(torch.zeros(3, 2), 2), r"lengths .* \[3\], got \[\]"),
         (lambda: path_graph(torch.zeros(2, 2), [1, 3]), r"string 1 has length 3, expected 0 … 2"),
         (lambda: path_graph(torch.zeros(2, 2), [-1, 1]), r"string 0 has length -1, expected 0 … 2"),
         (lambda: path_graph([X], [3]), "lengths are those of a padded tensor"),
@@ -181,3 +187,25 @@ X = torch.zeros(3, 2)
 def test_bad_input(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "strings",
+    [
+        [[1, 2, 3], [], [4]],
+        [np.array([1, 2, 3]), np.array([], dtype=np.int64), np.array([4])],
+        [[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]],
+        np.ones((2, 3, 2)),
+    ],
+    ids=["lists", "arrays", "lists_of_features", "padded_array"],
+)
+def test_strings_of_every_kind(strings: Any) -> None:
+    graph = path_graph(strings)
+    expected = path_graph([torch.as_tensor(string) if len(string) else graph.x[:0] for string in strings])
+    assert torch.equal(graph.x, expected.x)
+    assert graph.ptr.tolist() == expected.ptr.tolist()
+    for kind in (list, np.array):
+        back = to_list(graph.x, kind(graph.ptr.tolist()))
+        assert [string.tolist() for string in back] == [np.asarray(string).tolist() for string in strings]
+    with pytest.raises(TypeError, match="string 1 must be a tensor, an array or a list of .* got 'ab'"):
+        path_graph([[1], "ab"])

@@ -180,7 +180,7 @@ def test_bad_tokens() -> None:
             model(torch.tensor([0, 1]))
         with pytest.raises(ValueError, match=r"got \[1, 2\] with ptr"):
             model(torch.tensor([[0, 1]]), torch.tensor([0, 2]))
-        with pytest.raises(ValueError, match="LanguageModel: ptr ends at 3, there are 2 tokens"):
+        with pytest.raises(ValueError, match="LanguageModel: ptr ends at 3, x has 2 tokens"):
             model(torch.tensor([0, 1]), torch.tensor([0, 3]))
 
 

@@ -92,7 +92,7 @@ def test_bad_input() -> None:
         model(torch.tensor([[1, 7]]))
     with pytest.raises(ValueError, match="tokens must be integers"):
         model(torch.ones(1, 2))
-    with pytest.raises(ValueError, match="ptr ends at 3, there are 2 tokens"):
+    with pytest.raises(ValueError, match="ptr ends at 3, x has 2 tokens"):
         model(torch.tensor([1, 2]), torch.tensor([0, 3]))
     with pytest.raises(ValueError, match=r"tokens .* \[2\] without ptr"):
         model(torch.tensor([1, 2]))

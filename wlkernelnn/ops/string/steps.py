@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,32 +24,52 @@ class Steps:
     that a step is a slice. This is the order of a ``torch.nn.utils.rnn.PackedSequence``. Nothing is padded.
 
     Args:
-        ptr: ``[B+1]``, where each string begins in string order; the last entry is the number N of tokens.
+        ptr: ``[B+1]``, where each string begins in string order; the last entry is the number N of tokens. A
+            tensor, an array or a list.
+        device: Where orders of rows are kept; default: where ``ptr`` is.
 
     Attributes:
-        ptr: As given, as int64.
+        ptr: As given, as an int64 tensor.
         num_strings, num_tokens: B and N.
         counts: How many strings have a token t, for t = 0 … T−1.
 
     Raises:
-        ValueError: ``ptr`` is not a vector of integers that begins with 0 and never falls.
+        ValueError: ``ptr`` is not a vector of integers that begins with 0 and never falls; or it is a tensor
+            in a program that is traced or exported: there the lengths of strings are constants.
     """
 
-    def __init__(self, ptr: Tensor) -> None:
-        if ptr.dim() != 1 or not ptr.numel() or not holds_integers(ptr):
-            raise ValueError(f"ptr must be a vector of integers [B+1], got {ptr.dtype} {list(ptr.shape)}")
-        ptr = ptr.long()  # rows are taken by it
-        begins = ptr.tolist()
-        lengths = [end - begin for begin, end in itertools.pairwise(begins)]
-        if begins[0] != 0 or any(length < 0 for length in lengths):
-            shown = f"{begins[:6]}".replace("]", ", …]") if len(begins) > 6 else f"{begins}"
+    def __init__(self, ptr: Tensor | np.ndarray | Sequence[int], device: torch.device | None = None) -> None:
+        exporting = torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
+        if isinstance(ptr, Tensor) and (torch.jit.is_tracing() or exporting):
+            raise ValueError(
+                "a traced or exported program has lengths of strings as constants: give ptr as a list, or "
+                "padded strings [B, T, …] without ptr"
+            )
+        begins = torch.as_tensor(ptr, device=device)
+        if begins.dim() != 1 or not begins.numel() or not holds_integers(begins):
+            raise ValueError(
+                f"ptr must be a vector of integers [B+1], got {begins.dtype} {list(begins.shape)}"
+            )
+        numbers = list(map(int, ptr if isinstance(ptr, (list, tuple)) else begins.tolist()))
+        lengths = [end - begin for begin, end in itertools.pairwise(numbers)]
+        if numbers[0] != 0 or any(length < 0 for length in lengths):
+            shown = f"{numbers[:6]}".replace("]", ", …]") if len(numbers) > 6 else f"{numbers}"
             raise ValueError(f"ptr must begin with 0 and never fall, got {shown}")
-        equal = len(set(lengths)) <= 1
-        if equal:
-            counts = [len(lengths)] * (lengths[0] if lengths else 0)
-        else:
-            counts = torch.bincount(torch.tensor(lengths)).flip(0).cumsum(0).flip(0)[1:].tolist()
-        self._hold(ptr, counts, equal)
+        counts, rest = [], sorted(lengths)
+        count = len(rest)
+        for t in range(max(lengths, default=0)):
+            while rest[len(rest) - count] <= t:
+                count -= 1
+            counts.append(count)
+        self._hold(begins.long(), counts, len(set(lengths)) <= 1)
+
+    @classmethod
+    def of(cls, x: Tensor, ptr: Tensor | np.ndarray | Sequence[int], name: str) -> Steps:
+        """The steps of tokens ``[N, …]``; refuses a ``ptr`` that does not end at N, by the reader's name."""
+        steps = cls(ptr, x.device)
+        if steps.num_tokens != len(x):
+            raise ValueError(f"{name}: ptr ends at {steps.num_tokens}, x has {len(x)} tokens")
+        return steps
 
     @classmethod
     def padded(cls, num_strings: int, length: int, device: torch.device | None = None) -> Steps:

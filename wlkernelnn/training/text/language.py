@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
@@ -103,14 +105,14 @@ def check_vocabulary(model: LanguageModel, corpus: Corpus) -> None:
 
 
 @torch.no_grad()
-def perplexity(model: LanguageModel, tokens: Tensor) -> float:
+def perplexity(model: LanguageModel, tokens: Tensor | np.ndarray | Sequence[int]) -> float:
     r""":math:`\exp(-\frac{1}{N-1} \sum_{t=2}^{N} \log P(x_t \mid x_1 … x_{t-1}))` of a text.
 
     The first token has no context and is no target.
 
     Args:
         model: The model, used in evaluation mode on the device where it is.
-        tokens: int64 ``[N]``, N ≥ 2.
+        tokens: Token ids ``[N]``, N ≥ 2, any integers in a tensor, an array or a list.
     """
     device = model.embedding.weight.device
     state, total = None, 0.0

@@ -171,3 +171,14 @@ def test_another_vocabulary() -> None:
 def test_options_out_of_range(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         LanguageOptions(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
+def test_small_integers(dtype: torch.dtype) -> None:
+    text = corpus()
+    parts = {part: getattr(text, part).to(dtype) for part in ("train", "valid", "test")}
+    trained, expected = model(len(text.vocabulary)), model(len(text.vocabulary))
+    fit_language_model(trained, Corpus(**parts, vocabulary=text.vocabulary), SMALL, progress=False)
+    fit_language_model(expected, text, SMALL, progress=False)
+    assert perplexity(trained, parts["test"]) == perplexity(expected, text.test)
+    assert perplexity(trained, text.test.tolist()) == perplexity(expected, text.test)
