@@ -93,7 +93,7 @@ def test_arrays_that_contradict_each_other() -> None:
         return PackedStrings(torch.tensor(tokens), torch.tensor(ptr), torch.tensor(y))
 
     for ptr in ([1, 2], [0, 2, 1], [], [[0, 2]]):
-        with pytest.raises(ValueError, match="ptr must be(gin with 0 and never decrease| integers)"):
+        with pytest.raises(ValueError, match=r"ptr must be(gin with 0 and never decrease| integers)"):
             pack([1, 2], ptr, [0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="tokens has 2 entries, expected 3 by ptr"):
         pack([1, 2], [0, 3], [0])

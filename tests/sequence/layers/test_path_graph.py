@@ -207,5 +207,5 @@ def test_strings_of_every_kind(strings: Any) -> None:
     for kind in (list, np.array):
         back = to_list(graph.x, kind(graph.ptr.tolist()))
         assert [string.tolist() for string in back] == [np.asarray(string).tolist() for string in strings]
-    with pytest.raises(TypeError, match="string 1 must be a tensor, an array or a list of .* got 'ab'"):
+    with pytest.raises(TypeError, match=r"string 1 must be a tensor, an array or a list of .* got 'ab'"):
         path_graph([[1], "ab"])
