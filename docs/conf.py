@@ -14,6 +14,8 @@ author = "The wlkernelnn authors"
 version = release = __version__
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "pages"]
 html_theme = "furo"
+html_title = f"wlkernelnn {version}"
+html_show_copyright = False
 html_math_renderer = "mathml"  # docs/pages.py
 html_static_path = ["static"]
 html_css_files = ["wide.css"]

@@ -133,14 +133,15 @@ def _section(table: Path, output_dir: Path) -> str:
     title, _, body = table.read_text(encoding="utf-8").partition("\n")
     if not title.startswith("# "):
         raise ValueError(f"{table}: expected a title on the first line, got {title!r}")
+    title = title[2:].removesuffix(" (full)")
     # Links of a table go from its own folder.
     folder = Path(os.path.relpath(table.parent, output_dir)).as_posix()
     body = _LINK.sub(lambda _: f"]({folder}/", body).replace("\n#", "\n##")
-    text = f"## {title[2:]}\n{body}"
+    text = f"## {title}\n{body}"
     record = table.with_suffix(".json")
     if record.is_file() and (figure := plot(read_json(record))):
         save(figure, output_dir / f"{table.stem}.png", dpi=100)
-        text += f"\n![{title[2:]}]({table.stem}.png)\n"
+        text += f"\n![{title}]({table.stem}.png)\n"
     return text
 
 
@@ -241,7 +242,7 @@ def picture_metadata(times: Mapping[str, tuple[float, float]]) -> dict[str, Any]
 
 def draw_times(times: Mapping[str, tuple[float, float]]) -> Figure:
     """Bars of :func:`seconds_per_epoch`, readable at 400 pixels."""
-    figure, axes = plt.subplots(figsize=(5, 3), layout="constrained")
+    figure, axes = plt.subplots(figsize=(4.4, 2.9), layout="constrained")
     for height, (name, pair) in enumerate(reversed(list(times.items()))):
         color = "tab:blue" if name.startswith("ours") else "tab:gray"
         for shift, value, alpha in zip((0.2, -0.2), pair, (0.45, 1.0), strict=True):
@@ -249,7 +250,7 @@ def draw_times(times: Mapping[str, tuple[float, float]]) -> Figure:
             axes.text(value, height + shift, f" {value:.1f} s", va="center", fontsize=9)
     axes.set_yticks(range(len(times)), list(times)[::-1])
     axes.set_xlim(0, 1.15 * max(same for same, _ in times.values()))
-    axes.set_xlabel("seconds for one epoch of the CEP molecules, two CPU cores", fontsize=9)
-    axes.set_title("light: batches of 128; dark: each at its best batch size", fontsize=9)
+    axes.set_xlabel("seconds per epoch on CEP, two CPU cores", fontsize=9)
+    axes.set_title("light: batches of 128; dark: best batches", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
     return figure

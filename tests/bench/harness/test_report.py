@@ -38,7 +38,7 @@ def test_a_page_per_benchmark_and_an_index_by_subject(tmp_path: Path) -> None:
     page = run(tmp_path, "ogb")
     assert page.startswith("# ogb\n")
     assert "`wlkernelnn benchmark ogb`" in page
-    assert page.index("## First one\n") < page.index("\n## Part") < page.index("## Words (full)\n")
+    assert page.index("## First one\n") < page.index("\n## Part") < page.index("## Words\n")
     assert "[x](../results/x.png) [y](https://example.org/y) [z](#first-one)" in page
     index = (tmp_path / "docs" / "index.md").read_text()
     assert (
