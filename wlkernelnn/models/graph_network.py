@@ -40,8 +40,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
     perceptron.
 
     Args:
-        node_dims, hidden_channels, num_edge_types, num_tasks, task, pooling: As of :class:`GraphKernelNetwork`.
-        norm, dropout, num_node_values, num_graph_values, quotient: As there.
+        node_dims, hidden_channels, num_edge_types, num_tasks, task: As of :class:`GraphKernelNetwork`.
+        pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.
         num_steps: How many edges far a state sees: the Weisfeiler-Lehman colour after that many iterations
             decides it. ``None``: colours do not decide it.
         state_channels: Width of the states; default ``hidden_channels``.
