@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import difflib
 import io
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .download import opened
+from .download import opened, read_text
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 # First bytes of files that carry a table's name but hold something else.
@@ -26,8 +25,6 @@ _MAGIC = {
     b"\x1f\x8b": "gzip-compressed: add .gz to its name",
     b"PK\x03\x04": "a zip archive or an Excel workbook: save the table as CSV",
 }
-# Bytes read at once.
-_BLOCK = 2**20
 
 
 class Chunk(NamedTuple):
@@ -116,11 +113,9 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
             return pq.read_schema(path).remove_metadata()
         except (pa.ArrowException, OSError) as error:
             raise not_parquet(path, error) from error
-    reader = csv.reader(chain.from_iterable(_lines(path)), **_dialect(path))
-    try:
+    reader = _reader(path)
+    with _named_errors(path, reader):
         return pa.schema([(name, pa.string()) for name in _header(reader)])
-    except csv.Error as error:
-        raise _not_text(path, reader.line_num, error) from error
 
 
 def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
@@ -168,7 +163,7 @@ def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
 
 def text_pieces(
     path: Path, columns: Sequence[str] | None = None, rows: int | None = None
-) -> Iterator[tuple[list[str], list[tuple[str, ...]], Sequence[int]]]:
+) -> Iterator[tuple[list[str], list[tuple[str, ...]], list[int]]]:
     """The rows of a text table: names of the columns, cells, and the line on which each row ends.
 
     Args:
@@ -176,36 +171,25 @@ def text_pieces(
         columns: The columns wanted, in this order; default all.
         rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
     """
-    dialect = _dialect(path)
-    size = rows or sys.maxsize
-    source = chain.from_iterable(_lines(path))
-    before = line = 0  # the rows and lines of what was read so far
-    reader = csv.reader(source, **dialect)
-    try:
+    reader = _reader(path)
+    with _named_errors(path, reader):
         header = _header(reader)
         wanted = header if columns is None else list(columns)
         require_columns(wanted, header, path)
         where = [header.index(name) for name in wanted]
-        line = reader.line_num
-        ahead = list(islice(source, size))
-        while ahead or not before:
-            cells = _one_line_rows(ahead, len(header), dialect)
-            if cells is not None:
-                lines: Sequence[int] = range(line + 1, line + 1 + len(ahead))
-                line, ahead = line + len(ahead), []
-            else:
-                unread = iter(ahead)
-                reader = csv.reader(chain(unread, source), **dialect)
-                cells, lines = _any_rows(reader, header, size, path, before, line)
-                line, ahead = line + reader.line_num, list(unread)
-            if cells or not before:
-                yield wanted, [tuple([row[i] for i in where]) for row in cells] if columns else cells, lines
-            before += len(cells)
-            ahead += islice(source, size - len(ahead))
-            if not before and not ahead:
-                return
-    except csv.Error as error:
-        raise _not_text(path, line + reader.line_num, error) from error
+        numbered = _rows(reader, header, path)
+        first = True
+        while (piece := list(islice(numbered, rows))) or first:
+            cells = [tuple([row[i] for i in where]) if columns else row for _, row in piece]
+            yield wanted, cells, [line for line, _ in piece]
+            first = False
+
+
+def text_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The rows of a text table without a header: the line on which each ends, and its cells."""
+    reader = _reader(path)
+    with _named_errors(path, reader):
+        yield from _rows(reader, columns, path)
 
 
 def separator(name: str) -> str:
@@ -213,124 +197,73 @@ def separator(name: str) -> str:
     return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
 
-def _dialect(path: Path) -> dict[str, Any]:
-    return {"delimiter": separator(path.name), "strict": True}
-
-
 # Python's own limit is 131,072 characters, and texts of molecules may be longer. What follows a quote that is
 # never closed is one cell: no limit at all would read the rest of the file.
 csv.field_size_limit(max(csv.field_size_limit(), 2**24))
+
+
+def _reader(path: Path) -> Any:
+    return csv.reader(_lines(path), delimiter=separator(path.name), strict=True)
 
 
 def _header(reader: Iterator[list[str]]) -> list[str]:
     return next((fields for fields in reader if fields), [])
 
 
-def _not_text(path: Path, line: int, error: Exception) -> ValueError:
-    return ValueError(f"{path}: line {line}: not a readable table ({error})")
+@contextmanager
+def _named_errors(path: Path, reader: Any) -> Iterator[None]:
+    try:
+        yield
+    except csv.Error as error:
+        hint = ": is the quote behind a long text missing?" if "field limit" in str(error) else ""
+        raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error}){hint}") from error
 
 
 def not_parquet(path: Path, error: Exception) -> ValueError:
     return ValueError(f"{path}: not a whole Parquet file ({error})")
 
 
-def _one_line_rows(lines: list[str], width: int, dialect: dict[str, Any]) -> list[tuple[str, ...]] | None:
-    """The rows of lines, if each is one of so many cells, without a look at every single one."""
-    if '"' in "".join(lines):
-        return None
-    try:
-        # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
-        rows = list(map(tuple, csv.reader(lines, **dialect)))
-    except csv.Error:
-        return None
-    return rows if set(map(len, rows)) <= {width} else None
-
-
-def _any_rows(
-    reader: Any, header: Sequence[str], size: int, path: Path, before: int, line: int
-) -> tuple[list[tuple[str, ...]], list[int]]:
-    """Up to ``size`` rows, and the line on which each ends."""
-    cells: list[tuple[str, ...]] = []
-    lines: list[int] = []
+def _rows(reader: Any, columns: Sequence[str], path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The line on which a row ends, and its cells. Blank lines are rows only of a single column."""
+    number, width = 0, len(columns)
     for fields in reader:
         if not fields:
-            if len(header) > 1:
+            if width > 1:
                 continue
             fields = [""]
-        if len(fields) != len(header):
+        number += 1
+        if len(fields) != width:
             raise ValueError(
-                f"{path}: data row {before + len(cells) + 1} (line {line + reader.line_num}) has "
-                f"{len(fields)} fields, the header has {len(header)}"
+                f"{path}: data row {number} (line {reader.line_num}) has {len(fields)} fields, "
+                f"expected {width}"
             )
-        cells.append(tuple(fields))
-        lines.append(line + reader.line_num)
-        if len(cells) == size:
-            break
-    return cells, lines
+        # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
+        yield reader.line_num, tuple(fields)
 
 
-def _lines(path: Path) -> Iterator[list[str]]:
-    """Lines with their ends, block by block, but for the line ends at the end of the file.
-
-    Those hold no rows; between rows they do where a row is a single cell.
-    """
+def _lines(path: Path) -> Iterator[str]:
+    """Lines with their ends, without the blank ones at the end of the file."""
     blank: list[str] = []
-    for lines in _all_lines(path):
-        end = len(lines)
-        while end and not lines[end - 1].strip("\r\n"):
-            end -= 1
-        if end:
-            yield blank + lines[:end]
-            blank = []
-        blank += lines[end:]
-
-
-def _all_lines(path: Path) -> Iterator[list[str]]:
-    rest = ""
-    for text in _decoded(path):
-        lines = list(io.StringIO(rest + text, newline=""))
-        rest = lines.pop() if lines else ""  # its end, or the second half of that, may be in the next block
-        yield lines
-    if rest:
-        yield [rest]
-
-
-def _decoded(path: Path) -> Iterator[str]:
-    """The text of a file block by block."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    done = newlines = 0
-    for block in _blocks(path):
-        if done == 0:
-            for magic, what in _MAGIC.items():
-                if block.startswith(magic):
-                    raise ValueError(f"{path}: not a text table but {what}")
-        if b"\0" in block:
-            raise ValueError(
-                f"{path}: not a text table: binary data (a zero byte at {done + block.index(0):,})"
-            )
-        last = len(block) < _BLOCK
-        try:
-            text = decoder.decode(block, final=last)
-        except UnicodeDecodeError as error:
-            # What came before this block and was not decoded yet is part of one character: no line end.
-            line = newlines + error.object.count(b"\n", 0, error.start) + 1
-            raise ValueError(
-                f"{path}: line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8; "
-                "save the table as UTF-8"
-            ) from error
-        if done == 0 and last and not text.strip():
-            raise ValueError(f"{path}: the file is empty")
-        done += len(block)
-        newlines += block.count(b"\n")
-        yield text
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    """The content, decompressed: full blocks, and at the end one that is not full."""
+    empty = True
     with opened(path) as file:
-        while True:
-            # A buffered file reads all that is asked for, if there is as much.
-            block = file.read(_BLOCK)
-            yield block
-            if len(block) < _BLOCK:
-                return
+        head = file.peek(4)[:4]  # type: ignore[attr-defined]
+        for magic, what in _MAGIC.items():
+            if head.startswith(magic):
+                raise ValueError(f"{path}: not a text table but {what}")
+        try:
+            with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+                for number, line in enumerate(text, 1):
+                    if "\0" in line:
+                        raise ValueError(
+                            f"{path}: not a text table: a zero byte in line {number}: binary data"
+                        )
+                    blank.append(line)
+                    if line.strip("\r\n"):
+                        empty = empty and not line.strip()
+                        yield from blank
+                        blank.clear()
+        except UnicodeDecodeError:
+            read_text(path)  # names the place
+            raise
+    if empty:
+        raise ValueError(f"{path}: the file is empty")

@@ -21,7 +21,6 @@ class MoleculeSet:
         file: Where the file lies in a folder of data sets; its bare name and ``.gz`` will do as well.
         size: Rows in the file.
         smiles_column, target_columns: Columns of the file that are read.
-        task: ``"regression"`` or ``"classification"``.
         metric: The metric its results are given in.
         unit: Unit of the targets.
         split: The split recommended for it (80/10/10, seed 0), which ``split_idx`` holds.
@@ -34,16 +33,20 @@ class MoleculeSet:
     name: str
     file: str
     size: int
-    smiles_column: str
     target_columns: tuple[str, ...]
-    task: str
     metric: str
     unit: str
-    split: SplitKind
     source: str
-    licence: str
+    licence: str = "none stated"
+    smiles_column: str = "smiles"
+    split: SplitKind = "random"
     url: str = ""
     sha256: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> str:
+        """``"regression"`` or ``"classification"``."""
+        return "classification" if self.metric == "roc_auc" else "regression"
 
 
 _MOLECULENET = "https://deepchemdata.s3-us-west-1.amazonaws.com/datasets/"
@@ -58,9 +61,7 @@ _SETS = (
         name="chembl2321810",
         file="CHEMBL2321810.smi",
         size=1017,
-        smiles_column="smiles",
         target_columns=("Act",),
-        task="regression",
         metric="rmse",
         unit="activity on a negative log10 scale (pIC50-like)",
         split="scaffold",
@@ -71,14 +72,10 @@ _SETS = (
         name="esol",
         file="moleculenet/delaney-processed.csv",
         size=1128,
-        smiles_column="smiles",
         target_columns=("measured log solubility in mols per litre",),
-        task="regression",
         metric="rmse",
         unit="log10(mol/L)",
-        split="random",
         source="Delaney 2004, MoleculeNet",
-        licence="none stated",
         url=_MOLECULENET + "delaney-processed.csv",
         sha256=("8c06a76f0c6487d29ab0f903e6a7a7139f189ab3c1178f159c8be8964602f189",),
     ),
@@ -86,12 +83,9 @@ _SETS = (
         name="freesolv",
         file="moleculenet/SAMPL.csv",
         size=642,
-        smiles_column="smiles",
         target_columns=("expt",),
-        task="regression",
         metric="rmse",
         unit="kcal/mol",
-        split="random",
         source="FreeSolv, MoleculeNet",
         licence="FreeSolv: Creative Commons, see its repository for the terms",
         url=_MOLECULENET + "SAMPL.csv",
@@ -101,12 +95,9 @@ _SETS = (
         name="lipophilicity",
         file="moleculenet/Lipophilicity.csv",
         size=4200,
-        smiles_column="smiles",
         target_columns=("exp",),
-        task="regression",
         metric="rmse",
         unit="log D at pH 7.4",
-        split="random",
         source="AstraZeneca deposit CHEMBL3301361, MoleculeNet",
         licence="ChEMBL: CC BY-SA 3.0",
         url=_MOLECULENET + "Lipophilicity.csv",
@@ -116,12 +107,9 @@ _SETS = (
         name="cep",
         file="cep/cep-processed.csv",
         size=29978,
-        smiles_column="smiles",
         target_columns=("PCE",),
-        task="regression",
         metric="rmse",
         unit="power conversion efficiency in %",
-        split="random",
         source="Harvard Clean Energy Project, the subset of Duvenaud et al. 2015 (HIPS/neural-fingerprint)",
         licence="repository: MIT; database: none stated",
         url="https://raw.githubusercontent.com/HIPS/neural-fingerprint/master/data/"
@@ -132,14 +120,11 @@ _SETS = (
         name="bbbp",
         file="moleculenet/BBBP.csv",
         size=2050,
-        smiles_column="smiles",
         target_columns=("p_np",),
-        task="classification",
         metric="roc_auc",
         unit="crosses the blood-brain barrier",
         split="scaffold",
         source="Martins et al. 2012, MoleculeNet",
-        licence="none stated",
         url=_MOLECULENET + "BBBP.csv",
         sha256=(
             "d07a38487aeac5cee5508413e468043ef3097451d2a112701c2d60be9ec6b662",
@@ -152,12 +137,10 @@ _SETS = (
         size=1513,
         smiles_column="mol",
         target_columns=("Class",),
-        task="classification",
         metric="roc_auc",
         unit="inhibits human beta-secretase 1",
         split="scaffold",
         source="Subramanian et al. 2016, MoleculeNet",
-        licence="none stated",
         url=_MOLECULENET + "bace.csv",
         sha256=("f3fb9ce90bada3e2bd6148b0df13f8f8145a357bf87df0dd5b391ede974fc737",),
     ),
@@ -165,12 +148,9 @@ _SETS = (
         name="clintox",
         file="moleculenet/clintox.csv",
         size=1478,
-        smiles_column="smiles",
         target_columns=("FDA_APPROVED", "CT_TOX"),
-        task="classification",
         metric="roc_auc",
         unit="approved by the FDA; failed trials for toxicity",
-        split="random",
         source="MoleculeNet, as in wengong-jin/chemprop",
         licence="repository: MIT",
         url=_CHEMPROP + "clintox.csv",
@@ -180,14 +160,10 @@ _SETS = (
         name="sider",
         file="moleculenet/sider.csv",
         size=1427,
-        smiles_column="smiles",
         target_columns=tuple(f"SIDER{i}" for i in range(1, 28)),
-        task="classification",
         metric="roc_auc",
         unit="has side effects in an organ class",
-        split="random",
         source="SIDER 4 in MoleculeNet's grouping, as in OpenDrugAI/AttentiveFP",
-        licence="none stated",
         url="https://raw.githubusercontent.com/OpenDrugAI/AttentiveFP/"
         "dda6708342ffe255ded73c459ad64214a4615542/data/sider.csv",
         sha256=("8e7175d0953a4dad444e5967feed30a9ceee615e989674c6460bc1310eb4d0e8",),
@@ -196,14 +172,10 @@ _SETS = (
         name="tox21",
         file="moleculenet/tox21.csv",
         size=7831,
-        smiles_column="smiles",
         target_columns=tuple(_TOX21.split()),
-        task="classification",
         metric="roc_auc",
         unit="active in an assay",
-        split="random",
         source="Tox21 challenge 2014, MoleculeNet",
-        licence="none stated",
         url=_MOLECULENET + "tox21.csv.gz",
         sha256=("7d7e7facd853a63e79ddce4e9c3fcb7a0d83a1c300b603031c0f2c64fbe77761",),
     ),
@@ -211,14 +183,11 @@ _SETS = (
         name="hiv",
         file="moleculenet/HIV.csv",
         size=41127,
-        smiles_column="smiles",
         target_columns=("HIV_active",),
-        task="classification",
         metric="roc_auc",
         unit="inhibits HIV replication",
         split="scaffold",
         source="NCI DTP AIDS antiviral screen, MoleculeNet",
-        licence="none stated",
         url=_MOLECULENET + "HIV.csv",
         sha256=(
             "9ffa7fe57dc86c342627ee1d5255e937e2ab812393c73c4d16c697022f6e1d22",
@@ -229,12 +198,9 @@ _SETS = (
         name="qm7",
         file="qm/qm7.csv",
         size=6830,
-        smiles_column="smiles",
         target_columns=("u0_atom",),
-        task="regression",
         metric="mae",
         unit="kcal/mol",
-        split="random",
         source="QM7 in MoleculeNet, as in wengong-jin/chemprop",
         licence="repository: MIT",
         url=_CHEMPROP + "qm7.csv.gz",
@@ -244,12 +210,9 @@ _SETS = (
         name="qm8",
         file="qm/qm8.csv",
         size=21786,
-        smiles_column="smiles",
         target_columns=tuple(_QM8.split()),
-        task="regression",
         metric="mae",
         unit="hartree (E1, E2); oscillator strength (f1, f2)",
-        split="random",
         source="QM8 in MoleculeNet, as in wengong-jin/chemprop",
         licence="repository: MIT",
         url=_CHEMPROP + "qm8.csv.gz",
@@ -261,10 +224,8 @@ _SETS = (
         size=100000,
         smiles_column="Mol_Smiles",
         target_columns=("Pol_DFT",),
-        task="regression",
         metric="rmse",
         unit="bohr^3 (polarizability)",
-        split="random",
         source="the wheel of chemml 1.3 on PyPI (`pip download --no-deps chemml==1.3`), in it "
         "chemml/published/RI/input_files/properties.csv",
         licence="BSD-3-Clause",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import itertools
 import logging
 import os
@@ -17,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wlkernelnn.datasets.files.download import find_file, read_text, require_file
+from wlkernelnn.datasets.files.download import find_file, require_file
+from wlkernelnn.datasets.files.table_chunks import text_rows
 from wlkernelnn.utils.checks import check_count
 
 from .packed_strings import LabelledStrings, PackedStrings
@@ -85,20 +84,15 @@ DOCUMENT_SETS = {
         title="DBpedia",
         texts=("title", "content"),
         classes=(
-            "Company",
-            "EducationalInstitution",
-            "Artist",
-            "Athlete",
-            "OfficeHolder",
-            "MeanOfTransportation",
-            "Building",
-            "NaturalPlace",
-            "Village",
-            "Animal",
-            "Plant",
-            "Album",
-            "Film",
-            "WrittenWork",
+            *(
+                "Company",
+                "EducationalInstitution",
+                "Artist",
+                "Athlete",
+                "OfficeHolder",
+                "MeanOfTransportation",
+            ),
+            *("Building", "NaturalPlace", "Village", "Animal", "Plant", "Album", "Film", "WrittenWork"),
         ),
         sizes=(560_000, 70_000),
         max_length=128,
@@ -109,16 +103,9 @@ DOCUMENT_SETS = {
         title="Yahoo! Answers",
         texts=("question title", "question content", "best answer"),
         classes=(
-            "Society & Culture",
-            "Science & Mathematics",
-            "Health",
-            "Education & Reference",
-            "Computers & Internet",
-            "Sports",
-            "Business & Finance",
-            "Entertainment & Music",
-            "Family & Relationships",
-            "Politics & Government",
+            *("Society & Culture", "Science & Mathematics", "Health", "Education & Reference"),
+            *("Computers & Internet", "Sports", "Business & Finance", "Entertainment & Music"),
+            *("Family & Relationships", "Politics & Government"),
         ),
         sizes=(1_400_000, 60_000),
         max_length=96,
@@ -223,8 +210,7 @@ def load_documents(
     Raises:
         FileNotFoundError: The files are nowhere: says which to put where.
         ValueError: An option cannot be, or a file is damaged, not UTF-8 or has a row that is no document:
-            names file, row and line, what was expected and what came. A text of more characters than
-            :func:`csv.field_size_limit` is taken for one whose closing quote is missing.
+            names file and line, what was expected and what was there.
     """
     files = document_files(name, root)
     if max_length is not None:
@@ -278,30 +264,15 @@ def _read(
 ) -> _Documents:
     """The documents of a file; ``texts`` are its columns behind the class."""
     classes = {str(first_class + i): i for i in range(len(documents.classes))}
-    columns = ("class", *texts)
     tokens, y = [], []
-    # Without newline="" a line end inside quotes would become another one.
-    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    try:
-        for number, row in enumerate(rows, 1):
-            where = f"{path}: row {number} (line {rows.line_num})"
-            if len(row) != len(columns):
-                names = ", ".join(columns)
-                raise ValueError(f"{where}: expected {len(columns)} columns ({names}), got {len(row)}")
-            label = classes.get(row[0].strip())
-            if label is None:
-                last = first_class + len(classes) - 1
-                raise ValueError(f"{where}: expected a class from {first_class} to {last}, got {row[0]!r}")
-            y.append(label)
-            tokens.append(document_tokens(" ".join(row[1:]).replace(documents.line_break, " "), max_length))
-    except csv.Error as error:
-        what = f"not comma-separated values ({error})"
-        if "field limit" in str(error):
-            limit = csv.field_size_limit()
-            what = f"a text of more than {limit:,} characters: is the quote behind one missing?"
-        raise ValueError(f"{path}: line {rows.line_num}: {what}") from error
-    if not y:
-        raise ValueError(f"{path}: the file has no documents")
+    for line, (label, *parts) in text_rows(path, ("class", *texts)):
+        if label.strip() not in classes:
+            last = first_class + len(classes) - 1
+            raise ValueError(
+                f"{path}: line {line}: expected a class from {first_class} to {last}, got {label!r}"
+            )
+        y.append(classes[label.strip()])
+        tokens.append(document_tokens(" ".join(parts).replace(documents.line_break, " "), max_length))
     return _Documents(tokens, np.array(y, dtype=np.int64))
 
 

@@ -88,8 +88,7 @@ def load_glove(
     if not 0 <= oov_std < math.inf:
         raise ValueError(f"oov_std must be a standard deviation, got {oov_std}")
     wanted = {token.encode(): i for i, token in enumerate(vocabulary.tokens)}
-    ids: dict[int, int] = {}  # the line of each token that was found
-    texts: list[str] = []
+    found: dict[int, np.ndarray] = {}
     width, num_repeated = 0, 0
     with opened(path) as file:
         for number, line in enumerate(file, 1):
@@ -101,23 +100,20 @@ def load_glove(
             if blanks != width or not width:
                 _check_width(path, number, line, width)
                 continue
-            word = line[: line.index(b" ")]
+            word, numbers = line.split(b" ", 1)
             try:
                 word.decode()
             except UnicodeDecodeError as error:
                 raise ValueError(f"{path}: line {number}: the word {word!r} is not UTF-8") from error
             token = wanted.get(word)
-            if token is None:
-                continue
-            if token in ids:
+            if token in found:
                 num_repeated += 1
-                continue
-            ids[token] = number
-            texts.append(line[len(word) + 1 :].decode("latin-1"))
+            elif token is not None:
+                found[token] = _vector(f"{path}: line {number}", numbers)
     if not width:
         raise ValueError(f"{path}: the file is empty")
-    rows = torch.tensor(list(ids), dtype=torch.int64)
-    vectors = _numbers(path, list(ids.values()), texts, width)
+    rows = torch.tensor(list(found), dtype=torch.int64)
+    vectors = torch.from_numpy(np.array(list(found.values()), dtype=np.float32).reshape(-1, width))
     if unit_norm:
         vectors = torch.nn.functional.normalize(vectors, dim=1)
     rng = torch.Generator().manual_seed(seed)
@@ -151,23 +147,13 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _numbers(path: Path, lines: list[int], texts: list[str], width: int) -> Tensor:
-    """float32 ``[len(texts), width]``; ``lines`` are those that the texts come from."""
-    if not texts:
-        return torch.zeros(0, width)
+def _vector(where: str, numbers: bytes) -> np.ndarray:
+    fields = numbers.split(b" ")
     try:
-        values = _parse(texts)
-    except ValueError:
-        for line, text in zip(lines, texts, strict=True):
-            try:
-                _parse([text])
-            except ValueError as error:
-                raise ValueError(f"{path}: line {line}: expected {width} numbers ({error})") from error
-        raise
-    if len(wrong := np.flatnonzero(~np.isfinite(values).all(axis=1))):
-        raise ValueError(f"{path}: line {lines[wrong[0]]}: a number is not finite (in float32)")
-    return torch.from_numpy(values)
-
-
-def _parse(texts: list[str]) -> np.ndarray:
-    return np.loadtxt(texts, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
+        with np.errstate(over="ignore"):
+            vector = np.array(fields).astype(np.float32)
+    except ValueError as error:
+        raise ValueError(f"{where}: expected {len(fields)} numbers ({error})") from error
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{where}: a number is not finite (in float32)")
+    return vector

@@ -195,19 +195,16 @@ def test_dbpedia_sample(data_root: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('"3","Title"', r"row 5 \(line 5\): expected 3 columns \(class, title, description\), got 2"),
-        ('"3","a","b","c"', r"row 5 \(line 5\): expected 3 columns .*, got 4"),
-        ("", r"row 5 \(line 5\): expected 3 columns .*, got 0"),
-        ('"5","a","b"', r"row 5 \(line 5\): expected a class from 1 to 4, got '5'"),
-        ('"0","a","b"', "expected a class from 1 to 4, got '0'"),
-        ('"x","a","b"', "expected a class from 1 to 4, got 'x'"),
-        ('"1","a"b,"c"', "line 5: not comma-separated values"),
-        ('"1","a","b', "not comma-separated values"),
+        ('"3","Title"', r"data row 5 \(line 5\) has 2 fields, expected 3"),
+        ('"3","a","b","c"', r"data row 5 \(line 5\) has 4 fields, expected 3"),
+        ('"0","a","b"', "line 5: expected a class from 1 to 4, got '0'"),
+        ('"x","a","b"', "line 5: expected a class from 1 to 4, got 'x'"),
+        ('"1","a"b,"c"', "line 5: not a readable table"),
     ],
 )
 def test_rows_that_are_no_documents(folder: Path, row: str, message: str) -> None:
     (folder / "ag_news" / "train.csv").write_text(f"{TRAIN}{row}\n")
-    with pytest.raises(ValueError, match=rf"train\.csv: .*{message}|train\.csv: {message}"):
+    with pytest.raises(ValueError, match=rf"train\.csv: {message}"):
         load_documents("ag_news", folder, num_valid=1)
 
 
@@ -215,7 +212,7 @@ def test_quotes_that_are_never_closed(folder: Path) -> None:
     path = folder / "ag_news" / "train.csv"
     limit = csv.field_size_limit()
     path.write_text(f'{TRAIN}"1","a","{"w" * (limit + 1)}"\n')
-    with pytest.raises(ValueError, match=rf"train\.csv: line 5: a text of more than {limit:,} characters:"):
+    with pytest.raises(ValueError, match=r"train\.csv: line 5: .*field limit.*: is the quote"):
         load_documents("ag_news", folder, num_valid=1)
 
 
@@ -235,7 +232,7 @@ def test_files_and_options_that_cannot_be_used(folder: Path, tmp_path: Path) -> 
         load_documents("ag_news", folder)
     (folder / "ag_news" / "test.csv").write_text(TEST)
     (folder / "ag_news" / "train.csv").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"train\.csv: the file has no documents"):
+    with pytest.raises(ValueError, match=r"train\.csv: the file is empty"):
         load_documents("ag_news", folder)
     (folder / "ag_news" / "train.csv").write_bytes(TRAIN.encode() + b'"1","caf\xe9","a"\n')
     with pytest.raises(ValueError, match=r"train\.csv: line 5: byte 0xe9 at \d+ is not utf-8"):
