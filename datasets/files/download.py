@@ -8,7 +8,9 @@ import http.client
 import logging
 import os
 import shutil
+import tempfile
 import urllib.request
+import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -181,3 +183,58 @@ def download(
                 f"{url}: the content has SHA-256 {checksum}, expected {' or '.join(sorted(sha256))}; not kept"
             )
     return path
+
+
+def fetch_folder(
+    name: str,
+    url: str,
+    folder: str,
+    inside: str,
+    marker: str,
+    root: str | os.PathLike[str] | None,
+    progress: bool = False,
+) -> Path:
+    """A folder of data in the user's cache, from a publisher's zip file.
+
+    No checksum is known: the file is checked to be a whole zip file with ``inside/marker`` in it.
+
+    Args:
+        name: Name of the data set.
+        url: Address of the zip file.
+        folder: Where the data lie in a folder of data sets.
+        inside: The folder in the zip file.
+        marker: A file that must be there.
+        root: See :func:`data_folders`.
+        progress: Show a progress bar.
+
+    Raises:
+        FileNotFoundError: They could not be fetched: says what to put where.
+    """
+    folders = data_folders(root)
+    target = folders[-1] / folder
+    try:
+        if target.is_dir() and any(target.iterdir()):
+            raise ValueError(f"{target} has no {marker}: remove the folder and have all fetched")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+            archive = download(url, Path(scratch, "archive.zip"), None, progress=progress)
+            content = Path(scratch, "content", inside)
+            try:
+                with zipfile.ZipFile(archive) as files:
+                    files.extractall(Path(scratch, "content"))
+            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+                raise ValueError(f"{url}: not a whole zip file ({error})") from error
+            if not (content / marker).is_file():
+                raise ValueError(f"{url}: there is no {inside}/{marker} in it")
+            try:
+                content.rename(target)  # in one step: a reader never sees half of it
+            except OSError:
+                if not (target / marker).is_file():  # else another process was faster
+                    raise
+    except (OSError, ValueError) as error:
+        raise FileNotFoundError(
+            f"{name}: there is no {folder}/{marker} in {' nor in '.join(map(str, folders))}, and {error}. "
+            f"Put the files of the data set into {folders[0] / folder}"
+        ) from error
+    logger.warning(f"{target}: fetched from {url}; no checksum is known to compare it with")
+    return target

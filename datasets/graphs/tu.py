@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wlkernelnn.datasets.files.download import data_folders, download
+from wlkernelnn.datasets.files.download import data_folders, fetch_folder
 from wlkernelnn.datasets.files.number_rows import (
     Place,
     check_lines,
@@ -22,7 +22,6 @@ from wlkernelnn.datasets.files.number_rows import (
     read_integers,
     read_numbers,
 )
-from wlkernelnn.utils.files import atomic_path
 
 from .arrays import bounds_of
 from .description import Description
@@ -79,7 +78,7 @@ def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGrap
 
 
 def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
-    """The folder or zip file of a data set, fetched into the cache if it is nowhere."""
+    """The folder or zip file of a data set; the folder is fetched into the cache if both are nowhere."""
     folders = data_folders(root)
     marker = f"{name}_A.txt"
     for base in folders:
@@ -88,22 +87,7 @@ def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
                 return folder
         if (base / "tu" / f"{name}.zip").is_file():
             return base / "tu" / f"{name}.zip"
-    url, path = URL.format(name=name), folders[-1] / "tu" / f"{name}.zip"
-    try:
-        with atomic_path(path) as temporary:
-            download(url, temporary, None)
-            if not zipfile.is_zipfile(temporary):
-                raise ValueError(f"{url}: what came is no zip file")
-            with zipfile.ZipFile(temporary) as archive:
-                if f"{name}/{marker}" not in archive.namelist():
-                    raise ValueError(f"{url}: there is no {name}/{marker} in it")
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(
-            f"{name}: there is no tu/{name}/{marker} in {' nor in '.join(map(str, folders))}, and {error}. "
-            f"Put the text files of the data set into {folders[0] / 'tu' / name}"
-        ) from error
-    logger.warning(f"{path}: fetched from {url}; no checksum is known to compare it with")
-    return path
+    return fetch_folder(name, URL.format(name=name), f"tu/{name}", name, marker, root)
 
 
 def _read(name: str, folder: Place) -> PackedGraphs:

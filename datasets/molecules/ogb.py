@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import rdkit
 
-from wlkernelnn.datasets.files.download import data_folders, download
+from wlkernelnn.datasets.files.download import data_folders, fetch_folder
 from wlkernelnn.datasets.files.number_rows import check_lines, read_integers
 from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
@@ -94,7 +91,9 @@ def load_ogb(
         )
         data.split_idx = _split(data, read_parts(beside), beside / SPLIT)
         return _checked(data, spec, beside)
-    found = folder or _fetch(spec, root, progress)
+    found = folder or fetch_folder(
+        spec.name, spec.url, f"ogb/{spec.folder}", spec.inside, spec.files[0], root, progress
+    )
 
     def build() -> PackedGraphs:
         read = _read_pcqm4mv2 if spec.name == "pcqm4mv2" else _read_molecules
@@ -211,41 +210,6 @@ def _find(spec: OGBSet, root: str | os.PathLike[str] | None, file: str) -> Path 
             if (folder / file).is_file():
                 return folder
     return None
-
-
-def _fetch(spec: OGBSet, root: str | os.PathLike[str] | None, progress: bool) -> Path:
-    """The folder of a set, from the publisher's zip file."""
-    folders, marker = data_folders(root), spec.files[0]
-    target = folders[-1] / "ogb" / spec.folder
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.is_dir() and any(target.iterdir()):
-        raise FileNotFoundError(
-            f"{target}: has no {marker}: put all of OGB's files there, or remove the folder and have them "
-            "fetched"
-        )
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-            archive = download(spec.url, Path(scratch, f"{spec.folder}.zip"), None, progress=progress)
-            try:
-                with zipfile.ZipFile(archive) as opened:
-                    opened.extractall(Path(scratch, "content"))
-            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-                raise ValueError(f"{spec.url}: what came is no whole zip file ({error})") from error
-            came = Path(scratch, "content", spec.inside)
-            if not (came / marker).is_file():
-                raise ValueError(f"{spec.url}: there is no {spec.inside}/{marker} in it")
-            try:
-                came.rename(target)  # in one step: a reader never sees half of it
-            except OSError:
-                if not (target / marker).is_file():  # else another process was faster
-                    raise
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(
-            f"{spec.name}: there is no ogb/{spec.folder}/{marker} in {' nor in '.join(map(str, folders))}, "
-            f"and {error}. Put OGB's files into {folders[0] / 'ogb' / spec.folder}"
-        ) from error
-    logger.warning(f"{target}: fetched from {spec.url}; no checksum is known to compare it with")
-    return target
 
 
 # Reading a folder
