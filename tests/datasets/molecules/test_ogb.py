@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import re
 import shutil
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -202,7 +203,7 @@ def test_another_process_may_be_faster(
         shutil.copy(publisher, path)
         return path
 
-    monkeypatch.setattr("wlkernelnn.datasets.files.download.download", other_first)
+    monkeypatch.setattr(sys.modules["wlkernelnn.datasets.files.download"], "download", other_first)
     assert len(load_ogb("ogbg-molesol")) == 8
     assert [path.name for path in cached.parent.iterdir()] == ["ogbg_molesol"]
 
