@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from tests.equations import walks
 from tests.kernels import assert_slopes, similarities
+from tests.pairwise import pairwise
 from tests.strategies import graphs
 from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, Inverse, Polynomial, RandomWalkKernel
 from wlkernelnn.kernels.composition import Series, get_composition
@@ -74,13 +75,13 @@ def literal(kernel: DeepGraphKernel, graph: Data) -> list[np.ndarray]:
     return [*states, base]
 
 
-@pytest.mark.parametrize("composition", COMPOSITIONS, ids=str)
-@pytest.mark.parametrize("compose", ["mul", "add"])
-@pytest.mark.parametrize(("num_layers", "walk_length"), [(1, 3), (2, 2), (3, 1)])
-@pytest.mark.parametrize("walks_only", [False, True], ids=["all nodes", "walks only"])
+@pairwise(
+    composition=COMPOSITIONS, compose=["mul", "add"], shape=[(1, 3), (2, 2), (3, 1)], walks_only=[False, True]
+)
 def test_section_3_3(
-    composition: str | Composition, compose: str, num_layers: int, walk_length: int, walks_only: bool
+    composition: str | Composition, compose: str, shape: tuple[int, int], walks_only: bool
 ) -> None:
+    num_layers, walk_length = shape
     kernel = DeepGraphKernel(num_layers, walk_length, 0.3, compose, composition, walks_only)
     joined = union(SOME)
     *states, last = literal(kernel, joined)
@@ -109,11 +110,11 @@ def test_one_layer_without_activation_is_the_random_walk_kernel(g: Data, h: Data
     np.testing.assert_allclose(deep.local(g, h), walk.local(g, h), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "composition", ["identity", Polynomial(2, 0.5), Inverse(1e3), "exp", "arccos1"], ids=str
+@pairwise(
+    composition=["identity", Polynomial(2, 0.5), Inverse(1e3), "exp", "arccos1"],
+    compose=["mul", "add"],
+    normalize=[False, True],
 )
-@pytest.mark.parametrize("compose", ["mul", "add"])
-@pytest.mark.parametrize("normalize", [False, True])
 def test_slopes(composition: str | Composition, compose: str, normalize: bool) -> None:
     kernel = DeepGraphKernel(2, 2, 0.3, compose, composition, normalize=normalize)
     assert_slopes(kernel, SOME, rtol=1e-5)
@@ -130,9 +131,8 @@ def test_slopes_of_angles() -> None:
     assert np.isfinite(slopes).all()
 
 
-@pytest.mark.parametrize("composition", ["polynomial", "arccos1"])
-def test_parts_do_not_matter(composition: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = DeepGraphKernel(2, 2, 0.3, composition=composition, normalize=True)
+def test_parts_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = DeepGraphKernel(2, 2, 0.3, composition="arccos1", normalize=True)
     whole, slopes = kernel(SOME, eval_gradient=True)
     monkeypatch.setattr(DeepGraphKernel, "_budget", 4)
     monkeypatch.setattr(DeepGraphKernel, "_diag_budget", 2)
@@ -150,7 +150,6 @@ def test_a_side_without_graphs() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_layers": 0}, "num_layers must be an integer of at least 1, got 0"),
         ({"walk_length": 0}, "walk_length must be an integer of at least 1, got 0"),
         ({"compose": "max"}, "compose must be"),
         ({"decay": -1.0}, "decay must be a number of at least 0"),

@@ -9,6 +9,7 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
 from tests.kernels import assert_slopes, gram, similarities, walk_kernel
+from tests.pairwise import pairwise
 from tests.strategies import graphs
 from wlkernelnn.kernels import RandomWalkKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs
@@ -36,8 +37,9 @@ def as_codes(graph: Data) -> Data:
     return coded
 
 
-@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("walk_length", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("options", "walk_length"), [*zip(KINDS.values(), [3, 2, 1, 3, 2, 3], strict=True)], ids=KINDS
+)
 def test_equation_5(options: dict[str, object], walk_length: int) -> None:
     @settings(max_examples=12, deadline=None, derandomize=True)
     @given(several(**options))
@@ -106,9 +108,11 @@ def test_equation_7(g: Data, h: Data) -> None:
     np.testing.assert_allclose(kernel([g], [h])[0, 0] / scale, local.sum() / scale, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["features", "labels"])
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("options", [{"walk_length": 3}, {"walk_length": 3, "all_lengths": True}], ids=str)
+@pairwise(
+    options=[{"walk_length": 3}, {"walk_length": 3, "all_lengths": True}],
+    normalize=[False, True],
+    kind=["features", "labels"],
+)
 def test_slopes(options: dict[str, object], normalize: bool, kind: str) -> None:
     rng = torch.Generator().manual_seed(0)
     some = [
@@ -134,7 +138,6 @@ def test_decay_0_keeps_single_nodes() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"walk_length": 0}, "walk_length must be an integer of at least 1, got 0"),
         ({"walk_length": 2.5}, "walk_length must be an integer of at least 1, got 2.5"),
         ({"decay": "gated"}, "decay must be a number of at least 0, got 'gated'"),
         ({"decay": -0.1}, "decay must be a number of at least 0, got -0.1"),

@@ -13,6 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from torch_geometric.data import Data
 
 from tests.graphs import random_packed
+from tests.pairwise import pairwise
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StringKernel, StructureKernel, objects
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.kernels.graphs.wl import WLKernel, WLSide
@@ -53,9 +54,7 @@ def relabelled(graphs: Sequence[Data], h: int, with_edges: bool) -> list[list[Da
     return result
 
 
-@pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("codes", [True, False])
-@pytest.mark.parametrize("with_edges", [True, False])
+@pairwise(name=[*BASES], codes=[True, False], with_edges=[True, False])
 def test_equals_the_sum_over_relabelled_graphs(name: str, codes: bool, with_edges: bool) -> None:
     graphs = with_features(8, codes)
     base = BASES[name]
@@ -66,8 +65,7 @@ def test_equals_the_sum_over_relabelled_graphs(name: str, codes: bool, with_edge
     np.testing.assert_allclose(kernel(graphs[:3], graphs[3:]), expected[:3, 3:], rtol=1e-12)
 
 
-@pytest.mark.parametrize("h", [0, 1, 3])
-@pytest.mark.parametrize("with_edges", [True, False])
+@pytest.mark.parametrize(("h", "with_edges"), [(0, True), (1, False), (3, True)])
 def test_of_single_nodes_is_the_subtree_kernel(h: int, with_edges: bool) -> None:
     graphs = random_packed(20, seed=h)
     kernel = WLKernel(RandomWalkKernel(walk_length=1), h, edge_labels=with_edges)
@@ -109,8 +107,7 @@ def test_parts_are_cut_for_the_largest_round() -> None:
     np.testing.assert_array_equal(WLSide(rounds).sizes, [5, 1])
 
 
-@pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("name", "normalize"), [*zip(BASES, [False, True] * 2, strict=True)])
 def test_gradient(name: str, normalize: bool) -> None:
     graphs = with_features(5, codes=False)
     kernel = WLKernel(clone(BASES[name]), 1, normalize=normalize)

@@ -47,8 +47,7 @@ def brute_force(graphs: list[Data] | PackedGraphs, h: int, with_edges: bool = Tr
     return gram
 
 
-@pytest.mark.parametrize("h", [0, 1, 3])
-@pytest.mark.parametrize("with_edges", [False, True])
+@pytest.mark.parametrize(("h", "with_edges"), [(0, True), (1, False), (3, True)])
 def test_equals_the_definition(h: int, with_edges: bool) -> None:
     graphs = random_packed(25, seed=h)
     np.testing.assert_array_equal(

@@ -16,8 +16,7 @@ from tests.molecules import some_measured
 from wlkernelnn.kernels import WLSubtreeKernel, WLVectorizer, objects
 
 
-@pytest.mark.parametrize("num_iterations", [0, 1, 3])
-@pytest.mark.parametrize("edge_labels", [False, True])
+@pytest.mark.parametrize(("num_iterations", "edge_labels"), [(0, True), (1, False), (3, True)])
 def test_inner_products_are_the_kernel(num_iterations: int, edge_labels: bool) -> None:
     """Among training graphs, and with others: a colour that one of two does not have adds nothing."""
     train, test = random_packed(30, seed=1), random_packed(12, seed=2)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.svm import SVC
 
+from tests.pairwise import pairwise
 from wlkernelnn.kernels.base import objects
 from wlkernelnn.kernels.graphs.random_walk import RandomWalkKernel
 from wlkernelnn.kernels.strings.string import StringKernel
@@ -61,9 +62,7 @@ def gram(X: Any, Y: Any, ngram: int, decay: float, variant: str) -> np.ndarray:
     return np.array([[enumerated(x, y, ngram, decay, variant) for y in Y] for x in X])
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("ngram", [1, 2, 3])
-@pytest.mark.parametrize("decay", [0, 0.3, 1, 1.5])
+@pairwise(variant=VARIANTS, ngram=[1, 2, 3], decay=[0, 0.3, 1.5])
 def test_equals_enumeration(variant: str, ngram: int, decay: float) -> None:
     kernel = StringKernel(ngram, decay, variant)
     cases = [
@@ -95,8 +94,7 @@ def test_equals_enumeration_of_any(
     np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-11, atol=1e-280)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("variant", "normalize"), [*zip(VARIANTS, [False, True] * 2, strict=True)])
 def test_blocks(variant: str, normalize: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = StringKernel(2, 0.6, variant, normalize)
     X = [*VECTORS, *OTHER_VECTORS]
@@ -139,8 +137,7 @@ def test_sentences_of_lodhi() -> None:
         np.testing.assert_allclose(found, value, atol=6e-4)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("ngram", [1, 2, 3])
+@pytest.mark.parametrize(("variant", "ngram"), [*zip(VARIANTS, [2, 3, 1, 2], strict=True)])
 def test_psd(variant: str, ngram: int) -> None:
     words = ["".join(RNG.choice(list("abc"), length)) for length in RNG.integers(0, 12, size=25)]
     for X in (words, [RNG.normal(size=(len(word), 3)) for word in words]):
@@ -159,9 +156,7 @@ def test_psd(variant: str, ngram: int) -> None:
         assert not normalized[~full].any()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("ngram", [1, 3])
-@pytest.mark.parametrize("normalize", [False, True])
+@pairwise(variant=VARIANTS, ngram=[1, 3], normalize=[False, True])
 def test_gradient(variant: str, ngram: int, normalize: bool) -> None:
     step = 1e-5
     for X in (WORDS, VECTORS):
@@ -194,7 +189,7 @@ def test_fixed_decay_has_no_gradient() -> None:
     assert kernel(WORDS, eval_gradient=True)[1].shape == (len(WORDS), len(WORDS), 0)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", ["a", "lodhi"])
 def test_gaussian_process(variant: str) -> None:
     rng = np.random.default_rng(1)
     words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 12, size=60)]
@@ -248,7 +243,7 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
         StringKernel(**arguments)(WORDS)
 
 
-@pytest.mark.parametrize("decay", [0, 0.4, 1])
+@pytest.mark.parametrize("decay", [0, 0.4])
 def test_local_is_the_kernel_of_prefixes(decay: float) -> None:
     for x, y in ((WORDS[0], WORDS[4]), (VECTORS[0], VECTORS[3]), ("", "ab")):
         for ngram in (1, 2, 3):
