@@ -13,7 +13,7 @@ import torch
 from tests.molecules import regression_set
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"(?:^|&& |`)(?:\.venv/bin/)?wlkernelnn ([^`\n&]+)", re.MULTILINE)
 

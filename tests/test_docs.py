@@ -21,7 +21,7 @@ from wlkernelnn.cli.main import VERBS, main
 from wlkernelnn.training import LoopOptions
 from wlkernelnn.utils.files import read_json
 
-TEXTS = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
 README = ROOT / "README.md"
 
 
