@@ -8,9 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jsonargparse.typing import PositiveInt
-
-from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.cli.options import PositiveInt, add_options, pick, verb_parser
 
 from .timing import Comparison, compare
 

@@ -9,12 +9,12 @@ from typing import Any
 import mpmath
 import numpy as np
 import torch
-from jsonargparse.typing import PositiveInt
 from torch_geometric.data import Data
 
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.races import Known, Race
 from wlkernelnn.bench.harness.tables import Rows
+from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.conv.deep import DeepKernelConv
 from wlkernelnn.conv.random_walk import RandomWalkKernelConv
 from wlkernelnn.conv.wl import WLKernelConv

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jsonargparse.typing import PositiveInt
 from matplotlib.figure import Figure
 from rich.console import Console
 
@@ -21,6 +20,7 @@ from wlkernelnn.bench.harness.provenance import about
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import printed
 from wlkernelnn.bench.harness.trained import MAKER, claim, device_of
+from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.training import FitOptions, check_free, score, train_run
 from wlkernelnn.utils.files import atomic_path

@@ -7,7 +7,6 @@ from dataclasses import replace
 from rich.console import Console
 
 from wlkernelnn.bench.baselines import chemprop
-from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.provenance import about
 from wlkernelnn.bench.harness.tables import printed
 from wlkernelnn.bench.harness.trained import chosen
@@ -50,10 +49,7 @@ def main(argv: list[str] | None = None) -> None:
         argv: Arguments; default the command line's.
     """
     parser = verb_parser("benchmark speed", __doc__)
-    shared = set(vars(TableOptions()))
-    add_options(parser, "Options", Options, shared)
-    # As in the commands that stand below the tables: lists are written --parts=[step,epoch].
-    parser.add_class_arguments(Options, as_group=False, skip=shared)
+    add_options(parser, "Options", Options)
     options = Options(**pick(parser.parse_args(argv), Options))
     parts = chosen("parts", options.parts, PARTS)
     if fused.numba_loops() is None:

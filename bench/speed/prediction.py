@@ -18,12 +18,12 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
-from jsonargparse.typing import PositiveInt
 from rdkit import Chem, rdBase
 
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
 from wlkernelnn.bench.harness.timing import Comparison, anonymous, race, torch_settings
+from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import predict_tables, save_checkpoint

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
-from jsonargparse.typing import PositiveInt
 from torch import Tensor
 
 from wlkernelnn.bench.harness.options import RaceOptions, Timer
 from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
+from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import TreeLoss
 from wlkernelnn.sequence.rrnn.layers.tree_model import TreeModel

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jsonargparse.typing import PositiveInt
 
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.tables import Rows, items, markdown
 from wlkernelnn.bench.harness.trained import chosen
+from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules
 from wlkernelnn.utils.files import json_text, read_json, write_text
 

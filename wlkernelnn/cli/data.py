@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, split
-from wlkernelnn.datasets.files.table_chunks import is_table
-from wlkernelnn.datasets.graphs.splits import check_sizes
+    from wlkernelnn.datasets import PackedGraphs
 
 
 @dataclass
@@ -53,6 +52,9 @@ class DataOptions:
 
     def load(self, rejects_path: Path | None = None, split_column: str | None = None) -> PackedGraphs:
         """Read the molecules; the rows that gave none go to ``rejects_path``."""
+        from wlkernelnn.datasets import load_molecules
+        from wlkernelnn.datasets.files.table_chunks import is_table
+
         if is_table(self.data_path) and not self.target_columns:
             raise ValueError(f"--target-columns: which columns of {self.data_path} are the targets?")
         given = {
@@ -87,6 +89,8 @@ class SplitOptions:
     data_seed: int = 0
 
     def __post_init__(self) -> None:
+        from wlkernelnn.datasets.graphs.splits import check_sizes
+
         check_sizes(self.split_sizes, "--split-sizes")
         if self.data_seed < 0:
             raise ValueError(f"--data-seed: expected at least 0, got {self.data_seed}")
@@ -106,6 +110,8 @@ class SplitOptions:
         if self.splits_column is not None:
             assert data.split_idx is not None  # made from the column
             return data.split_idx, f"column {self.splits_column}"
+        from wlkernelnn.datasets import MOLECULE_SETS, split
+
         published = MOLECULE_SETS.get(data.description.name)
         kind = self.split or (published.split if published else "random")
         train, valid, test = self.split_sizes

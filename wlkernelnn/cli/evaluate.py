@@ -6,25 +6,9 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
-from wlkernelnn.training import (
-    METRICS,
-    get_metric,
-    load_ensemble,
-    score,
-    score_tasks,
-    unscored,
-    write_report,
-)
-from wlkernelnn.utils.checks import check_count
-
 from .data import DataOptions
-from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
-from .scores import shown
+from .options import PositiveInt, add_options, check_apart, check_different, check_file, pick, verb_parser
+from .scores import score_text
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -50,7 +34,7 @@ class EvaluateOptions:
     metrics: list[str] | None = None
     metrics_path: Path | None = None
     rejects_path: Path | None = None
-    batch_size: int = 512
+    batch_size: PositiveInt = 512
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -59,12 +43,27 @@ def main(argv: list[str] | None = None) -> None:
     add_options(parser, "Options", EvaluateOptions)
     parsed = parser.parse_args(argv)
     options = EvaluateOptions(**pick(parsed, EvaluateOptions))
-    check_count("batch_size", options.batch_size)
     check_file("--metrics-path", options.metrics_path)
     check_file("--rejects-path", options.rejects_path)
     for name, path in (("--metrics-path", options.metrics_path), ("--rejects-path", options.rejects_path)):
         check_apart(name, path, [Path(parsed.data_path)])
     check_different("--rejects-path", options.rejects_path, "--metrics-path", options.metrics_path)
+
+    # Help does not wait for torch.
+    import numpy as np
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from wlkernelnn.training import (
+        METRICS,
+        get_metric,
+        load_ensemble,
+        score,
+        score_tasks,
+        unscored,
+        write_report,
+    )
 
     ensemble = load_ensemble(options.model_path)
     task, names = ensemble.about["task"], ensemble.about["target_names"]
@@ -107,10 +106,10 @@ def main(argv: list[str] | None = None) -> None:
     for name in metrics:
         table.add_column(name, justify="right")
     for i, column in enumerate(columns):
-        table.add_row(escape(column), *(shown(each[name][i]) for name in metrics))
+        table.add_row(escape(column), *(score_text(each[name][i]) for name in metrics))
     if len(columns) > 1:
         table.add_section()
-        table.add_row("mean", *(shown(scores[name]) for name in metrics))
+        table.add_row("mean", *(score_text(scores[name]) for name in metrics))
     Console().print(table)
     if options.metrics_path is not None:
         report = {

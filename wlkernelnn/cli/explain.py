@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-import numpy as np
-import pandas as pd
-from rdkit import Chem
-
-from wlkernelnn.datasets import PackedGraphs, load_molecules
-from wlkernelnn.training import check_free, load_ensemble
-from wlkernelnn.training.molecules.explain import atom_contributions, drawing
-from wlkernelnn.utils.checks import check_count
-from wlkernelnn.utils.files import atomic_path, write_text
+from typing import TYPE_CHECKING, Literal
 
 from .data import one_column
-from .options import add_options, pick, verb_parser
+from .options import PositiveInt, add_options, pick, verb_parser
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from wlkernelnn.datasets import PackedGraphs
 
 # Of the unit of predictions: what is smaller has no strong colour.
 LEAST = 0.01
@@ -47,17 +43,23 @@ class ExplainOptions:
     smiles_columns: list[str] | None = None
     on_invalid: Literal["raise", "skip"] = "skip"
     drawings: int = 20
-    batch_size: int = 512
+    batch_size: PositiveInt = 512
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = verb_parser("explain", __doc__)
     add_options(parser, "Options", ExplainOptions)
     options = ExplainOptions(**pick(parser.parse_args(argv), ExplainOptions))
-    check_count("drawings", options.drawings, least=0)
-    check_count("batch_size", options.batch_size)
+    if options.drawings < 0:
+        raise ValueError(f"--drawings: expected at least 0, got {options.drawings}")
     if options.test_path.is_dir():
         raise ValueError(f"--test-path: {options.test_path} is a folder, expected one table")
+    # Help does not wait for torch.
+    from wlkernelnn.datasets import load_molecules
+    from wlkernelnn.training import load_ensemble
+    from wlkernelnn.training.molecules.explain import atom_contributions, drawing
+    from wlkernelnn.utils.files import atomic_path, write_text
+
     directory = options.output_dir
     _check_free(directory, options.test_path)
     ensemble = load_ensemble(options.model_path)
@@ -98,6 +100,8 @@ def _check_free(directory: Path, test_path: Path) -> None:
 
     Rejected rows, which a call that failed leaves there, are written anew.
     """
+    from wlkernelnn.training import check_free
+
     check_free(directory)
     if test_path.resolve() == (directory / "rejects.csv").resolve():
         raise ValueError(f"--output-dir: {test_path}, which is to be explained, would be overwritten")
@@ -112,6 +116,10 @@ def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> p
     Raises:
         ValueError: A target has the name of another column.
     """
+    import numpy as np
+    import pandas as pd
+    from rdkit import Chem
+
     if taken := {"row", "smiles", "atom", "element"} & {*names}:
         raise ValueError(f"target {min(taken)!r}: a table of atoms has a column of this name already")
     size = data.num_nodes_per_graph

@@ -3,126 +3,140 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import inspect
 import re
-import sys
 import types
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import is_dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import yaml
-from docstring_parser import parse as parse_docstring
-from jsonargparse import ActionYesNo, ArgumentParser, DefaultHelpFormatter, Namespace, set_dumper
-from jsonargparse.typing import PositiveInt
 
-# Where jsonargparse's messages have the value that it refused.
-_GOT = re.compile(
-    r"(?:Got value:|Given value:(?! type)) ?(.*)"
-    r"|: (.*) does not conform to restriction|invalid literal for int\(\) with base 10: (.*)"
-)
+#: The type of options that are counts.
+PositiveInt = Annotated[int, "at least 1"]
+
+_REQUIRED = inspect.Parameter.empty
 
 
-class VerbParser(ArgumentParser):
-    """Its errors are one line, in the command line's words: the usage of fifty options would hide them."""
-
-    _reading = ""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        #: What values an option may have, in words.
-        self.expected: dict[str, str] = {}
-
-    def parse_args(self, args: Any = None, *more: Any, **kwargs: Any) -> Any:
-        """Refuse several values that are not given together: of them only the last would count."""
-        words = [word.split("=")[0] for word in (sys.argv[1:] if args is None else args)]
-        for action in self._actions:
-            given = [word for word in words if word in action.option_strings]
-            if action.nargs == "+" and len(given) > 1:
-                self.error(f"{given[0]}: given {len(given)} times, expected once, with all values behind it")
-        return super().parse_args(args, *more, **kwargs)
-
-    def parse_path(self, cfg_path: Any, *args: Any, **kwargs: Any) -> Any:
-        before, self._reading = self._reading, f"{cfg_path}: "
-        try:
-            return super().parse_path(cfg_path, *args, **kwargs)
-        finally:
-            self._reading = before
-
-    def _check_value_key(
-        self, action: argparse.Action, value: Any, key: str, *args: Any, **kwargs: Any
-    ) -> Any:
-        """One value where a file may have several stands for a list of one."""
-        if value is not None and action.nargs == "+" and not isinstance(value, (list, tuple)):
-            value = [value]
-        number = action.nargs if isinstance(action.nargs, int) else 0
-        if value is not None and number and not (isinstance(value, (list, tuple)) and len(value) == number):
-            raise TypeError(f"{option_name(key)}: expected a list of {number}, got {value!r}")
-        try:
-            return super()._check_value_key(action, value, key, *args, **kwargs)
-        except (TypeError, ValueError) as error:
-            if not isinstance(action, ActionYesNo):
-                raise
-            raise TypeError(f"{option_name(key)}: expected true or false, got {value!r}") from error
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        what = self._reading + self._in_words(" ".join(message.split()))
-        self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
-
-    def _in_words(self, message: str) -> str:
-        """A message of jsonargparse without Python's names and types, where the option is known."""
-        if missing := re.fullmatch("the following arguments are required: (.+)", message):
-            return f"required, but not given: {', '.join(map(option_name, missing[1].split(', ')))}"
-        wrong = re.fullmatch(r'Parser key "(\w+)"( element \d+)?: (.*)', message)
-        if not wrong or wrong[1] not in self.expected:
-            return message
-        which = option_name(wrong[1]) + (wrong[2] or "").replace(" element", ", value")
-        value = _GOT.search(wrong[3])
-        came = f", got {value[1] or value[2] or value[3] or 'nothing'}" if value else ""
-        return f"{which}: expected {self.expected[wrong[1]]}{came}"
+class _Loader(yaml.SafeLoader):
+    """Reads 1e5 as a number, as people do; YAML 1.1 wants 1.0e+5."""
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts quotes around a name like 1e5: a number to those who read the file, not to YAML 1.1."""
+    """Puts quotes around a name like 1e5."""
 
 
-_Dumper.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)
-set_dumper(
-    "wlkernelnn", lambda options: yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-)
+for _yaml in (_Loader, _Dumper):
+    _yaml.add_implicit_resolver(
+        "tag:yaml.org,2002:float",
+        re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
+        list("-+0123456789"),
+    )
 
 
-class _HelpFormatter(DefaultHelpFormatter):
-    """Help without Python's notation of types, and without defaults that are described in words."""
+class _HelpFormatter(argparse.HelpFormatter):
+    """Help that says which options are required, and no defaults that are described in words."""
 
     def _get_help_string(self, action: argparse.Action) -> str:
-        if action.required:
-            return f"{action.help} (required)"
+        text = action.help or ""
+        if action.default is _REQUIRED:
+            return f"{text} (required)"
         described = not action.option_strings or action.default in (None, argparse.SUPPRESS)
-        return action.help or "" if described else f"{action.help} (default: %(default)s)"
+        return text if described else f"{text} (default: %(default)s)"
+
+
+class VerbParser(argparse.ArgumentParser):
+    """Options from the command line and from a YAML file; errors are one line.
+
+    argparse reads the words; :meth:`parse_args` gives them and the file's values their types.
+    """
+
+    def __init__(self, verb: str, description: str | None) -> None:
+        super().__init__(
+            prog=f"wlkernelnn {verb}",
+            usage=f"wlkernelnn {verb} [options]",
+            description=description,
+            formatter_class=_HelpFormatter,
+            allow_abbrev=False,
+        )
+        self.kinds: dict[str, Any] = {}
+        self.defaults: dict[str, Any] = {}
+        self.add_argument("--config", help="YAML file with any of the options below.")
+        self.add_argument(
+            "--print-config", action="store_true", default=None, help="Print all options as YAML, and stop."
+        )
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:
+        """The options: those of the command line, else of ``--config``, else the defaults."""
+        # argparse fills in no defaults where a namespace has an entry.
+        given = vars(super().parse_args(args, argparse.Namespace(**dict.fromkeys(self.kinds))))
+        path, stop = given.pop("config"), given.pop("print_config")
+        words = {name: value for name, value in given.items() if value is not None}
+        values = self.defaults | ({} if path is None else self.read_config(path)) | self._typed(words)
+        if stop:
+            print(config_text(argparse.Namespace(**values)), end="")
+            self.exit()
+        if missing := [option_name(name) for name, value in values.items() if value is _REQUIRED]:
+            self.error(f"required, but not given: {', '.join(missing)}")
+        return argparse.Namespace(**values)
+
+    def read_config(self, path: str | Path) -> dict[str, Any]:
+        """The options that a YAML file gives."""
+        try:
+            values = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        except OSError as error:
+            self.error(f"--config: {path}: {error.strerror}")
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            self.error(f"{path}: not YAML: {error}")
+        if not isinstance(values, dict):
+            self.error(f"{path}: expected options, got {values!r}")
+        for name in values:
+            if name not in self.kinds:
+                self.error(f"{path}: {name!r} is not an option")
+        return self._typed(values, f"{path}: ")
+
+    def _typed(self, values: Mapping[str, Any], place: str = "") -> dict[str, Any]:
+        result = {}
+        for name, value in values.items():
+            if value is None:
+                if self.defaults[name] is not None:
+                    self.error(f"{place}{option_name(name)}: expected a value, got null")
+                result[name] = None
+                continue
+            try:
+                result[name] = _converted(value, self.kinds[name])
+            except ValueError as error:
+                self.error(f"{place}{option_name(name)}{error}")
+        return result
+
+    def set_defaults(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """Other defaults than those of the functions and classes."""
+        new = {**(values or {}), **more}
+        self.defaults |= new
+        for action in self._actions:
+            action.default = new.get(action.dest, action.default)
+
+    def error(self, message: str) -> NoReturn:
+        what = " ".join(message.removeprefix("argument ").split())
+        self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
 
 
 def verb_parser(verb: str, description: str | None) -> VerbParser:
-    """The parser of a verb, so far with ``--config`` alone."""
-    parser = VerbParser(
-        prog=f"wlkernelnn {verb}",
-        usage=f"wlkernelnn {verb} [options]",
-        description=description,
-        formatter_class=_HelpFormatter,
-        print_config="--print-config",
-    )
-    parser.add_argument("--config", action="config", help="YAML file with any of the options below.")
-    return parser
+    """The parser of a verb, so far with ``--config`` and ``--print-config`` alone."""
+    return VerbParser(verb, description)
 
 
-def config_text(parser: ArgumentParser, parsed: Namespace) -> str:
+def config_text(parsed: argparse.Namespace) -> str:
     """Options as YAML that ``--config`` reads again."""
-    return parser.dump(parsed, format="wlkernelnn")
+    values = {name: _as_yaml(value) for name, value in vars(parsed).items() if value not in (None, _REQUIRED)}
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def _as_yaml(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_as_yaml(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def add_options(
@@ -141,37 +155,41 @@ def add_options(
     """
     group = parser.add_argument_group(title)
     # The fields of a dataclass may come from modules of other names than its own.
-    by_class = is_dataclass(source) or not inspect.isclass(source)
-    hints = get_type_hints(source if by_class else source.__init__)
+    by_class = dataclasses.is_dataclass(source) or not inspect.isclass(source)
+    hints = get_type_hints(source if by_class else source.__init__, include_extras=True)  # type: ignore[misc]
     helps = _helps(source)
-    for name, parameter in inspect.signature(source).parameters.items():
-        if names is not None and name not in names:
-            continue
-        kwargs = _kind(hints[name])
-        if parameter.default is inspect.Parameter.empty:
-            kwargs["required"] = True
-        else:
-            default = parameter.default
-            kwargs["default"] = list(default) if isinstance(default, tuple) else default
-        group.add_argument(option_name(name), help=helps[name], **kwargs)
-        if "type" in kwargs:
-            parser.expected[name] = _words(kwargs["type"])
+    defaults = _defaults(source)
+    for name in defaults if names is None else [name for name in defaults if name in names]:
+        kind, default = _without_none(hints[name]), defaults[name]
+        default = list(default) if isinstance(default, tuple) else default
+        parser.kinds[name], parser.defaults[name] = kind, default
+        options: dict[str, Any] = {"metavar": name.upper()}
+        if kind is bool:
+            options = {"action": argparse.BooleanOptionalAction}
+        elif get_origin(kind) is list:
+            options |= {"nargs": "+", "action": "extend"}
+        elif get_origin(kind) is tuple:
+            options["nargs"] = len(get_args(kind))
+        elif get_origin(kind) is Literal:
+            options["metavar"] = f"{{{','.join(map(str, get_args(kind)))}}}"
+        group.add_argument(option_name(name), default=default, help=helps[name].replace("%", "%%"), **options)
 
 
 def pick(
-    namespace: Namespace, source: Callable[..., Any], names: Collection[str] | None = None
+    parsed: argparse.Namespace, source: Callable[..., Any], names: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """The parsed values of what :func:`add_options` added, as keyword arguments of ``source``.
+    """The parsed values of :func:`add_options`, as keyword arguments of ``source``."""
+    return {name: getattr(parsed, name) for name in (_defaults(source) if names is None else names)}
 
-    Raises:
-        ValueError: A file gave ``null`` for what has to have a value.
-    """
-    parameters = inspect.signature(source).parameters
-    result = {name: namespace[name] for name in (parameters if names is None else names)}
-    for name, value in result.items():
-        if value is None and parameters[name].default is not None:
-            raise ValueError(f"{option_name(name)}: expected a value, got null")
-    return result
+
+def _defaults(source: Callable[..., Any]) -> dict[str, Any]:
+    """The default of every parameter."""
+    defaults = {name: p.default for name, p in inspect.signature(source).parameters.items()}
+    if dataclasses.is_dataclass(source):
+        for field in dataclasses.fields(source):
+            if field.default_factory is not dataclasses.MISSING:
+                defaults[field.name] = field.default_factory()
+    return defaults
 
 
 def option_name(parameter: str) -> str:
@@ -205,35 +223,68 @@ def check_different(option: str, path: Path | None, other: str, other_path: Path
 def _helps(source: Callable[..., Any]) -> dict[str, str]:
     """Help by parameter, without the markup for the web pages; of a class, also of those it is made from."""
     documented = reversed(inspect.getmro(source)) if inspect.isclass(source) else [source]
-    texts = {
-        entry.arg_name: " ".join((entry.description or "").split())
-        for part in documented
-        for entry in parse_docstring(inspect.getdoc(part) or "").params
-    }
     # Of ``name`` and :func:`~package.name` the name.
     markup = re.compile(r"``|:\w+:`~?(?:\w+\.)*(\w+)`")
-    return {name: markup.sub(lambda found: found[1] or "", text) for name, text in texts.items()}
+    helps: dict[str, str] = {}
+    for part in documented:
+        _, _, arguments = (inspect.getdoc(part) or "").partition("\nArgs:\n")
+        for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", arguments, re.MULTILINE):
+            helps[name] = markup.sub(lambda found: found[1] or "", " ".join(text.split()))
+    return helps
 
 
-def _kind(hint: Any) -> dict[str, Any]:
-    """How an option of a type is given: lists and tuples as words, booleans as --name and --no-name."""
+def _without_none(hint: Any) -> Any:
+    """The type of an option that is given: nobody gives ``None``."""
     if get_origin(hint) in (Union, types.UnionType):
-        # None is what an option has that is not given; nobody gives it.
-        options = tuple(option for option in get_args(hint) if option is not types.NoneType)
-        hint = Union[options]  # noqa: UP007 (of one type, it is that type)
-    if get_origin(hint) is list:
-        return {"type": get_args(hint)[0], "nargs": "+"}
-    if get_origin(hint) is tuple:
-        return {"type": get_args(hint)[0], "nargs": len(get_args(hint))}
-    if hint is bool:
-        return {"action": ActionYesNo(yes_prefix="", no_prefix="no-")}
-    return {"type": hint}
+        return Union[tuple(kind for kind in get_args(hint) if kind is not types.NoneType)]  # noqa: UP007
+    return hint
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    """A word, or a value of a file, in its type.
+
+    Raises:
+        ValueError: It has none: the message goes behind the name of the option.
+    """
+    several = get_origin(kind)
+    if several in (list, tuple):
+        items = value if isinstance(value, list) or several is tuple else [value]
+        kinds = get_args(kind)
+        if several is tuple and not (isinstance(items, list) and len(items) == len(kinds)):
+            raise ValueError(f": expected a list of {len(kinds)}, got {value!r}")
+        if several is list and len(items) == 1 and re.fullmatch(r"\[.*\]", str(items[0])):
+            items = yaml.load(str(items[0]), _Loader)  # --parts=[step,epoch]
+        result = []
+        for i, item in enumerate(items):
+            try:
+                result.append(_converted(item, kinds[0]))
+            except ValueError as error:
+                raise ValueError(f", value {i + 1}{error}") from None
+        return result
+    for one in get_args(kind) if several in (Union, types.UnionType) else (kind,):
+        base = get_args(one)[0] if get_origin(one) is Annotated else one
+        if get_origin(base) is Literal:
+            if value in get_args(base):
+                return value
+        elif base is bool:
+            if isinstance(value, bool):
+                return value
+        elif isinstance(value, str) or (type(value) in (int, float) and base in (float, type(value))):
+            try:
+                result = base(value)
+            except ValueError:
+                continue
+            if one != PositiveInt or result >= 1:
+                return result
+    raise ValueError(f": expected {_words(kind)}, got {value if value != '' else 'nothing'}")
 
 
 def _words(kind: Any) -> str:
-    """What values of a type are."""
+    """A type as people call its values."""
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(map(_words, get_args(kind)))
-    return {int: "an integer", float: "a number", PositiveInt: "an integer of at least 1"}.get(kind, "text")
+    if get_origin(kind) is Annotated:
+        return f"{_words(get_args(kind)[0])} of {get_args(kind)[1]}"
+    return {int: "an integer", float: "a number", bool: "true or false"}.get(kind, "text")

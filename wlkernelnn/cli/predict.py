@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wlkernelnn.training import predict_tables
-from wlkernelnn.training.molecules.predict import BATCH
+from wlkernelnn.training.options import BATCH
 
 from .data import one_column
 from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
@@ -76,6 +75,8 @@ def run(
         check_file("--preds-path", options.preds_path)
     elif options.preds_path.resolve() in rejects_path.resolve().parents:
         raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
+    from wlkernelnn.training import predict_tables  # help does not wait for torch
+
     counts = predict_tables(
         options.test_path,
         options.model_path,

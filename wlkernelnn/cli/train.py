@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from jsonargparse import ArgumentParser, Namespace
-from rich.console import Console
-from rich.table import Table
-
-from wlkernelnn.models import SHORT_NAMES, GraphKernelNetwork
-from wlkernelnn.training import FitOptions, check_free, train_run
-from wlkernelnn.training.molecules.run import PARTS, check_resumable, ensemble_options
-from wlkernelnn.utils.files import alone_in, write_text
+from wlkernelnn.training.options import FitOptions
 
 from .data import DataOptions, SplitOptions
-from .options import add_options, config_text, option_name, pick, verb_parser
-from .scores import shown
-
-SHARED_OPTIONS = ("hidden_channels", "walk_length", "decay", "pooling", "norm", "dropout")
-# Options that a network alone has.
-OWN_OPTIONS = {
-    "wl": ("num_iterations", "readout", "share_walk_weights", "all_lengths", "gate_scale"),
-    "stack": ("num_layers", "compose", "jumping", "virtual_node", "layer_dropout"),
-}
-
-# What a resumed run may be given anew: it changes no network.
-MAY_DIFFER = ("config", "output_dir", "ensemble_size", "resume", "num_workers", "root")
+from .options import VerbParser, add_options, config_text, option_name, pick, verb_parser
+from .scores import score_text
 
 
 @dataclass
@@ -49,49 +33,122 @@ class RunOptions:
     resume: bool = False
 
 
-def build_parser() -> ArgumentParser:
-    parser = verb_parser("train", __doc__)
-    add_options(parser, "Data", DataOptions)
-    add_options(parser, "Split", SplitOptions)
-    add_options(parser, "Run", RunOptions)
-    add_options(parser, "Network", GraphKernelNetwork, SHARED_OPTIONS)
-    for name, own in OWN_OPTIONS.items():
-        add_options(parser, f"Network {name}", SHORT_NAMES[name], own)
-    add_options(parser, "Training", FitOptions)
-    return parser
+@dataclass
+class NetworkOptions:
+    """What all networks have.
+
+    Args:
+        hidden_channels: Width of everything.
+        walk_length: Number of nodes of a walk: 2 is one edge.
+        decay: λ, the factor of every edge of a walk: a number from 0 to 1, "learned", or "gated" (computed
+            from the edge and its two nodes).
+        pooling: The "sum" or "mean" over the atoms of a molecule. Where a norm follows they hardly differ: it
+            takes the length of the vector away.
+        norm: Layer normalisation of a molecule's vector before the head.
+        dropout: Probability that a hidden value of the head is dropped.
+    """
+
+    hidden_channels: int = 176
+    walk_length: int = 2
+    decay: float | str = "gated"
+    pooling: Literal["sum", "mean"] = "sum"
+    norm: bool = True
+    dropout: float = 0.0
+
+
+@dataclass
+class WLOptions:
+    """What the network "wl" alone has.
+
+    Args:
+        num_iterations: Weisfeiler-Lehman iterations: with walks of 2 nodes, an atom sees that many bonds far.
+        readout: What is read of the iterations: their "sum", the "last" one, or "cat" (side by side;
+            hidden_channels must be divisible by num_iterations).
+        share_walk_weights: One set of walk weights and gates for all iterations instead of one each.
+        all_lengths: Count walks of up to walk_length nodes, so that single atoms count, not only those of
+            exactly walk_length.
+        gate_scale: Factor of a gated decay; the authors' release uses 10.
+    """
+
+    num_iterations: int = 4
+    readout: Literal["sum", "last", "cat"] = "last"
+    share_walk_weights: bool = True
+    all_lengths: bool = True
+    gate_scale: float = 1.0
+
+
+@dataclass
+class StackOptions:
+    """What the network "stack" alone has.
+
+    Args:
+        num_layers: Number of layers: with walks of 2 nodes, an atom sees that many bonds far.
+        compose: How an atom's own features join a walk, "mul" or "add".
+        jumping: What is read of the layers: the "last" states, the "sum" of all, or all side by side, "cat".
+        virtual_node: Between layers, all atoms of a molecule hear from each other. Every atom is then
+            computed, not every colour once.
+        layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of an atom,
+            where colours are computed once.
+    """
+
+    num_layers: int = 4
+    compose: Literal["mul", "add"] = "mul"
+    jumping: Literal["last", "sum", "cat"] = "cat"
+    virtual_node: bool = False
+    layer_dropout: float = 0.0
+
+
+OWN_OPTIONS: dict[str, type] = {"wl": WLOptions, "stack": StackOptions}
+GROUPS: dict[str, type] = {
+    "Data": DataOptions,
+    "Split": SplitOptions,
+    "Run": RunOptions,
+    "Network": NetworkOptions,
+    **{f"Network {name}": own for name, own in OWN_OPTIONS.items()},
+    "Training": FitOptions,
+}
+# Options of schedules alone.
+OF_SCHEDULES = {
+    "lr_min": ("cosine", "exponential"),
+    "lr_decay": ("exponential",),
+    "lr_decay_samples": ("exponential",),
+}
+# Options that may change when a run resumes: they change no network.
+MAY_DIFFER = ("output_dir", "ensemble_size", "resume", "num_workers", "root")
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = build_parser()
+    parser = verb_parser("train", __doc__)
+    for title, source in GROUPS.items():
+        add_options(parser, title, source)
     parsed = parser.parse_args(argv)
     data_options = DataOptions(**pick(parsed, DataOptions))
     split_options = SplitOptions(**pick(parsed, SplitOptions))
     run_options = RunOptions(**pick(parsed, RunOptions))
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
+    # Help does not wait for torch.
+    from rich.console import Console
+    from rich.table import Table
+
+    from wlkernelnn.models import SHORT_NAMES
+    from wlkernelnn.training.molecules.run import ensemble_options, train_run
+    from wlkernelnn.utils.files import alone_in, write_text
+
     # All that can be refused before data are read.
     ensemble_options(fit_options, run_options.ensemble_size)
-    network, own = SHORT_NAMES[run_options.network], OWN_OPTIONS[run_options.network]
-    network_options = pick(parsed, network, SHARED_OPTIONS + own)
-    _check_network(parser, parsed)
+    network = SHORT_NAMES[run_options.network]
+    network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[run_options.network])
+    _check_idle(parser, parsed)
     network.check_arguments(**network_options)
-    _check_schedule(parser, parsed, fit_options.schedule)
     directory = run_options.output_dir
-    written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
-    if Path(data_options.data_path).resolve() in [(directory / name).resolve() for name in written]:
-        raise ValueError(f"--data-path: {data_options.data_path} is a file that the run would overwrite")
+    _check_folder(parser, parsed, directory)
     config_path = directory / "config.yaml"
-    if not run_options.resume:
-        check_free(directory)
-    else:
-        check_resumable(directory)
-        if config_path.is_file():
-            _check_same(parser, parsed, config_path)
     with alone_in(directory):
         data = data_options.load(directory / "rejects.csv", split_options.splits_column)
         split_idx, split_name = split_options.apply(data)
         parsed.resume = False  # the file says what the run is, not how it came about
-        write_text(config_path, config_text(parser, parsed))
+        write_text(config_path, config_text(parsed))
         try:
             _, report = train_run(
                 data,
@@ -114,7 +171,7 @@ def main(argv: list[str] | None = None) -> None:
     table.add_column("molecules", justify="right")
     table.add_column(report["metric"], justify="right")
     for part, count in report["counts"].items():
-        table.add_row(part, f"{count:,}", shown(report[part]) if part in report else "")
+        table.add_row(part, f"{count:,}", score_text(report[part]) if part in report else "")
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")
@@ -123,37 +180,35 @@ def main(argv: list[str] | None = None) -> None:
     )
 
 
-def _check_schedule(parser: ArgumentParser, parsed: Namespace, schedule: str) -> None:
-    """Options of another schedule than the chosen one would do nothing."""
-    of_schedules = {
-        "lr_min": ("cosine", "exponential"),
-        "lr_decay": ("exponential",),
-        "lr_decay_samples": ("exponential",),
-    }
-    for option, schedules in of_schedules.items():
-        if schedule not in schedules and parsed[option] != parser.get_default(option):
-            raise ValueError(
-                f"{option_name(option)} is an option of --schedule {' and '.join(schedules)}, "
-                f"but the schedule is {schedule}"
-            )
-
-
-def _check_network(parser: ArgumentParser, parsed: Namespace) -> None:
-    """Options of another network than the chosen one would do nothing."""
-    for name, own in OWN_OPTIONS.items():
-        for option in own:
-            if name != parsed.network and parsed[option] != parser.get_default(option):
+def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
+    """Refuse options that would do nothing: those of another network or schedule than the chosen one."""
+    of_networks = {name: (network,) for network, own in OWN_OPTIONS.items() for name in vars(own())}
+    for choice, owners in (("network", of_networks), ("schedule", OF_SCHEDULES)):
+        chosen = getattr(parsed, choice)
+        for option, known in owners.items():
+            if chosen not in known and getattr(parsed, option) != parser.defaults[option]:
                 raise ValueError(
-                    f"{option_name(option)} is an option of --network {name}, "
-                    f"but the network is {parsed.network}"
+                    f"{option_name(option)} is an option of --{choice} {' and '.join(known)}, "
+                    f"but the {choice} is {chosen}"
                 )
 
 
-def _check_same(parser: ArgumentParser, parsed: Namespace, config_path: Path) -> None:
-    """Networks of one run are trained alike: a resumed run takes the options it was started with."""
-    before = parser.parse_path(config_path)
+def _check_folder(parser: VerbParser, parsed: Namespace, directory: Path) -> None:
+    """Refuse a folder whose files would be lost, or a run to resume that had other options."""
+    from wlkernelnn.training.molecules.run import PARTS, check_free, check_resumable
+
+    written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
+    if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:
+        raise ValueError(f"--data-path: {parsed.data_path} is a file that the run would overwrite")
+    if not parsed.resume:
+        check_free(directory)
+        return
+    check_resumable(directory)
+    path = directory / "config.yaml"
+    if not path.is_file():
+        return
+    before: dict[str, Any] = parser.defaults | parser.read_config(path)
     for name, value in before.items():
-        if name not in MAY_DIFFER and parsed[name] != value:
-            raise ValueError(
-                f"{config_path}: the run to resume has {name}={value!r}, but {parsed[name]!r} is given"
-            )
+        if name not in MAY_DIFFER and getattr(parsed, name) != value:
+            given = getattr(parsed, name)
+            raise ValueError(f"{path}: the run to resume has {name}={value!r}, but {given!r} is given")

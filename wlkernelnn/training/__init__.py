@@ -1,40 +1,45 @@
-"""Training: fit a network, score it, keep it in files."""
+"""Training: fit a model, score it, keep it in files."""
 
-from .callbacks import DivergedError
-from .checkpoint import load_checkpoint, save_checkpoint
-from .loop import FitResult
-from .molecules import (
-    METRICS,
-    Ensemble,
-    check_free,
-    embed,
-    fit,
-    get_metric,
-    load_ensemble,
-    predict,
-    score,
-    score_tasks,
-    train_run,
-    unscored,
-    write_report,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .options import FitOptions, LoopOptions
-from .screening import predict_tables
-from .text import (
-    AWDOptions,
-    ClassifierOptions,
-    LanguageOptions,
-    TreeFit,
-    TreeOptions,
-    accuracy,
-    class_probabilities,
-    fit_awd,
-    fit_classifier,
-    fit_language_model,
-    fit_trees,
-    perplexity,
-    score_strings,
-)
+
+if TYPE_CHECKING:
+    from .callbacks import DivergedError
+    from .checkpoint import load_checkpoint, save_checkpoint
+    from .loop import FitResult
+    from .molecules import (
+        METRICS,
+        Ensemble,
+        check_free,
+        embed,
+        fit,
+        get_metric,
+        load_ensemble,
+        predict,
+        score,
+        score_tasks,
+        train_run,
+        unscored,
+        write_report,
+    )
+    from .screening import predict_tables
+    from .text import (
+        AWDOptions,
+        ClassifierOptions,
+        LanguageOptions,
+        TreeFit,
+        TreeOptions,
+        accuracy,
+        class_probabilities,
+        fit_awd,
+        fit_classifier,
+        fit_language_model,
+        fit_trees,
+        perplexity,
+        score_strings,
+    )
 
 __all__ = [
     "METRICS",
@@ -71,3 +76,15 @@ __all__ = [
     "unscored",
     "write_report",
 ]
+
+_ROOMS = ("callbacks", "checkpoint", "loop", "molecules", "screening", "text")
+
+
+def __getattr__(name: str) -> Any:
+    # Torch and Lightning take seconds to be imported: options and help do not wait for them.
+    if name in __all__:
+        for room in _ROOMS:
+            module = import_module(f".{room}", __name__)
+            if name in vars(module):
+                return vars(module)[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

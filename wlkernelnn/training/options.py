@@ -9,6 +9,8 @@ from typing import Literal
 
 from wlkernelnn.utils.checks import plain
 
+# Graphs that are predicted at once: the needs of a batch still fit into a processor's caches, more or less.
+BATCH = 8192
 # Weights in float16 alone would lose most steps of an optimizer.
 PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
@@ -70,4 +71,6 @@ def is_fraction(value: object) -> bool:
 
 def holds_integers(values: Tensor) -> bool:
     """Whether a tensor's type is one of integers; ``bool`` is none."""
+    import torch  # the command line checks options without it
+
     return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)

@@ -173,9 +173,8 @@ def test_rows_without_molecule_or_target(
     [
         ("--metrics-path", ".", "--metrics-path: .* is a folder, expected the name of a file"),
         ("--rejects-path", ".", "--rejects-path: .* is a folder, expected the name of a file"),
-        ("--batch-size", 0, "batch_size must be an integer of at least 1, got 0"),
     ],
-    ids=["metrics", "rejects", "batch"],
+    ids=["metrics", "rejects"],
 )
 def test_bad_options_are_found_before_data_are_read(
     run_folder: Path, option: str, value: object, message: str, capsys: pytest.CaptureFixture[str]

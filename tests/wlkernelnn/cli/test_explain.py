@@ -106,7 +106,7 @@ def test_several_targets(table: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--on-invalid", "raise"], "1 of 3 rows give no molecule"),
-        (["--drawings=-1"], "drawings must be an integer of at least 0"),
+        (["--drawings=-1"], "--drawings: expected at least 0, got -1"),
         (["--smiles-columns", "name"], "name"),
     ],
 )

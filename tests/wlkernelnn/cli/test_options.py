@@ -6,10 +6,17 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from jsonargparse import ArgumentParser
-from jsonargparse.typing import PositiveInt
 
-from wlkernelnn.cli.options import add_options, check_apart, check_different, config_text, pick, verb_parser
+from wlkernelnn.cli.options import (
+    PositiveInt,
+    VerbParser,
+    add_options,
+    check_apart,
+    check_different,
+    config_text,
+    pick,
+    verb_parser,
+)
 
 
 @dataclass
@@ -41,27 +48,29 @@ class Options:
 
 
 @pytest.fixture
-def parser() -> ArgumentParser:
+def parser() -> VerbParser:
     parser = verb_parser("test", "Try options.")
     add_options(parser, "Options", Options)
     return parser
 
 
-def parse(parser: ArgumentParser, line: str) -> Options:
+def parse(parser: VerbParser, line: str) -> Options:
     return Options(**pick(parser.parse_args(line.split()), Options))
 
 
-def test_defaults_are_those_of_the_dataclass(parser: ArgumentParser) -> None:
+def test_defaults_are_those_of_the_dataclass(parser: VerbParser) -> None:
     options = parse(parser, "--path x")
     assert options == Options(Path("x"), sizes=[0.8, 0.1, 0.1])
     assert isinstance(options.path, Path)
 
 
-def test_values(parser: ArgumentParser) -> None:
+def test_values(parser: VerbParser) -> None:
     line = "--path x --names a b --sizes 0.5 0.3 0.2 --kind that --decay 0.25 --maybe 3 --no-flag --rate 1"
     options = parse(parser, line)
     assert options == Options(Path("x"), ["a", "b"], [0.5, 0.3, 0.2], "that", 0.25, 3, False, 1.0)
     assert parse(parser, "--path x --decay learned --flag").decay == "learned"
+    for names in ("--names a b", "--names a --names b", "--names=[a,b]"):
+        assert parse(parser, f"--path x {names}").names == ["a", "b"]
 
 
 def test_only_some_parameters() -> None:
@@ -71,23 +80,23 @@ def test_only_some_parameters() -> None:
     assert pick(parsed, Options, ("path", "flag")) == {"path": Path("x"), "flag": True}
 
 
-def test_config_file(parser: ArgumentParser, tmp_path: Path) -> None:
+def test_config_file(parser: VerbParser, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text("path: x\nsizes: [0.6, 0.2, 0.2]\nkind: null\nflag: false\nmaybe: 3\n")
     options = parse(parser, f"--config {config} --maybe 4")
     assert options == Options(Path("x"), sizes=[0.6, 0.2, 0.2], flag=False, maybe=4)
 
 
-def test_what_is_dumped_is_read_again(parser: ArgumentParser, tmp_path: Path) -> None:
+def test_what_is_dumped_is_read_again(parser: VerbParser, tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     line = (
         "--path x --decay 0.5 --kind this --names a 1e5 1.5E-3 1_0e+2 12 0x10 1:30 .inf yes null ü 2026-11-22"
     )
-    config.write_text(config_text(parser, parser.parse_args(line.split())))
+    config.write_text(config_text(parser.parse_args(line.split())))
     assert parse(parser, f"--config {config}") == parse(parser, line)
 
 
-def test_help_is_for_people(parser: ArgumentParser, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_for_people(parser: VerbParser, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         parser.parse_args(["--help"])
     assert left.value.code == 0
@@ -118,20 +127,19 @@ def test_help_is_for_people(parser: ArgumentParser, capsys: pytest.CaptureFixtur
         ("--path x --rate fast", "error: --rate: expected a number, got fast;"),
         ("--path x --sizes 1 2 x", "error: --sizes, value 3: expected a number, got x;"),
         ("--path x --rounds 0", "error: --rounds: expected an integer of at least 1, got 0;"),
-        ("--path x --rounds x", "error: --rounds: expected an integer of at least 1, got 'x';"),
-        ("--path x --names a --names=b", "error: --names: given 2 times, expected once, with all values"),
+        ("--path x --rounds x", "error: --rounds: expected an integer of at least 1, got x;"),
         ("--path x --maybe=", "error: --maybe: expected an integer, got nothing;"),
         ("--path x --maybe=a&b:&Got&value:&3", "--maybe: expected an integer, got a b: Got value: 3;"),
         ("--path x --config wrong.yaml", "error: wrong.yaml: --maybe: expected an integer, got many;"),
-        ("--path x --sizes 1 2", "sizes.* expected 3 arguments"),
-        ("--path x --config nowhere.yaml", "File does not exist.*nowhere.yaml"),
-        ("--path x --config unknown.yaml", "Option 'colour' is not accepted"),
-        ("--path x --config list.yaml", "list.yaml: Unexpected config"),
+        ("--path x --sizes 1 2", "error: --sizes: expected 3 arguments"),
+        ("--path x --config nowhere.yaml", "--config: nowhere.yaml: No such file"),
+        ("--path x --config unknown.yaml", "unknown.yaml: 'colour' is not an option"),
+        ("--path x --config list.yaml", "list.yaml: expected options, got"),
         ("--path x --config broken.yaml", "broken.yaml: .*line 1, column 8"),
     ],
 )
 def test_errors_are_one_line(
-    parser: ArgumentParser,
+    parser: VerbParser,
     line: str,
     message: str,
     capsys: pytest.CaptureFixture[str],
@@ -176,7 +184,7 @@ def test_options_of_a_base_class_come_with_their_help() -> None:
     assert "A whole number, by default none." in text
 
 
-def test_files_may_give_one_of_several_as_it_is(parser: ArgumentParser, tmp_path: Path) -> None:
+def test_files_may_give_one_of_several_as_it_is(parser: VerbParser, tmp_path: Path) -> None:
     path = tmp_path / "one.yaml"
     path.write_text("path: x\nnames: a b\n")
     assert parse(parser, f"--config {path}").names == ["a b"]
@@ -190,13 +198,13 @@ def test_files_may_give_one_of_several_as_it_is(parser: ArgumentParser, tmp_path
         ("names: [a, 2017]", "--names, value 2: expected text, got 2017"),
         ("decay: [1]", "--decay: expected a number or text, got [1]"),
         ("flag: 1", "--flag: expected true or false, got 1"),
-        ("path: 3", "--path: expected text;"),
+        ("path: 3", "--path: expected text, got 3"),
         ("rate: null", "--rate: expected a value, got null"),
-        ("path: null", "required, but not given: --path"),
+        ("path: null", "--path: expected a value, got null"),
     ],
 )
 def test_files_that_give_something_else(
-    content: str, message: str, parser: ArgumentParser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    content: str, message: str, parser: VerbParser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "options.yaml"
     path.write_text(f"{'' if 'path' in content else 'path: x'}\n{content}\n")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from wlkernelnn.cli.scores import shown
+from wlkernelnn.cli.scores import score_text
 
 
 @pytest.mark.parametrize(
@@ -12,8 +12,8 @@ from wlkernelnn.cli.scores import shown
     [(0.55296, "0.5530"), (12.0, "12.0000"), (0.0, "0.0000"), (2.34567e-6, "2.346e-06"), (-4e-4, "-0.0004")],
 )
 def test_digits(score: float, text: str) -> None:
-    assert shown(score) == text
+    assert score_text(score) == text
 
 
 def test_none() -> None:
-    assert shown(math.nan) == "nan"
+    assert score_text(math.nan) == "nan"

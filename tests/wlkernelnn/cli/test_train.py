@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shutil
@@ -21,11 +22,10 @@ from tests.molecules import (
     regression_set,
     write_table,
 )
-from wlkernelnn.cli.data import DataOptions, SplitOptions
 from wlkernelnn.cli.main import main
-from wlkernelnn.cli.train import OWN_OPTIONS, SHARED_OPTIONS, RunOptions
-from wlkernelnn.models import KernelStackNetwork
-from wlkernelnn.training import FitOptions, load_ensemble
+from wlkernelnn.cli.train import GROUPS, OWN_OPTIONS, NetworkOptions
+from wlkernelnn.models import SHORT_NAMES, KernelStackNetwork
+from wlkernelnn.training import load_ensemble
 from wlkernelnn.training.molecules.module import NetworkModule
 
 
@@ -43,9 +43,7 @@ def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         train("--help")
     assert left.value.code == 0
     out = capsys.readouterr().out
-    sources = (DataOptions, SplitOptions, RunOptions, FitOptions)
-    of_networks = [*SHARED_OPTIONS, *(option for own in OWN_OPTIONS.values() for option in own)]
-    for name in [*of_networks, *(field.name for source in sources for field in fields(source))]:
+    for name in [field.name for source in GROUPS.values() for field in fields(source)]:
         assert re.search(rf"^  --{name.replace('_', '-')}\b", out, re.MULTILINE), name
     assert ":class:" not in out
     for choices in (
@@ -55,6 +53,15 @@ def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         "--jumping {last,sum,cat}",
     ):
         assert choices in out
+
+
+@pytest.mark.parametrize("name", SHORT_NAMES)
+def test_options_have_the_defaults_of_the_networks(name: str) -> None:
+    parameters = inspect.signature(SHORT_NAMES[name]).parameters
+    for source in (NetworkOptions, OWN_OPTIONS[name]):
+        for field in fields(source):
+            if (name, field.name) != ("stack", "hidden_channels"):
+                assert parameters[field.name].default == field.default, field.name
 
 
 def test_a_run_and_what_is_printed(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

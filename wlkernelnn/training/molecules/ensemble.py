@@ -18,9 +18,10 @@ from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
+from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count
 
-from .predict import BATCH, embed, predict
+from .predict import embed, predict
 
 # In a run folder: what it was begun with.
 ORIGIN = "origin.json"

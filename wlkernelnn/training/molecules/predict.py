@@ -11,10 +11,8 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import ColourCache, GraphNetwork
+from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.modes import evaluating
-
-# Graphs at once: what a batch needs still fits into a processor's caches, more or less.
-BATCH = 8192
 
 
 def predict(

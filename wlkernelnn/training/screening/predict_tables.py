@@ -26,7 +26,7 @@ from wlkernelnn.datasets.molecules.from_table import OnInvalid
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.molecules.ensemble import load_ensemble
 from wlkernelnn.training.molecules.outputs import OUTPUTS
-from wlkernelnn.training.molecules.predict import BATCH
+from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count, check_one_of
 
 from .parts import Counts, Parts
