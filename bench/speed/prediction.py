@@ -28,7 +28,7 @@ from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import predict_tables, save_checkpoint
 from wlkernelnn.training.screening.parts import MANIFEST
-from wlkernelnn.training.screening.predict_tables import ROWS
+from wlkernelnn.training.screening.tables import ROWS
 
 GOAL = 0.75
 # Times the memory for the fewest rows that it may take for the most.

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-import numpy as np
 import pytorch_lightning as pl
 import rich
 import torch
@@ -25,6 +24,7 @@ from torch import Tensor
 from wlkernelnn.utils.files import alone_in
 
 from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, whole
+from .module import TrainedModule
 from .options import LoopOptions
 
 
@@ -49,24 +49,10 @@ class FitResult:
     epoch_seconds: list[float]
 
 
-class Watched(NamedTuple):
-    """What decides which epoch is the best.
-
-    Attributes:
-        metric: Its name, logged as ``valid_<metric>``.
-        maximize: Whether more is better.
-    """
-
-    metric: str
-    maximize: bool
-
-
 def train_module(
-    module: pl.LightningModule,
+    module: TrainedModule,
     batches: Iterable[Any],
     valid_batches: Iterable[Any] | None,
-    watched: Watched,
-    options: LoopOptions,
     *,
     origin: Callable[[], Mapping[str, Any]],
     directory: str | Path | None,
@@ -79,10 +65,8 @@ def train_module(
     Without ``valid_batches`` the last weights are kept.
 
     Args:
-        module: What is trained; it logs ``train_loss`` and ``valid_<metric>``, and has ``options``.
-        batches, valid_batches: What goes to its steps.
-        watched: See :class:`Watched`.
-        options: How to train.
+        module: Trains the model; it logs ``train_loss`` and ``valid_<metric>``, and has the options.
+        batches, valid_batches: The input of its steps.
         origin: Says what a training to resume must be of, beside its options: its data, by their content.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
         callbacks: More of Lightning's.
@@ -96,13 +80,14 @@ def train_module(
     """
     if resume and directory is None:
         raise ValueError("resume=True needs the directory of the run that was interrupted")
+    options = module.options
     check_patience(options, valid_batches is not None)
     start = time.perf_counter()
     dtypes = {name: tensor.dtype for name, tensor in _tensors(module)}
     module.train()  # a network that was trained before is in evaluation mode
     monitor, mode = None, "min"
     if valid_batches is not None:
-        monitor, mode = f"valid_{watched.metric}", "max" if watched.maximize else "min"
+        monitor, mode = f"valid_{module.metric}", "max" if module.maximize else "min"
     with tempfile.TemporaryDirectory() as scratch, alone_in(directory or scratch):
         folder = Path(directory or scratch)
         newest = Checkpoint(
@@ -161,10 +146,10 @@ def train_module(
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
-        message = f"training diverged: valid_{watched.metric} was a number in no epoch"
+        message = f"training diverged: valid_{module.metric} was a number in no epoch"
         raise DivergedError(message, len(history.epochs) - 1)
     return FitResult(
-        metric=watched.metric,
+        metric=module.metric,
         score=best_score,
         epoch=int(kept["epoch"]),
         history=history.epochs,
@@ -205,11 +190,6 @@ def check_accelerator(options: LoopOptions) -> None:
 
 def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
     return chain(module.named_parameters(), module.named_buffers())
-
-
-def seed_epoch(seed: int, epoch: int) -> None:
-    """Dropout depends on the seed and the epoch alone: a resumed run draws what one run would have drawn."""
-    torch.manual_seed(int(np.random.SeedSequence((seed, epoch)).generate_state(1)[0]))
 
 
 @contextmanager

@@ -74,6 +74,32 @@ class LoopOptions:
 
 
 @dataclass
+class DecayOptions(LoopOptions):
+    """Options of a training whose learning rate decays epoch by epoch.
+
+    Args:
+        lr_decay: Factor of the learning rate at each decay.
+        decay_from: The first epoch, counted from 0, with a decay; each one after it has one too.
+
+    Raises:
+        ValueError: An option is out of its range.
+    """
+
+    lr_decay: float = 1.0
+    decay_from: int = 1
+
+    def ranges(self) -> dict[str, tuple[bool, str]]:
+        return super().ranges() | {
+            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
+            "decay_from": (self.decay_from >= 0, "at least 0"),
+        }
+
+    def lr_factor(self, epoch: int) -> float:
+        """The learning rate of an epoch, in units of ``lr``."""
+        return self.lr_decay ** max(0, epoch - self.decay_from + 1)
+
+
+@dataclass
 class FitOptions(LoopOptions):
     """Options of :func:`~wlkernelnn.training.fit`.
 
@@ -85,8 +111,8 @@ class FitOptions(LoopOptions):
             (times lr_decay every lr_decay_samples graphs, down to lr_min), or "constant".
         warmup_epochs: Epochs over which the learning rate rises from 0.
         lr_min: The learning rate never falls below this after the warm-up.
-        lr_decay: Factor of the exponential schedule.
-        lr_decay_samples: Graphs between two steps of the exponential schedule.
+        lr_decay: Factor of the learning rate at each decay of the exponential schedule.
+        lr_decay_samples: Graphs between two decays.
         ema_decay: Decay of the moving average of the weights that is validated and kept, 0 for none. Early
             averages are shorter.
         metric: Validation metric, by default the data set's own.

@@ -1,9 +1,9 @@
 """Training, scoring and keeping networks of molecules."""
 
 from .ensemble import Ensemble, load_ensemble
-from .fit import fit
+from .fitting import fit
 from .metrics import METRICS, get_metric, score, score_tasks, unscored
-from .predict import embed, predict
+from .prediction import embed, predict
 from .run import check_free, train_run, write_report
 
 __all__ = [

@@ -21,7 +21,7 @@ from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count
 
-from .predict import embed, predict
+from .prediction import embed, predict
 
 # In a run folder: what it was begun with.
 ORIGIN = "origin.json"

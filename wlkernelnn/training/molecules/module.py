@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.models import GraphNetwork
-from wlkernelnn.training.adam import in_one_pass
-from wlkernelnn.training.loop import seed_epoch
+from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import FitOptions
 
-from .metrics import score
+from .metrics import get_metric, score
 
 
 def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> Tensor:
@@ -53,7 +51,7 @@ def learning_rate_factor(options: FitOptions, step: int, steps_per_epoch: int) -
     return max(factor, options.lr_min / options.lr)
 
 
-class NetworkModule(pl.LightningModule):
+class NetworkModule(TrainedModule):
     """Trains a network.
 
     Args:
@@ -64,39 +62,29 @@ class NetworkModule(pl.LightningModule):
     """
 
     def __init__(self, net: GraphNetwork, options: FitOptions, metric: str, steps_per_epoch: int) -> None:
-        super().__init__()
-        self.net = net
-        self.options = options
-        self.metric = metric
+        super().__init__(net, options, metric, get_metric(metric).maximize)
         self.steps_per_epoch = steps_per_epoch
         self._seen: list[tuple[Tensor, Tensor]] = []
 
-    def on_train_epoch_start(self) -> None:
-        seed_epoch(self.options.seed, self.current_epoch)
-
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        loss = masked_loss(self.net, self.net(batch), batch.y)
-        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
+        loss = masked_loss(self.model, self.model(batch), batch.y)
+        self.log_loss(loss, len(batch.y))
         return loss
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        out = self.net(batch)
-        loss = masked_loss(self.net, out, batch.y)
-        self.log("valid_loss", loss, batch_size=len(batch.y))
-        values = out.float() if self.net.task == "regression" else out.float().sigmoid()
+        out = self.model(batch)
+        self.log_loss(masked_loss(self.model, out, batch.y), len(batch.y), "valid_loss")
+        values = out.float() if self.model.task == "regression" else out.float().sigmoid()
         self._seen.append((batch.y.cpu(), values.cpu()))
 
     def on_validation_epoch_end(self) -> None:
         target, prediction = (torch.cat(parts).numpy() for parts in zip(*self._seen, strict=True))
         self._seen.clear()
-        self.log(f"valid_{self.metric}", score(self.metric, target, prediction), prog_bar=True)
+        self.log_score(score(self.metric, target, prediction))
 
     def configure_optimizers(self) -> Any:
-        optimizer = torch.optim.AdamW(
-            self.net.parameters(),
-            lr=self.options.lr,
-            weight_decay=self.options.weight_decay,
-            fused=in_one_pass(self.net.parameters(), self.options),
+        optimizer = self.adam(
+            list(self.model.parameters()), torch.optim.AdamW, weight_decay=self.options.weight_decay
         )
         scheduler = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: learning_rate_factor(self.options, step, self.steps_per_epoch)

@@ -27,7 +27,7 @@ from wlkernelnn.utils.checks import check_count, plain
 from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
 
 from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, networks_of, origin_of
-from .fit import check_fit, fit
+from .fitting import check_fit, fit
 from .metrics import get_metric, score, score_tasks, unscored
 
 logger = logging.getLogger("wlkernelnn")

@@ -1,6 +1,6 @@
 """Prediction of libraries, table by table, with workers."""
 
-from .predict_tables import predict_tables
+from .tables import predict_tables
 
 __all__ = [
     "predict_tables",

@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from wlkernelnn.datasets import BPTTLoader, Corpus, RandomBPTTLoader
 from wlkernelnn.sequence import LanguageModel, detached
-from wlkernelnn.training.loop import FitResult, Watched, contents, train_module
+from wlkernelnn.training.loop import FitResult, contents, train_module
 from wlkernelnn.training.options import LoopOptions
 
 from .language import TextModule, check_vocabulary, negative_log_likelihood
@@ -98,8 +98,6 @@ def fit_awd(
         module,
         batches,
         BPTTLoader(corpus.valid, VALIDATION_STREAMS, options.bptt),
-        Watched("perplexity", maximize=False),
-        options,
         origin=lambda: contents(corpus=corpus),
         directory=directory,
         resume=resume,
@@ -125,9 +123,8 @@ class _AWDModule(TextModule):
     """Trains a language model, and averages its weights once they are to be averaged."""
 
     def __init__(self, model: LanguageModel, batches: RandomBPTTLoader, options: AWDOptions) -> None:
-        super().__init__(model, options.seed)
+        super().__init__(model, options)
         self.batches = batches
-        self.options = options
         # The mean of the weights (torch.optim.ASGD has it too, but takes a learning rate one step late).
         self.averaged = AveragedModel(model)
         self._scores: list[float] = []
@@ -148,7 +145,7 @@ class _AWDModule(TextModule):
         self._state = detached(state)
         dropped = self.model.drop(h)
         nll = negative_log_likelihood(self.model.predict(dropped), targets)
-        self.log_loss(nll, targets)
+        self.log_loss(nll / targets.numel(), targets.numel())
         options = self.options
         penalty = options.activation * dropped.square().mean() + options.slowness * slowness(h)
         return nll / targets.numel() + penalty

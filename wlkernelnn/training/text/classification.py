@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -14,36 +13,34 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringClassifier
-from wlkernelnn.training.adam import in_one_pass
-from wlkernelnn.training.loop import FitResult, Watched, contents, seed_epoch, train_module
-from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.module import TrainedModule
+from wlkernelnn.training.options import DecayOptions
 from wlkernelnn.utils.modes import evaluating
 
 EVALUATION_BATCH = 256
 
 
 @dataclass
-class ClassifierOptions(LoopOptions):
+class ClassifierOptions(DecayOptions):
     """Options of :func:`fit_classifier`.
 
     Args:
         batch_size: Strings in a batch.
         lr: Learning rate of Adam.
-        lr_decay: Factor of the learning rate after every epoch.
         l2: Factor of the sum of all squared weights in the loss; frozen weights have no part in it.
         clip: What ``gradient_clip`` bounds: the ``"norm"`` of the gradient, or the size of every ``"value"``.
         steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
             once.
         balance: Weight the strings in the loss so that all classes count alike.
-        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
-            :class:`LoopOptions`.
+        lr_decay, decay_from, epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision:
+            See :class:`DecayOptions` and :class:`LoopOptions`.
 
     Raises:
         ValueError: An option is out of its range.
     """
 
     batch_size: int = 32
-    lr_decay: float = 1.0
     l2: float = 0.0
     clip: Literal["norm", "value"] = "norm"
     steps_per_epoch: int = 0
@@ -51,7 +48,6 @@ class ClassifierOptions(LoopOptions):
 
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
-            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
             "l2": (self.l2 >= 0, "at least 0"),
             "clip": (self.clip in ("norm", "value"), "one of norm, value"),
             "steps_per_epoch": (self.steps_per_epoch >= 0, "at least 0"),
@@ -111,8 +107,6 @@ def fit_classifier(
         _ClassifierModule(model, options, class_weight),
         batches,
         None if valid is None else StringLoader(valid, EVALUATION_BATCH),
-        Watched("accuracy", maximize=True),
-        options,
         origin=lambda: contents(train=train, valid=valid),
         directory=directory,
         resume=resume,
@@ -166,7 +160,7 @@ def _as_read(model: StringClassifier, x: Tensor) -> Tensor:
     return x.to(next(model.parameters()).dtype) if x.is_floating_point() else x
 
 
-class _ClassifierModule(pl.LightningModule):
+class _ClassifierModule(TrainedModule):
     """Trains a classifier."""
 
     class_weight: Tensor | None
@@ -174,19 +168,14 @@ class _ClassifierModule(pl.LightningModule):
     def __init__(
         self, model: StringClassifier, options: ClassifierOptions, class_weight: Tensor | None
     ) -> None:
-        super().__init__()
-        self.model = model
-        self.options = options
+        super().__init__(model, options, "accuracy", maximize=True)
         self.register_buffer("class_weight", class_weight, persistent=False)
         self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
-
-    def on_train_epoch_start(self) -> None:
-        seed_epoch(self.options.seed, self.current_epoch)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         logits = self.model(_as_read(self.model, batch.x), batch.ptr)
         loss = torch.nn.functional.cross_entropy(logits, batch.y, self.class_weight)
-        self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
+        self.log_loss(loss, len(batch.y))
         return loss
 
     def configure_gradient_clipping(
@@ -203,11 +192,5 @@ class _ClassifierModule(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         # The gradient of l2 · w² is 2 · l2 · w.
-        optimizer = torch.optim.Adam(
-            self.parameters(),
-            lr=self.options.lr,
-            weight_decay=2 * self.options.l2,
-            fused=in_one_pass(self.parameters(), self.options),
-        )
-        scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, self.options.lr_decay)
-        return [optimizer], [scheduler]
+        optimizer = self.adam(list(self.parameters()), weight_decay=2 * self.options.l2)
+        return [optimizer], [torch.optim.lr_scheduler.LambdaLR(optimizer, self.options.lr_factor)]

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
 from wlkernelnn.datasets import BPTTLoader, Corpus
 from wlkernelnn.sequence import LanguageModel, detached
-from wlkernelnn.training.loop import FitResult, Watched, contents, seed_epoch, train_module
-from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.module import TrainedModule
+from wlkernelnn.training.options import DecayOptions, LoopOptions
 from wlkernelnn.utils.modes import evaluating
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
@@ -24,7 +24,7 @@ EVALUATION_LENGTH = 512
 
 
 @dataclass
-class LanguageOptions(LoopOptions):
+class LanguageOptions(DecayOptions):
     """Options of :func:`fit_language_model`; the defaults are those of Lei et al. (2017, section 6.1).
 
     Args:
@@ -32,10 +32,8 @@ class LanguageOptions(LoopOptions):
         bptt: Tokens of each stream that gradients go back through. The loss is summed over them and averaged
             over the streams.
         lr: Learning rate of SGD.
-        lr_decay: Factor of the learning rate after every epoch from decay_from on.
-        decay_from: The first epoch, counted from 0, with a smaller learning rate.
-        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
-            :class:`LoopOptions`.
+        lr_decay, decay_from, epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision:
+            See :class:`DecayOptions` and :class:`LoopOptions`.
 
     Raises:
         ValueError: An option is out of its range.
@@ -50,8 +48,6 @@ class LanguageOptions(LoopOptions):
     def ranges(self) -> dict[str, tuple[bool, str]]:
         return super().ranges() | {
             "bptt": (self.bptt >= 1, "at least 1"),
-            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
-            "decay_from": (self.decay_from >= 0, "at least 0"),
         }
 
 
@@ -86,8 +82,6 @@ def fit_language_model(
         _LanguageModule(model, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
         BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
-        Watched("perplexity", maximize=False),
-        options,
         origin=lambda: contents(corpus=corpus),
         directory=directory,
         resume=resume,
@@ -134,13 +128,11 @@ def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
 
 
-class TextModule(pl.LightningModule):
+class TextModule(TrainedModule):
     """Carries the state along a text, in training and where it is scored."""
 
-    def __init__(self, model: LanguageModel, seed: int) -> None:
-        super().__init__()
-        self.model = model
-        self.seed = seed
+    def __init__(self, model: LanguageModel, options: LoopOptions) -> None:
+        super().__init__(model, options, "perplexity", maximize=False)
         self._state: Any = None
         self._nll, self._targets = 0.0, 0
 
@@ -150,13 +142,8 @@ class TextModule(pl.LightningModule):
         return self.model
 
     def on_train_epoch_start(self) -> None:
-        seed_epoch(self.seed, self.current_epoch)
+        super().on_train_epoch_start()
         self._state = None
-
-    def log_loss(self, nll: Tensor, targets: Tensor) -> None:
-        """Tell the loss of a stretch, per token."""
-        mean = nll.detach() / targets.numel()
-        self.log("train_loss", mean, on_step=False, on_epoch=True, prog_bar=True, batch_size=targets.numel())
 
     def on_validation_epoch_start(self) -> None:
         # Training of this epoch is over: its state is not needed any more.
@@ -169,28 +156,20 @@ class TextModule(pl.LightningModule):
         self._targets += targets.numel()
 
     def on_validation_epoch_end(self) -> None:
-        self.log("valid_perplexity", perplexity_of(self._nll / self._targets), prog_bar=True)
+        self.log_score(perplexity_of(self._nll / self._targets))
 
 
 class _LanguageModule(TextModule):
     """Trains a language model."""
-
-    def __init__(self, model: LanguageModel, options: LanguageOptions) -> None:
-        super().__init__(model, options.seed)
-        self.options = options
 
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         inputs, targets = batch
         logits, state = self.model(inputs, state=self._state)
         self._state = detached(state)
         nll = negative_log_likelihood(logits, targets)
-        self.log_loss(nll, targets)
+        self.log_loss(nll / targets.numel(), targets.numel())
         return nll / len(targets)
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.SGD(self.parameters(), lr=self.options.lr)
-
-        def factor(epoch: int) -> float:
-            return self.options.lr_decay ** max(0, epoch - self.options.decay_from + 1)
-
-        return [optimizer], [torch.optim.lr_scheduler.LambdaLR(optimizer, factor)]
+        return [optimizer], [torch.optim.lr_scheduler.LambdaLR(optimizer, self.options.lr_factor)]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -26,8 +25,8 @@ from wlkernelnn.sequence.rrnn import (
     tuple_choices,
 )
 from wlkernelnn.sequence.rrnn.layers.tree_model import TreeModel
-from wlkernelnn.training.adam import in_one_pass
-from wlkernelnn.training.loop import FitResult, Watched, contents, seed_epoch, train_module
+from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import LoopOptions
 from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.modes import evaluating
@@ -154,8 +153,6 @@ def fit_trees(
             module,
             StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
             StringLoader(valid, EVALUATION_BATCH),
-            Watched(metric, maximize=metric == "accuracy"),
-            options,
             origin=lambda: contents(train=train, valid=valid),
             directory=directory,
             resume=resume,
@@ -224,14 +221,11 @@ def _score(totals: Tensor, metric: str) -> float:
     return nll / count / math.log(2) if metric == "bpc" else perplexity_of(nll / count)
 
 
-class _TreeModule(pl.LightningModule):
+class _TreeModule(TrainedModule):
     """Trains a network, and keeps account of its trees."""
 
     def __init__(self, network: torch.nn.Module, metric: str, options: TreeOptions) -> None:
-        super().__init__()
-        self.network = network
-        self.metric = metric
-        self.options = options
+        super().__init__(network, options, metric, maximize=metric == "accuracy")
         self.criterion = TreeLoss(options.cell, options.weights, options.max_margin, options.isomorphisms)
         self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
         # Φ of the loss (6): vectors of tokens are data there.
@@ -247,7 +241,7 @@ class _TreeModule(pl.LightningModule):
 
     @property
     def _trees(self) -> TreeModel | None:
-        return tree_model_of(self.network)
+        return tree_model_of(self.model)
 
     @property
     def _warm(self) -> bool:
@@ -258,7 +252,7 @@ class _TreeModule(pl.LightningModule):
             return
         trees = self._trees
         if not isinstance(trees, RRNN):
-            came = type(self.network if trees is None else trees).__name__
+            came = type(self.model if trees is None else trees).__name__
             raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {came}")
         self.criterion.check(trees)
         trees.check_cell(self.criterion.cell)
@@ -271,7 +265,7 @@ class _TreeModule(pl.LightningModule):
         """Trees are kept; afterwards everything is learned as before, also what waited for its turn."""
         trees = self._trees
         keep_trees = trees is not None and trees.keep_trees
-        learned = {parameter: parameter.requires_grad for parameter in self.network.parameters()}
+        learned = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
         if trees is not None:
             trees.keep_trees = True
         try:
@@ -283,7 +277,7 @@ class _TreeModule(pl.LightningModule):
                 trees.keep_trees, trees.last_trees, trees.cell = keep_trees, None, None
 
     def on_train_epoch_start(self) -> None:
-        seed_epoch(self.options.seed, self.current_epoch)
+        super().on_train_epoch_start()
         if (trees := self._trees) is not None and self.options.alternate and not self._warm:
             alternate(trees, self.current_epoch, self.options.alternate)
 
@@ -291,15 +285,14 @@ class _TreeModule(pl.LightningModule):
         trees = self._trees
         if trees is not None:
             trees.cell = self.criterion.cell if self._warm else None
-        logits = self.network(batch.x, batch.ptr)
+        logits = self.model(batch.x, batch.ptr)
         nll = _nll(logits, batch.y)
         size = len(batch.y)
-        per_label = nll.detach() / batch.y.numel()
-        self.log("train_loss", per_label, on_step=False, on_epoch=True, prog_bar=True, batch_size=size)
+        self.log_loss(nll / batch.y.numel(), size)
         loss = nll / size
         if trees is not None and trees.last_trees is not None:  # empty strings grow none
             parts = self.criterion(loss, trees, self.weighted)
-            self.log("tree_distance", parts.distance, on_step=False, on_epoch=True, batch_size=size)
+            self.log_loss(parts.distance, size, "tree_distance")
             if not self.options.imitation:
                 return parts.total
             return parts.total + self.options.imitation * self._imitation(batch, trees)
@@ -312,9 +305,9 @@ class _TreeModule(pl.LightningModule):
         if self._warm:
             # The target's trees lead to other states than the network's own, from which it must find back.
             trees.cell = None
-            with evaluating(self.network), torch.no_grad():
+            with evaluating(self.model), torch.no_grad():
                 some = batch.ptr[: NUM_GROWN + 1]
-                self.network(batch.x[: int(some[-1])], some)
+                self.model(batch.x[: int(some[-1])], some)
             records.append(trees.last_trees)
         leaves = [
             record.leaves[torch.randperm(len(record), device=self.device)[: NUM_IMITATED // len(records)]]
@@ -322,7 +315,7 @@ class _TreeModule(pl.LightningModule):
             if record is not None  # the first strings may be empty
         ]
         losses = imitation(trees, self.criterion.cell, torch.cat(leaves).detach()).sum(1).mean()
-        self.log("imitation", losses.detach(), on_step=False, on_epoch=True, batch_size=len(batch.y))
+        self.log_loss(losses, len(batch.y), "imitation")
         return losses
 
     def on_validation_epoch_start(self) -> None:
@@ -333,14 +326,14 @@ class _TreeModule(pl.LightningModule):
         self._counts: Counter[tuple[Construction, ...]] = Counter()
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        self._sums += _totals(self.network(batch.x, batch.ptr), batch.y)
+        self._sums += _totals(self.model(batch.x, batch.ptr), batch.y)
         trees = self._trees
         if trees is not None and (record := trees.last_trees) is not None:
             self._choices.append(tuple_choices(record).to("cpu", torch.int16))
             self._counts.update(tree_counts(record, trees.num_states - 1))
 
     def on_validation_epoch_end(self) -> None:
-        self.log(f"valid_{self.metric}", _score(self._sums, self.metric), prog_bar=True)
+        self.log_score(_score(self._sums, self.metric))
         if not self._choices:
             return
         choices = torch.cat(self._choices)
@@ -363,5 +356,4 @@ class _TreeModule(pl.LightningModule):
         ]
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        fused = in_one_pass(self.learned, self.options)
-        return torch.optim.Adam(self.learned, lr=self.options.lr, fused=fused)
+        return self.adam(self.learned)

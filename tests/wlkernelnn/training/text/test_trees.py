@@ -120,7 +120,7 @@ def test_tuples_and_scorer_take_turns(tmp_path: Path) -> None:
         last = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
         weights.append(
             [
-                last[f"network.{name}"]
+                last[f"model.{name}"]
                 for name in ("encoder.tuples.weight", "encoder.scorer.lin.weight", "head.weight")
             ]
         )
@@ -215,7 +215,7 @@ def test_trees_of_every_epoch(tmp_path: Path) -> None:
         network = net("rrnn_gru")
         fitted("rrnn_gru", network, tmp_path, epochs=epochs, alternate=1)
         last = torch.load(tmp_path / "last.ckpt", weights_only=True)["state_dict"]
-        network.load_state_dict({name.removeprefix("network."): value for name, value in last.items()})
+        network.load_state_dict({name.removeprefix("model."): value for name, value in last.items()})
         (batch,) = StringLoader(valid, 20)
         assert not network.encoder.keep_trees
         network.encoder.keep_trees = True

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import logging
 import math
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import torch
 from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.training import FitOptions, FitResult, fit, predict, score
+from wlkernelnn.training.molecules import fitting
 
 # What is learned and kept
 
@@ -150,10 +150,7 @@ def test_bucket_width_resamples(
             self.epochs.append(epoch)
             return super().__call__(epoch)
 
-    module = importlib.import_module(
-        "wlkernelnn.training.molecules.fit"
-    )  # its function hides it in the package
-    monkeypatch.setattr(module, "BucketResampler", Recorded)
+    monkeypatch.setattr(fitting, "BucketResampler", Recorded)
     fit(small_network(parts[0]), *parts, quick(epochs=2, bucket_width=0.5, seed=3), progress=False)
     kwargs, resampler = made[-1]  # one was made to see whether it can be
     assert kwargs == {"width": 0.5, "seed": 3}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -7,8 +9,14 @@ from torch import Tensor, nn
 from tests.molecules import regression_set, small_network
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.training import FitOptions, fit
-from wlkernelnn.training.adam import in_one_pass
+from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import PRECISIONS
+
+
+def in_one_pass(parameters: Iterable[Tensor], options: FitOptions) -> bool:
+    """Whether Adam is fused."""
+    module = TrainedModule(nn.Module(), options, "rmse", maximize=False)
+    return module.adam(list(parameters)).defaults["fused"]
 
 
 def trained(weight: Tensor, fused: bool) -> Tensor:

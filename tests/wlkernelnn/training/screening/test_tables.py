@@ -18,7 +18,7 @@ import pytest
 from tests.molecules import MOLECULES, ROWS, regression_set, small_network
 from wlkernelnn.datasets import molecules_from
 from wlkernelnn.training import load_ensemble, predict_tables, save_checkpoint
-from wlkernelnn.training.screening import predict_tables as library
+from wlkernelnn.training.screening import tables as library
 from wlkernelnn.training.screening.parts import MANIFEST, Counts
 
 GOOD = np.flatnonzero(MOLECULES)
@@ -166,7 +166,8 @@ def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: P
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from wlkernelnn.training import library, parts
+from wlkernelnn.training.screening import parts
+from wlkernelnn.training.screening import tables as library
 library.ROWS = 5
 add = parts.Parts.add
 def slow(*arguments):
