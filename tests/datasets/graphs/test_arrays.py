@@ -9,8 +9,10 @@ from wlkernelnn.datasets import Description
 from wlkernelnn.datasets.graphs.arrays import check_arrays, distinct_rows, pack_strings, smallest
 
 
-@pytest.mark.parametrize("shape", [(40, 3), (40, 1), (1, 2), (0, 4), (3, 0)], ids=str)
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((40, 3), np.uint8), ((40, 1), np.int64), ((1, 2), np.uint8), ((0, 4), np.int64), ((3, 0), np.int64)],
+)
 def test_distinct_rows_are_those_of_numpy(shape: tuple[int, int], dtype: type) -> None:
     rows = np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
     table, number = distinct_rows(rows)

@@ -11,6 +11,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
 from tests.graphs import random_packed
+from tests.pairwise import pairwise
 from wlkernelnn import WLKernelConv
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.ops.colours import wl_colours, wl_quotient
@@ -49,8 +50,9 @@ def assert_is_batch_of(came: Data, graphs: list[Data]) -> None:
     came.validate()
 
 
-@pytest.mark.parametrize("drop_last", [False, True], ids=["keep_last", "drop_last"])
-@pytest.mark.parametrize("batch_size", [1, 7, 10, 50, 1000])
+@pytest.mark.parametrize(
+    ("batch_size", "drop_last"), [(1, False), (7, True), (7, False), (50, True), (1000, False), (1000, True)]
+)
 def test_batches_are_those_of_pyg(data: PackedGraphs, batch_size: int, drop_last: bool) -> None:
     loader = PackedLoader(data, batch_size, drop_last=drop_last)
     batches = list(loader)
@@ -64,7 +66,7 @@ def test_batches_are_those_of_pyg(data: PackedGraphs, batch_size: int, drop_last
         assert_is_batch_of(batch, graphs)
 
 
-@pytest.mark.parametrize("batch_size", [3, 1100, 2480])
+@pytest.mark.parametrize("batch_size", [3, 2480])
 def test_sets_larger_than_what_is_gathered_at_once(batch_size: int) -> None:
     data = random_packed(2500, max_nodes=3)
     batches = list(PackedLoader(data, batch_size, shuffle=True))
@@ -141,9 +143,7 @@ def test_order_depends_on_seed_and_epoch_alone(data: PackedGraphs) -> None:
     assert loader.sampler is loader
 
 
-@pytest.mark.parametrize("drop_last", [False, True], ids=["keep_last", "drop_last"])
-@pytest.mark.parametrize("consumed", [0, 1, 4, 6])
-@pytest.mark.parametrize("shuffle", [False, True], ids=["in_order", "shuffled"])
+@pairwise(consumed=[0, 4, 6], drop_last=[False, True], shuffle=[False, True])
 def test_resume_in_the_middle_of_an_epoch(
     data: PackedGraphs, shuffle: bool, consumed: int, drop_last: bool
 ) -> None:
@@ -281,7 +281,7 @@ def test_quotients_are_those_of_the_batches(data: PackedGraphs, batch_size: int)
     assert "quotient" not in next(iter(PackedLoader(view, batch_size)))
 
 
-@pytest.mark.parametrize("batch_size", [1, 7, 50])
+@pytest.mark.parametrize("batch_size", [1, 7])
 def test_features_of_whole_graphs(data: PackedGraphs, batch_size: int) -> None:
     graph_x = np.random.default_rng(0).integers(0, 256, (50, 11))
     arrays = replace(data.arrays, graph_x=torch.from_numpy(graph_x.astype(np.uint8)))

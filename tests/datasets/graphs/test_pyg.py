@@ -29,8 +29,14 @@ def test_sorted_edge_index_knows_its_pointers_and_the_size_where_edges_do_not() 
 
 
 @pytest.mark.filterwarnings("ignore:Sparse (invariant checks|CSC tensor support)")  # PyG's
-@pytest.mark.parametrize("smiles", [["CCO", "CC(=O)[O-].[K+]"], ["[K+]", "C", "CC"], ["CCO"]])
-@pytest.mark.parametrize("layer", [GraphConv(8, 4), SAGEConv(8, 4), LGConv()])
+@pytest.mark.parametrize(
+    ("smiles", "layer"),
+    [
+        (["CCO", "CC(=O)[O-].[K+]"], GraphConv(8, 4)),
+        (["[K+]", "C", "CC"], SAGEConv(8, 4)),
+        (["[K+]", "C", "CC"], LGConv()),
+    ],
+)
 def test_layers_of_pyg_see_atoms_without_bonds(smiles: list[str], layer: torch.nn.Module) -> None:
     data, _ = featurize(smiles)
     for batch in (

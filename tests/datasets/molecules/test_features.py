@@ -48,8 +48,9 @@ def test_values_of_a_column_are_distinct(name: str) -> None:
         assert len(set(column.values)) == len(column.values), column.name
 
 
-@pytest.mark.parametrize("name", sorted(FEATURES))
-@pytest.mark.parametrize("kind", [np.asarray, torch.tensor], ids=["array", "tensor"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("duvenaud", np.asarray), ("lei", torch.tensor), ("ogb", torch.tensor)]
+)
 def test_edge_codes_count_the_columns_in_order(name: str, kind: type) -> None:
     features = get_features(name)
     columns = kind(list(itertools.product(*map(range, features.edge_dims))))
@@ -88,10 +89,8 @@ def test_unknown_features_are_named_with_the_known_ones() -> None:
     ("name", "base", "num_node_values", "num_graph_values"),
     [
         ("ogb", "ogb", 0, 0),
-        ("ogb+rw1", "ogb", 1, 0),
         ("duvenaud+rw64", "duvenaud", 64, 0),
         ("duvenaud+morgan", "duvenaud", 0, 2048),
-        ("lei+rw4", "lei", 4, 0),
         ("ogb+rw16+morgan", "ogb", 16, 2048),
         ("ogb+rw2+rdkit", "ogb", 2, num_descriptors()),
     ],
@@ -116,9 +115,8 @@ def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("", "ogb+", "ogb+foo", "rw16", "zinc+rw16", "OGB+rw16", "ogb+duvenaud"),
-        *("ogb+rw", "ogb+rw0", "ogb+rw65", "ogb+rw016", "ogb+rw-1", "ogb+rw16 "),
-        *("ogb+rw16+rw16", "ogb+morgan+rw16", "ogb+morgan+rdkit", "ogb+rw16+rings", "ogb+ringsrw16"),
+        *("", "ogb+foo", "zinc+rw16", "OGB", "ogb+rw0", "ogb+rw65", "ogb+rw16 ", "ogb+morgan+rdkit"),
+        "ogb+rw16+rings",
     ],
 )
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
@@ -137,21 +135,15 @@ def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     [
         ("C", ["C", "0", "4", "4", "False"]),
         ("[CH4]", ["C", "0", "4", "0", "False"]),  # hydrogens in brackets are not implicit
-        ("n1cccc1C", None),
-        ("[OH2]", ["O", "0", "2", "0", "False"]),
         ("S(F)(F)(F)(F)(F)F", ["S", "5", "0", "0", "False"]),  # 6 neighbours: the last code
         ("[U]", ["Unknown", "0", "0", "0", "False"]),
         ("*", ["Unknown", "0", "0", "0", "False"]),
         ("c1ccccc1", ["C", "2", "1", "1", "True"]),
     ],
 )
-def test_duvenaud_codes_of_the_first_atom(smiles: str, expected: list[str] | None) -> None:
+def test_duvenaud_codes_of_the_first_atom(smiles: str, expected: list[str]) -> None:
     features = get_features("duvenaud")
-    molecule = Chem.MolFromSmiles(smiles)
-    if expected is None:
-        assert molecule is None
-        return
-    codes = features.atom_codes(molecule.GetAtomWithIdx(0))
+    codes = features.atom_codes(Chem.MolFromSmiles(smiles).GetAtomWithIdx(0))
     assert [column.values[code] for column, code in zip(features.atom, codes, strict=True)] == expected
 
 
@@ -160,7 +152,6 @@ def test_duvenaud_codes_of_the_first_atom(smiles: str, expected: list[str] | Non
     [
         ("CC", ["C", "1", "1", "3", "False"]),
         ("C", ["C", "0", "6", "4", "False"]),  # explicit valence 0 is none of 1 to 6: the last code
-        ("[NH4+]", ["N", "0", "4", "0", "False"]),
         ("S(F)(F)(F)(F)(F)F", ["S", "5", "6", "0", "False"]),
         ("[U]", ["U", "0", "6", "0", "False"]),
         ("*", ["unknown", "0", "6", "0", "False"]),

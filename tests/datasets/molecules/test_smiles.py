@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from functools import partial
@@ -154,40 +155,40 @@ def test_the_same_atom_in_and_outside_a_ring_differs() -> None:
 
 
 REJECTED = [
-    pytest.param(None, r"^missing \(None\)$", id="none"),
-    pytest.param(float("nan"), r"^missing \(nan\)$", id="nan"),
-    pytest.param(pd.NA, r"^missing \(<NA>\)$", id="pandas-na"),
-    pytest.param(7, r"^not a string but int: 7$", id="number"),
-    pytest.param(["C"], r"^not a string but list: \['C'\]$", id="list"),
-    pytest.param(b"CC", r"^not a string but bytes: b'CC'$", id="bytes"),
-    pytest.param("", r"^empty$", id="empty"),
-    pytest.param(" \t ", r"^blank$", id="blank"),
-    pytest.param("CC ethane", r"^text after the SMILES: 'ethane'$", id="name"),
-    pytest.param("CC\tethane", r"^text after the SMILES: 'ethane'$", id="tab"),
-    pytest.param("C\nC", r"^line break in the SMILES, before 'C'$", id="line-break"),
-    pytest.param("CCé", r"^character 'é' at position 3 does not belong", id="not-ascii"),
-    pytest.param("C\x00C", r"^character '\\x00' at position 2 does not belong", id="nul"),
-    pytest.param("\ud800", r"^character '\\ud800' at position 1 does not belong", id="surrogate"),
-    pytest.param("C1CC", r"unclosed ring", id="ring"),
-    pytest.param("C((", r"syntax error while parsing: C\(\(; .* position 3$", id="syntax"),
-    pytest.param("CC(C)(C)(C)C", r"^Explicit valence for atom # 1 C, 5", id="valence"),
-    pytest.param("c1ccc1c", r"^non-ring atom 4 marked aromatic$", id="aromatic"),
-    pytest.param("[#200]", r"Atomic number not found$", id="element"),
-    pytest.param("C" * 5000 + "(", r"syntax error", id="long"),
+    (None, r"^missing \(None\)$"),
+    (float("nan"), r"^missing \(nan\)$"),
+    (pd.NA, r"^missing \(<NA>\)$"),
+    (7, r"^not a string but int: 7$"),
+    (["C"], r"^not a string but list: \['C'\]$"),
+    (b"CC", r"^not a string but bytes: b'CC'$"),
+    ("", r"^empty$"),
+    (" \t ", r"^blank$"),
+    ("CC ethane", r"^text after the SMILES: 'ethane'$"),
+    ("CC\tethane", r"^text after the SMILES: 'ethane'$"),
+    ("C\nC", r"^line break in the SMILES, before 'C'$"),
+    ("CCé", r"^character 'é' at position 3 does not belong"),
+    ("C\x00C", r"^character '\\x00' at position 2 does not belong"),
+    ("\ud800", r"^character '\\ud800' at position 1 does not belong"),
+    ("C1CC", r"unclosed ring"),
+    ("C((", r"syntax error while parsing: C\(\(; .* position 3$"),
+    ("CC(C)(C)(C)C", r"^Explicit valence for atom # 1 C, 5"),
+    ("c1ccc1c", r"^non-ring atom 4 marked aromatic$"),
+    ("[#200]", r"Atomic number not found$"),
+    ("C" * 5000 + "(", r"syntax error"),
 ]
 
 
-@pytest.mark.parametrize(("value", "reason"), REJECTED)
-def test_a_bad_input_is_rejected_with_its_reason(
-    value: object, reason: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    graphs, (reject,) = featurize(["C", value, "O"], rows=[10, 20, 30])
-    assert graphs.row.tolist() == [10, 30]
+def test_bad_inputs_are_rejected_with_their_reasons(capfd: pytest.CaptureFixture[str]) -> None:
+    inputs = ["C", *(value for value, _ in REJECTED), "O"]
+    graphs, rejects = featurize(inputs, rows=range(10, 10 + len(inputs)))
+    assert graphs.row.tolist() == [10, 11 + len(REJECTED)]
     assert graphs.smiles == ["C", "O"]
-    assert reject.row == 20
-    assert reject.smiles is value
-    assert len(reject.reason) < 500
-    assert pd.Series([reject.reason]).str.contains(reason).item(), reject.reason
+    for row, reject, (value, reason) in zip(range(11, 31), rejects, REJECTED, strict=True):
+        assert reject.row == row
+        assert reject.smiles is value
+        assert len(reject.reason) < 500
+        assert re.search(reason, reject.reason), reject.reason
+    assert len(rejects) == len(REJECTED)
     assert capfd.readouterr() == ("", "")
 
 
@@ -269,7 +270,7 @@ def test_progress_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     assert "Featurizing" in err
 
 
-@pytest.mark.parametrize("codes", ["ogb", "duvenaud", "lei"])
+@pytest.mark.parametrize("codes", ["ogb", "lei"])
 def test_additions_are_those_of_each_molecule(codes: str) -> None:
     """Next to the codes, which stay as they are, for every atom and molecule, also past bad rows."""
     smiles = [*DIVERSE, "C(", *RARE, None]
@@ -347,8 +348,8 @@ def test_additions_of_no_molecules(values: list[object]) -> None:
     assert graphs.arrays.graph_x.shape == (0, 2048)
 
 
-@pytest.mark.parametrize("features", ["ogb", "ogb+rings+rw16+morgan"])
-def test_processes_change_nothing(features: str) -> None:
+def test_processes_change_nothing() -> None:
+    features = "ogb+rings+rw16+morgan"
     ends = ["C", "O", "N", "F", "Cl", "S", "[N+](=O)[O-]", "C#N", "C(=O)O", "/C=C/C", "x", "[C@H](F)Cl"]
     smiles: list[object] = [f"{a}c1cc({b})cc({c})c1" for a, b, c in product(ends, ends, ends)]
     smiles[500:500] = [None, "C" * 400, "*C"]
