@@ -32,83 +32,65 @@ Candidate = tuple[Record, sparse.csr_array, int, dict[str, np.ndarray]]
 def best_machine(
     data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
 ) -> tuple[dict[str, np.ndarray], Record]:
-    """That of the task: :func:`best_logistic` for classes, else :func:`best_ridge`."""
-    best = best_logistic if data.task == "classification" else best_ridge
-    return best(data, split_idx, num_iterations)
+    """The machine on the WL subtree kernel with the best score on ``valid``: logistic regression or ridge.
 
-
-def best_ridge(
-    data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
-) -> tuple[dict[str, np.ndarray], Record]:
-    """Ridge regression on the WL subtree kernel, with the choices that score best on ``valid``.
+    Of classes the features are log(1 + #), as of many atoms of one kind another says little.
 
     Args:
-        data: Graphs with targets (NaN = missing), each of which has a machine.
+        data: Graphs with targets (NaN = missing), each of which has a machine, and their task and metric.
         split_idx: Their parts; only ``train`` is fitted.
         num_iterations: Of the kernel: those that there are to choose from.
 
     Returns:
-        Predictions of every part, ``[G, tasks]``; and what was chosen, the score on ``valid``, by the data's
-        metric, of everything that was tried, the number of colours of the training part, and of weights.
+        Predictions of every part, ``[G, tasks]``; and what was chosen, the score on ``valid`` of everything
+        that was tried, the number of colours of the training part, and of weights.
     """
+    classes = data.task == "classification"
+    candidates = _logistic if classes else _ridge
+    metric = data.metric or DEFAULT_METRIC["classification" if classes else "regression"]
+    return _best(candidates(data, split_idx, num_iterations), data, split_idx, metric)
+
+
+def _ridge(data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]) -> Iterator[Candidate]:
     y, train = data.y.numpy().astype(np.float64), split_idx["train"]
     known = ~np.isnan(y[train])
     mean = np.nan_to_num(data.y[train].double().nanmean(0).numpy())
-
-    def candidates() -> Iterator[Candidate]:
-        for depth, edge_labels, normalize in product(num_iterations, (False, True), (False, True)):
-            kernel = WLSubtreeKernel(depth, edge_labels=edge_labels, normalize=normalize)
-            features = kernel.features(data)
-            scale = _scale(features[split_idx["train"]])
-            for penalty in PENALTIES:
-                predicted = {part: np.tile(mean, (len(index), 1)) for part, index in split_idx.items()}
-                for task in np.flatnonzero(known.any(0)):
-                    rows = train[known[:, task]]
-                    ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
-                    ridge.fit(features[rows], y[rows, task] - mean[task])
-                    for part, index in split_idx.items():
-                        predicted[part][:, task] += ridge.predict(features[index])
-                choice = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty}
-                yield {"num_iterations": depth} | choice, features, int(known.any(0).sum()), predicted
-
-    return _best(candidates(), data, split_idx, data.metric or DEFAULT_METRIC["regression"])
+    for depth, edge_labels, normalize in product(num_iterations, (False, True), (False, True)):
+        kernel = WLSubtreeKernel(depth, edge_labels=edge_labels, normalize=normalize)
+        features = kernel.features(data)
+        scale = _scale(features[train])
+        for penalty in PENALTIES:
+            predicted = {part: np.tile(mean, (len(index), 1)) for part, index in split_idx.items()}
+            for task in np.flatnonzero(known.any(0)):
+                rows = train[known[:, task]]
+                ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
+                ridge.fit(features[rows], y[rows, task] - mean[task])
+                for part, index in split_idx.items():
+                    predicted[part][:, task] += ridge.predict(features[index])
+            choice = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty}
+            yield {"num_iterations": depth} | choice, features, int(known.any(0).sum()), predicted
 
 
-def best_logistic(
+def _logistic(
     data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
-) -> tuple[dict[str, np.ndarray], Record]:
-    """Logistic regression on the WL subtree kernel of log counts, as :func:`best_ridge`.
-
-    The features are log(1 + #): of many atoms of one kind, another says little.
-
-    Args:
-        data: Graphs with targets 0, 1 or NaN, and their metric.
-        split_idx, num_iterations: As of :func:`best_ridge`.
-
-    Returns:
-        As of :func:`best_ridge`; predictions are probabilities of class 1.
-    """
+) -> Iterator[Candidate]:
     train = data[split_idx["train"]]
-
-    def candidates() -> Iterator[Candidate]:
-        for depth, edge_labels in product(num_iterations, (False, True)):
-            features = WLSubtreeKernel(depth, edge_labels=edge_labels).features(data)
-            features.data = np.log1p(features.data)
-            scale = _scale(features[split_idx["train"]])
-            parts = [features[index] for index in split_idx.values()]
-            for penalty in PENALTIES:
-                make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear", max_iter=1000)
-                models, predictions = fit_tasks(make, train, features[split_idx["train"]], parts)
-                choice = {"num_iterations": depth, "edge_labels": edge_labels, "penalty": penalty}
-                yield choice, features, len(models), dict(zip(split_idx, predictions, strict=True))
-
-    return _best(candidates(), data, split_idx, data.metric or DEFAULT_METRIC["classification"])
+    for depth, edge_labels in product(num_iterations, (False, True)):
+        features = WLSubtreeKernel(depth, edge_labels=edge_labels).features(data)
+        features.data = np.log1p(features.data)
+        scale = _scale(features[split_idx["train"]])
+        parts = [features[index] for index in split_idx.values()]
+        for penalty in PENALTIES:
+            make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear", max_iter=1000)
+            models, predictions = fit_tasks(make, train, features[split_idx["train"]], parts)
+            choice = {"num_iterations": depth, "edge_labels": edge_labels, "penalty": penalty}
+            yield choice, features, len(models), dict(zip(split_idx, predictions, strict=True))
 
 
 def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
-    """The record of :func:`best_ridge`: RMSE and MAE of ``test``, and what was chosen and tried."""
+    """The record of :func:`best_machine`: RMSE and MAE of ``test``, and what was chosen and tried."""
     start = time.perf_counter()
-    predictions, found = best_ridge(data, split_idx, (degree,))
+    predictions, found = best_machine(data, split_idx, (degree,))
     y = data.y.numpy().astype(np.float64)
     test, mean = y[split_idx["test"]], y[split_idx["train"]].mean()
     return {

@@ -118,12 +118,10 @@ def run_method(
         split: Data set and parts.
         fit_method: Fits on the split; is given the folder of the run.
         folder: Folder of the runs of this row.
-        seed: Seed of the run.
-        decided_by: What else decides the run; becomes part of the record.
-        epochs: Epochs that are wanted.
-        recipe_epochs: Epochs of the whole recipe.
+        seed, decided_by: What decides the run; becomes part of the record.
+        epochs, recipe_epochs: Those that are wanted, and those of the whole recipe.
         metrics: Metrics beside the data set's own.
-        known: What a record is to say of the run, as of :func:`~.about.about`.
+        known: What a record is to say of the call.
     """
     about = split.data.description
     decided = {
@@ -187,10 +185,7 @@ def run_network(
     """Train a network, or go on with it, and score it at its best validation epoch; see :func:`run_method`.
 
     Args:
-        model, split, folder, metrics, known: As there.
-        network: The class.
-        arguments: Its arguments beside those that :meth:`~wlkernelnn.models.GraphNetwork.from_data` takes
-            from the data.
+        network, arguments: The class, and its arguments beside what the data say.
         options: The whole recipe, with the seed.
         epochs: Stop after so many epochs; default the recipe's. A cosine is then that long, so that runs of
             other lengths are other runs; otherwise a later run with more goes on.

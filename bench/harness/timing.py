@@ -41,27 +41,6 @@ class Comparison:
         return self.ours / self.theirs
 
 
-def compare(
-    ours: Callable[[], object],
-    theirs: Callable[[], object],
-    *,
-    rounds: int,
-    work: float = 1.0,
-    min_seconds: float = 0.2,
-) -> Comparison:
-    """Time two contestants in turn: ours, theirs, ours, theirs, ….
-
-    A first turn of each, which also finds out how often to call a fast one, does not count.
-
-    Args:
-        ours, theirs: What to time.
-        rounds: Turns of each that count.
-        work: What one call does, in any unit.
-        min_seconds: A turn calls its contestant until it has (about) taken this long.
-    """
-    return Comparison(*race([ours, theirs], [work, work], rounds=rounds, min_seconds=min_seconds))
-
-
 def race(
     contestants: Sequence[Callable[[], object]],
     work: Sequence[float],
@@ -69,7 +48,9 @@ def race(
     rounds: int,
     min_seconds: float = 0.2,
 ) -> np.ndarray:
-    """Time any number of contestants in turn, as :func:`compare` does two.
+    """Time contestants in turn: first, second, first, second, ….
+
+    A first turn of each, which also finds out how often to call a fast one, does not count.
 
     Args:
         contestants: What to time.
@@ -84,6 +65,13 @@ def race(
     turns = list(zip(contestants, work, calls, strict=True))
     rates = [[amount * n / _seconds(contestant, n) for contestant, amount, n in turns] for _ in range(rounds)]
     return np.array(rates).T
+
+
+def compare(
+    ours: Callable[[], object], theirs: Callable[[], object], *, work: float = 1.0, **turns: Any
+) -> Comparison:
+    """A :func:`race` of two that do the same work."""
+    return Comparison(*race([ours, theirs], [work, work], **turns))
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:

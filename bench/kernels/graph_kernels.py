@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from statistics import mode
 
 import numpy as np
 from rich.console import Console
@@ -115,16 +116,15 @@ class _Progress:
                 )
         self.done = before["done"]
 
-    def __contains__(self, part: str) -> bool:
-        return part in self.done
-
-    def __getitem__(self, part: str) -> Record:
+    def once(self, part: str, make: Callable[[], Record], said: Callable[[Record], str]) -> Record:
+        """The record of a part, made if it is not there, and then said."""
+        if part not in self.done:
+            self.done[part] = make()
+            if self.path is not None:
+                write_text(self.path, json.dumps({"protocol": self.protocol, "done": self.done}))
+            seconds = f"({self.done[part]['seconds']:.0f} s)"
+            Console().print(f"{part}: {said(self.done[part])} {seconds}", highlight=False)
         return self.done[part]
-
-    def __setitem__(self, part: str, record: Record) -> None:
-        self.done[part] = record
-        if self.path is not None:
-            write_text(self.path, json.dumps({"protocol": self.protocol, "done": self.done}))
 
     def finish(self) -> None:
         """All is in the table."""
@@ -153,42 +153,39 @@ def content(data: PackedGraphs) -> str:
     return data.digest()[:8]
 
 
-def classify(
-    name: str, data: PackedGraphs, options: GraphKernelOptions, progress: _Progress, console: Console
-) -> Record:
+def classify(name: str, data: PackedGraphs, options: GraphKernelOptions, progress: _Progress) -> Record:
     """Repeated nested cross-validation on a TU data set."""
-    y = data.y.numpy()[:, 0].astype(np.int64)
-    parts = [f"{name} {content(data)}/{repetition}" for repetition in range(options.repetitions)]
-    grams: list[np.ndarray] = []
-    for seed, part in enumerate(parts):
-        if part in progress:
-            continue
-        grams = grams or wl_grams(data)
-        progress[part] = record = cross_validate(grams, y, seed, options.n_jobs)
-        accuracies = ", ".join(f"{k} {record[k]['accuracy']:.4f}" for k in KERNELS)
-        console.print(f"{name}, repetition {seed}: {accuracies} ({record['seconds']:.0f} s)", highlight=False)
-    return {
-        "data": name,
-        "graphs": len(data),
-        "repetitions": [progress[part] for part in parts],
-        "published": PUBLISHED.get(name, ""),
-    }
+    y, grams = data.y.numpy()[:, 0].astype(np.int64), cache(partial(wl_grams, data))
+
+    def accuracies(record: Record) -> str:
+        return ", ".join(f"{kernel} {record[kernel]['accuracy']:.4f}" for kernel in KERNELS)
+
+    repetitions = [
+        progress.once(
+            f"{name} {content(data)}/{seed}",
+            lambda seed=seed: cross_validate(grams(), y, seed, options.n_jobs),
+            accuracies,
+        )
+        for seed in range(options.repetitions)
+    ]
+    published = PUBLISHED.get(name, "")
+    return {"data": name, "graphs": len(data), "repetitions": repetitions, "published": published}
 
 
-def regress(data: PackedGraphs, progress: _Progress, console: Console) -> list[Record]:
+def regress(data: PackedGraphs, progress: _Progress) -> list[Record]:
     """Ridge regression on the cep molecules, for both degrees."""
     split_idx = random_split(len(data), seed=0)
-    parts = {degree: f"cep {content(data)}/{degree}" for degree in DEGREES}
-    for degree, part in parts.items():
-        if part not in progress:
-            progress[part] = record = ridge_baseline(data, split_idx, degree)
-            console.print(
-                f"cep, degree {degree}: RMSE {record['rmse']:.4f} ({record['seconds']:.0f} s)",
-                highlight=False,
-            )
+    found = {
+        degree: progress.once(
+            f"cep {content(data)}/{degree}",
+            partial(ridge_baseline, data, split_idx, degree),
+            lambda record: f"RMSE {record['rmse']:.4f}",
+        )
+        for degree in DEGREES
+    }
     return [
-        {"data": "cep", "graphs": len(data), **progress[part], "published": PUBLISHED_CEP[degree]}
-        for degree, part in parts.items()
+        {"data": "cep", "graphs": len(data), **record, "published": PUBLISHED_CEP[degree]}
+        for degree, record in found.items()
     ]
 
 
@@ -200,9 +197,7 @@ def classification_rows(records: Sequence[Record]) -> Rows:
         for kernel in KERNELS:
             accuracy = [100 * repetition[kernel]["accuracy"] for repetition in repetitions]
             depth, C = (
-                Counter(value for repetition in repetitions for value in repetition[kernel][key]).most_common(
-                    1
-                )
+                mode(value for repetition in repetitions for value in repetition[kernel][key])
                 for key in ("depth", "C")
             )
             ours = kernel == KERNELS[0]
@@ -212,8 +207,8 @@ def classification_rows(records: Sequence[Record]) -> Rows:
                     kernel,
                     spread(accuracy),
                     record["published"] if ours else "",
-                    str(depth[0][0]),
-                    f"{C[0][0]:g}",
+                    str(depth),
+                    f"{C:g}",
                     # Both kernels are chosen from the same machines.
                     f"{sum(repetition['given_up'] for repetition in repetitions):,}" if ours else "",
                     f"{sum(repetition['seconds'] for repetition in repetitions):.0f}" if ours else "",
@@ -264,9 +259,9 @@ def main(argv: list[str] | None = None) -> None:
     data = {name: load(name, options) for name in names}
     known |= {"data": ", ".join(f"{name} {content(graphs)}" for name, graphs in data.items())}
     console = Console()
-    regressions = regress(data["cep"], progress, console) if "cep" in data else []
+    regressions = regress(data["cep"], progress) if "cep" in data else []
     classifications = [
-        classify(name, graphs, options, progress, console) for name, graphs in data.items() if name != "cep"
+        classify(name, graphs, options, progress) for name, graphs in data.items() if name != "cep"
     ]
 
     tables = {

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from wlkernelnn import testing
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.races import Known, Race
 from wlkernelnn.bench.harness.tables import Rows
@@ -28,39 +29,10 @@ from wlkernelnn.kernels import (
     WLSubtreeKernel,
 )
 from wlkernelnn.sequence import StringKernelConv
-from wlkernelnn.testing import (
-    ACTIVATIONS,
-    assert_batching_invariant,
-    assert_colours_decide,
-    assert_is_word_cnn,
-    assert_layouts_agree,
-    assert_matches_kernel,
-    assert_matches_string_kernel,
-    assert_permutation_equivariant,
-    assert_psd,
-    assert_resumes,
-    assert_strings_independent,
-    assert_sums_tokens,
-    assert_tells_apart,
-    assert_walks_on_strings,
-    norms,
-    rkhs_norm,
-    rkhs_ratios,
-)
 from wlkernelnn.testing.colours import first_difference
 from wlkernelnn.testing.exact import exact
 
-from .theorem_samples import (
-    NUM_TYPES,
-    D,
-    K,
-    drawn,
-    needing_relabelling,
-    nodes_alike,
-    random_graphs,
-    random_strings,
-    small_graphs,
-)
+from . import theorem_samples as samples
 
 LEGEND = """* Errors are the largest over all graphs or strings and all channels, relative to the sum of the
   absolute values of all terms (theorems 1 and 3, equation 7, proposition 2, Table 4, random walks), to the
@@ -102,19 +74,31 @@ def walk_checks(graphs: list[Data]) -> Iterator[Check]:
         constant = decay if isinstance(decay, float) else 1.0
         errors = []
         for n in (1, 2, 3, 4):
-            layer = drawn(RandomWalkKernelConv(D, K, n, decay, num_edge_types=NUM_TYPES))
-            errors.append(assert_matches_kernel(layer, RandomWalkKernel(n, constant), graphs))
+            layer = samples.drawn(
+                RandomWalkKernelConv(samples.D, samples.K, n, decay, num_edge_types=samples.NUM_TYPES)
+            )
+            errors.append(testing.assert_matches_kernel(layer, RandomWalkKernel(n, constant), graphs))
         yield Check(f"{name}, n = 1 … 4", line, max(errors), "≤ 1e-9")
     errors = []
     for n in (1, 2, 3):
-        layer = drawn(RandomWalkKernelConv(D, K, n, 0.7, compose="add", num_edge_types=NUM_TYPES))
-        errors.append(assert_matches_kernel(layer, DeepGraphKernel(1, n, 0.7, "add", "identity"), graphs))
+        layer = samples.drawn(
+            RandomWalkKernelConv(
+                samples.D, samples.K, n, 0.7, compose="add", num_edge_types=samples.NUM_TYPES
+            )
+        )
+        errors.append(
+            testing.assert_matches_kernel(layer, DeepGraphKernel(1, n, 0.7, "add", "identity"), graphs)
+        )
     line = 'assert_matches_kernel(layer, DeepGraphKernel(1, n, decay, "add", "identity"), graphs)'
     yield Check("equation (7) with sums, n = 1 … 3", line, max(errors), "≤ 1e-9")
     errors = []
     for readout in ("sum", "last", "cat"):
-        wl = drawn(WLKernelConv(D, K, 3, 3, 0.7, num_edge_types=NUM_TYPES, act="tanh", readout=readout))
-        errors.append(assert_matches_kernel(wl, RandomWalkKernel(3, 0.7), graphs))
+        wl = samples.drawn(
+            WLKernelConv(
+                samples.D, samples.K, 3, 3, 0.7, num_edge_types=samples.NUM_TYPES, act="tanh", readout=readout
+            )
+        )
+        errors.append(testing.assert_matches_kernel(wl, RandomWalkKernel(3, 0.7), graphs))
     line = "assert_matches_kernel(wl_layer, RandomWalkKernel(n, decay), graphs)"
     yield Check("proposition 2, L = 3", line, max(errors), "≤ 1e-9")
 
@@ -127,41 +111,45 @@ def string_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
         theorem: str, assertion: Callable[..., float], decays: tuple[Any, ...], **options: Any
     ) -> Check:
         errors = [
-            assertion(drawn(StringKernelConv(D, K, n, decay, **options)), strings)
+            assertion(samples.drawn(StringKernelConv(samples.D, samples.K, n, decay, **options)), strings)
             for n in (1, 2, 3)
             for decay in decays
         ]
         return Check(f"{theorem}, n = 1 … 3", f"{assertion.__name__}(layer, strings)", max(errors), "≤ 1e-9")
 
-    yield check("theorem 1", assert_matches_string_kernel, constant, normalize=False)
-    yield check("Table 4 (b): (1 − λ)ⁿ Z' times Table 5 (b)", assert_matches_string_kernel, constant)
-    yield check("Table 4 (c) in closed form", assert_sums_tokens, constant, compose="add")
-    yield check("footnote 3: λ = 0 is the word CNN", assert_is_word_cnn, (0,), compose="add", act="tanh")
-    yield check("λ = 0: random walks on the path graph", assert_walks_on_strings, (0,))
-    yield check("any λ: random walks on its closure", assert_walks_on_strings, (0.7, "learned"))
-    yield check("gated by tokens: the same", assert_walks_on_strings, ("gated",))
-    yield check("gated by tokens and h: the same", assert_walks_on_strings, ("gated",), feedback=True)
+    yield check("theorem 1", testing.assert_matches_string_kernel, constant, normalize=False)
+    yield check("Table 4 (b): (1 − λ)ⁿ Z' times Table 5 (b)", testing.assert_matches_string_kernel, constant)
+    yield check("Table 4 (c) in closed form", testing.assert_sums_tokens, constant, compose="add")
+    yield check(
+        "footnote 3: λ = 0 is the word CNN", testing.assert_is_word_cnn, (0,), compose="add", act="tanh"
+    )
+    yield check("λ = 0: random walks on the path graph", testing.assert_walks_on_strings, (0,))
+    yield check("any λ: random walks on its closure", testing.assert_walks_on_strings, (0.7, "learned"))
+    yield check("gated by tokens: the same", testing.assert_walks_on_strings, ("gated",))
+    yield check("gated by tokens and h: the same", testing.assert_walks_on_strings, ("gated",), feedback=True)
 
 
 def string_law_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
     """Laws of sequence models."""
-    layer = drawn(StringKernelConv(D, D, 2, act="tanh", feedback=True, highway=True, readout="learned"))
-    equal = torch.randn(8, 6, D, dtype=torch.float64)
+    layer = samples.drawn(
+        StringKernelConv(samples.D, samples.D, 2, act="tanh", feedback=True, highway=True, readout="learned")
+    )
+    equal = torch.randn(8, 6, samples.D, dtype=torch.float64)
     for name, line, error in (
         (
             "strings in company, of NaN too",
             "assert_strings_independent(layer, strings)",
-            assert_strings_independent(layer, strings[:20]),
+            testing.assert_strings_independent(layer, strings[:20]),
         ),
         (
             "strings interrupted anywhere",
             "assert_resumes(layer, strings)",
-            assert_resumes(layer, strings),
+            testing.assert_resumes(layer, strings),
         ),
         (
             "strings padded or end to end",
             "assert_layouts_agree(layer, x)",
-            assert_layouts_agree(layer, equal),
+            testing.assert_layouts_agree(layer, equal),
         ),
     ):
         yield Check(name, line, error, "≤ 1e-9")
@@ -169,17 +157,19 @@ def string_law_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
 
 def law_checks(graphs: list[Data]) -> Iterator[Check]:
     """Laws of layers and kernels."""
-    layer = drawn(WLKernelConv(D, K, 3, 3, num_edge_types=NUM_TYPES, act="tanh"))
+    layer = samples.drawn(
+        WLKernelConv(samples.D, samples.K, 3, 3, num_edge_types=samples.NUM_TYPES, act="tanh")
+    )
     yield Check(
         "numbering of nodes",
         "assert_permutation_equivariant(layer, graphs)",
-        assert_permutation_equivariant(layer, graphs),
+        testing.assert_permutation_equivariant(layer, graphs),
         "≤ 1e-9",
     )
     yield Check(
         "company in a batch",
         "assert_batching_invariant(layer, graphs)",
-        assert_batching_invariant(layer, graphs),
+        testing.assert_batching_invariant(layer, graphs),
         "≤ 1e-9",
     )
     kernels = (
@@ -188,38 +178,40 @@ def law_checks(graphs: list[Data]) -> Iterator[Check]:
         WLSubtreeKernel(3),
         WLKernel(RandomWalkKernel(2), 2),
     )
-    below = max(assert_psd(kernel, graphs) for kernel in kernels)
+    below = max(testing.assert_psd(kernel, graphs) for kernel in kernels)
     yield Check("kernels are positive semi-definite", "assert_psd(kernel, graphs)", below, "≤ 1e-9")
 
 
 def colour_checks(count: int) -> Iterator[Check]:
     """Weisfeiler-Lehman colours: what layers cannot and can tell apart."""
-    graphs = random_graphs(count, seed=1, labels=True)
-    layer = drawn(WLKernelConv(D, K, 3, 3, num_edge_types=NUM_TYPES))
-    line, alike = "assert_colours_decide(layer, graphs)", nodes_alike(graphs, depth=4)
+    graphs = samples.random_graphs(count, seed=1, labels=True)
+    layer = samples.drawn(WLKernelConv(samples.D, samples.K, 3, 3, num_edge_types=samples.NUM_TYPES))
+    line, alike = "assert_colours_decide(layer, graphs)", samples.nodes_alike(graphs, depth=4)
     yield Check(
         f"equal colours, equal outputs ({alike:,} nodes with neighbours)",
         line,
-        assert_colours_decide(layer, graphs),
+        testing.assert_colours_decide(layer, graphs),
         "≤ 1e-9",
     )
-    graphs = random_graphs(count, seed=2, labels=True, no_isolated_nodes=True, plain_edges=True)
+    graphs = samples.random_graphs(count, seed=2, labels=True, no_isolated_nodes=True, plain_edges=True)
     differences = []
     for first, second in zip(graphs[1::2], graphs[2::2], strict=False):
         told = first_difference(first, second, rounds=12)
         if told is not None:
-            layer = drawn(WLKernelConv(D, 8, max(told, 1) + 1, act="tanh"))
-            differences.append(assert_tells_apart(layer, first, second))
+            layer = samples.drawn(WLKernelConv(samples.D, 8, max(told, 1) + 1, act="tanh"))
+            differences.append(testing.assert_tells_apart(layer, first, second))
     line = "assert_tells_apart(layer, first, second)"
     yield Check(
         f"told apart, different outputs ({len(differences)} pairs)", line, min(differences), "> 1e-12"
     )
     differences = []
-    for first, second in needing_relabelling():
+    for first, second in samples.needing_relabelling():
         told = first_difference(first, second, rounds=12)
         assert told is not None
-        layer = drawn(WLKernelConv(D, 8, told + 1, num_edge_types=NUM_TYPES, act="tanh"))
-        differences.append(assert_tells_apart(layer, first, second))
+        layer = samples.drawn(
+            WLKernelConv(samples.D, 8, told + 1, num_edge_types=samples.NUM_TYPES, act="tanh")
+        )
+        differences.append(testing.assert_tells_apart(layer, first, second))
     yield Check("told apart by relabelling alone (3 pairs)", line, min(differences), "> 1e-12")
 
 
@@ -231,30 +223,30 @@ def containment_checks(count: int) -> Iterator[Check]:
         ("erf", Inverse(400.0), 0.01),
     )
     for name, composition, scale in choices:
-        activation: Any = ACTIVATIONS[name]  # layers take any function of tensors
+        activation: Any = testing.ACTIVATIONS[name]  # layers take any function of tensors
         of_strings, of_graphs = [], []
         for depth in (2, 3):
-            widths = [D if i == 0 else 2 for i in range(depth)]
+            widths = [samples.D if i == 0 else 2 for i in range(depth)]
             for n in (1, 2):
                 strings = [
-                    drawn(StringKernelConv(width, 2, n, 0.5, normalize=False, act=activation), scale)
+                    samples.drawn(StringKernelConv(width, 2, n, 0.5, normalize=False, act=activation), scale)
                     for width in widths
                 ]
                 kernel = DeepStringKernel(depth, n, 0.5, composition)
                 for seed in range(count):
-                    some = [scale * string[:3] for string in random_strings(4, seed)]
-                    of_strings.append(rkhs_ratios(strings, kernel, some, activation))
+                    some = [scale * string[:3] for string in samples.random_strings(4, seed)]
+                    of_strings.append(testing.rkhs_ratios(strings, kernel, some, activation))
             for compose in ("mul", "add"):
                 layers = [
-                    drawn(DeepKernelConv(width, 2, 2, 0.5, compose=compose, act=activation), scale)
+                    samples.drawn(DeepKernelConv(width, 2, 2, 0.5, compose=compose, act=activation), scale)
                     for width in widths
                 ]
                 graph_kernel = DeepGraphKernel(depth, 2, 0.5, compose, composition)
                 for seed in range(count):
-                    graphs = small_graphs(3, seed)
+                    graphs = samples.small_graphs(3, seed)
                     for graph in graphs:
                         graph.x = scale * graph.x
-                    of_graphs.append(rkhs_ratios(layers, graph_kernel, graphs, activation))
+                    of_graphs.append(testing.rkhs_ratios(layers, graph_kernel, graphs, activation))
         line = "rkhs_ratios(layers, Deep{}Kernel(L, n, decay, …), {}s, activation)"
         for theorem, structure, found in ((2, "string", of_strings), (4, "graph", of_graphs)):
             for kind in found[0]:
@@ -273,9 +265,9 @@ def lemma_checks() -> Iterator[Check]:
         kernel = 1 / (2 - np.outer(x, x))
 
         def norm(sigma: Callable[[Any], Any], w: float) -> Any:
-            return rkhs_norm(np.array([sigma(mpmath.mpf(w) * v) for v in x], dtype=object), kernel)[0]
+            return testing.rkhs_norm(np.array([sigma(mpmath.mpf(w) * v) for v in x], dtype=object), kernel)[0]
 
-        bound = norms(ACTIVATIONS["erf"], Inverse())(mpmath.mpf(1))
+        bound = testing.norms(testing.ACTIVATIONS["erf"], Inverse())(mpmath.mpf(1))
         line = 'rkhs_norm(values, 1 / (2 - x @ x.T))[0] <= norms(ACTIVATIONS["erf"], Inverse())(w @ w)'
         yield Check("lemma 1, erf, ‖w‖ = 1", line, float(norm(mpmath.erf, 1.0) / bound), "≤ 1")
         growth = norm(lambda z: 1 / (1 + mpmath.exp(-z)), 4.0) / norm(lambda z: 1 / (1 + mpmath.exp(-z)), 1.0)
@@ -302,7 +294,7 @@ class TheoremOptions(TableOptions):
 def checks(options: TheoremOptions, known: Known) -> Iterator[Check]:
     """All theorems."""
     known["graphs"] = count = 20 if options.quick else options.graphs
-    graphs, strings = random_graphs(count), random_strings(count)
+    graphs, strings = samples.random_graphs(count), samples.random_strings(count)
     yield from walk_checks(graphs)
     yield from string_checks(strings)
     yield from law_checks(graphs)

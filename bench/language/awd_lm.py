@@ -14,15 +14,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from wlkernelnn.bench.harness.cells import (
-    Record,
-    count,
-    epochs_of,
-    of_recipe,
-    scored,
-    seconds_per_epoch,
-    survivors,
-)
+from wlkernelnn.bench.harness import cells
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
 from wlkernelnn.bench.harness.provenance import digest
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -217,7 +210,7 @@ def awd_init(net: LanguageModel) -> None:
 
 def _averaged_from(runs: list[Record]) -> str:
     """From which epoch on each run has averages of its weights, counted from 1."""
-    begins = (run["averaged_from"] for run in survivors(runs))
+    begins = (run["averaged_from"] for run in cells.survivors(runs))
     return ", ".join("–" if begin is None else f"{begin + 1:.0f}" for begin in begins) or "–"
 
 
@@ -228,14 +221,14 @@ TABLE = Table(
         ("model", lambda runs: MODELS[runs[0]["model"]].title),
         ("size", lambda runs: f"{runs[0]['parameters'] / 1e6:.1f}M"),
         ("lr", lambda runs: f"{runs[0]['recipe']['lr']:g}"),
-        ("seeds", count),
-        ("epochs", lambda runs: f"{epochs_of(runs)} of {of_recipe(runs[0])}"),
+        ("seeds", cells.count),
+        ("epochs", lambda runs: f"{cells.epochs_of(runs)} of {cells.of_recipe(runs[0])}"),
         ("averaged", _averaged_from),
-        ("valid", scored("valid_perplexity")),
+        ("valid", cells.scored("valid_perplexity")),
         ("paper", lambda runs: runs[0]["published"][0]),
-        ("test", scored("test_perplexity")),
+        ("test", cells.scored("test_perplexity")),
         ("paper", lambda runs: runs[0]["published"][1]),
-        ("s/epoch", seconds_per_epoch),
+        ("s/epoch", cells.seconds_per_epoch),
     ],
     lambda run: (
         list(TEXTS).index(run["text"]),

@@ -11,14 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.cells import (
-    Record,
-    count,
-    epochs_of,
-    first,
-    scored,
-    seconds_per_epoch,
-)
+from wlkernelnn.bench.harness import cells
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -234,15 +228,15 @@ TABLE = Table(
     "Documents",
     [
         ("model", lambda runs: MODELS[runs[0]["model"]]),
-        ("n-gram", first("ngram")),
+        ("n-gram", cells.first("ngram")),
         ("weights", lambda runs: f"{runs[0]['weights'] / 1e3:,.0f}k"),
-        ("seeds", count),
-        ("epochs", lambda runs: f"{epochs_of(runs)} of {runs[0]['training']['epochs']}"),
-        ("valid", scored("valid_accuracy", 100)),
-        ("test", scored("test_accuracy", 100)),
-        ("paper", first("paper")),
-        ("report", first("report")),
-        ("s / epoch", seconds_per_epoch),
+        ("seeds", cells.count),
+        ("epochs", lambda runs: f"{cells.epochs_of(runs)} of {runs[0]['training']['epochs']}"),
+        ("valid", cells.scored("valid_accuracy", 100)),
+        ("test", cells.scored("test_accuracy", 100)),
+        ("paper", cells.first("paper")),
+        ("report", cells.first("report")),
+        ("s / epoch", cells.seconds_per_epoch),
     ],
     lambda run: (run["ngram"], list(MODELS).index(run["model"])),
     LEGEND,

@@ -1,4 +1,4 @@
-"""What the language and sentiment tables of Lei et al. 2017 share: initial weights, and LSTM beside them."""
+"""What the language and sentiment tables of Lei et al. 2017 share: initial weights."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import cast
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 
-from wlkernelnn.ops.string import Steps
-from wlkernelnn.sequence import LanguageModel, StringKernelConv, StringModel
-from wlkernelnn.sequence.layers.string_model import State, check_state
+from wlkernelnn.sequence import LanguageModel, StringKernelConv
 
 
 @torch.no_grad()
@@ -50,28 +47,3 @@ def release_init(model: torch.nn.Module) -> None:
 def _uniform(weight: Tensor, inputs: int) -> None:
     bound = math.sqrt(3 / inputs)
     weight.uniform_(-bound, bound)
-
-
-class LSTM(StringModel):
-    """One layer of ``torch.nn.LSTM``; its state is h above c, ``[2, B, d]``."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.lstm = torch.nn.LSTM(in_channels, out_channels)
-
-    def reset_parameters(self) -> None:
-        self.lstm.reset_parameters()
-
-    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
-        if state is None:
-            before = x.new_zeros(2, steps.num_strings, self.out_channels)
-        else:
-            before = check_state("LSTM", state, (2, steps.num_strings, self.out_channels))
-        if not steps.num_tokens:
-            return x.new_zeros(0, self.out_channels), before
-        # Step order is torch's own for packed strings; empty ones, the last, are none of them.
-        num_read = steps.counts[0]
-        packed = PackedSequence(x, torch.tensor(steps.counts))
-        (out, *_), (h, c) = self.lstm(packed, tuple(before[:, :num_read].unsqueeze(1).contiguous()))
-        return out, torch.cat([torch.cat([h, c]), before[:, num_read:]], 1)

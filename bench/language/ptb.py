@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from wlkernelnn.bench.harness.cells import count, epochs_of, first, of_recipe, scored, seconds_per_epoch
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
 from wlkernelnn.bench.harness.parameters import width_for
@@ -18,7 +20,8 @@ from wlkernelnn.datasets import Corpus, load_ptb
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
 from wlkernelnn.training import FitResult, LanguageOptions, fit_language_model, perplexity
 
-from .lei_networks import LSTM, release_init
+from .lei_networks import release_init
+from .recurrent import Recurrent
 
 SMALL, LARGE = 5_074_430, 20_000_000
 QUICK_TOKENS = 12_000
@@ -46,7 +49,7 @@ class Model(Row):
 
     def build(self, num_tokens: int, width: int) -> LanguageModel:
         if self.lstm:
-            layers = [LSTM(width, width) for _ in range(self.num_layers)]
+            layers = [Recurrent(torch.nn.LSTM, width, width) for _ in range(self.num_layers)]
             return LanguageModel(num_tokens, Stack(layers), self.dropout)
         options = _RELEASE | self.arguments
         encoder = StringKernelNetwork(width, width, self.num_layers, rnn_dropout=self.rnn_dropout, **options)

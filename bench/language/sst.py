@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.cells import (
-    Record,
-    first,
-    scored,
-    seconds_per_epoch,
-    seeds,
-    survivors,
-    thousands,
-)
+from wlkernelnn.bench.harness import cells
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -166,7 +159,7 @@ def _epochs(runs: list[Record]) -> str:
 
 
 def _best(runs: list[Record]) -> str:
-    return f"{max((100 * run['test_accuracy'] for run in survivors(runs)), default=math.nan):.1f}"
+    return f"{max((100 * run['test_accuracy'] for run in cells.survivors(runs)), default=math.nan):.1f}"
 
 
 def _notes(runs: list[Record]) -> str:
@@ -181,17 +174,17 @@ def _notes(runs: list[Record]) -> str:
 TABLE = Table(
     "Stanford Sentiment Treebank",
     [
-        ("task", first("labels")),
+        ("task", cells.first("labels")),
         ("model", lambda runs: MODELS[runs[0]["model"]].title),
-        ("parameters", thousands("parameters")),
-        ("seeds", seeds(SSTOptions.seeds)),
+        ("parameters", cells.thousands("parameters")),
+        ("seeds", cells.seeds(SSTOptions.seeds)),
         ("epochs", _epochs),
         ("stopped", lambda runs: f"{sum(run['stopped'] for run in runs)} of {len(runs)}"),
-        ("valid", scored("valid_accuracy", 100)),
-        ("test", scored("test_accuracy", 100)),
+        ("valid", cells.scored("valid_accuracy", 100)),
+        ("test", cells.scored("test_accuracy", 100)),
         ("best", _best),
-        ("published", first("published")),
-        ("s / epoch", seconds_per_epoch),
+        ("published", cells.first("published")),
+        ("s / epoch", cells.seconds_per_epoch),
     ],
     lambda run: (LABELS.index(run["labels"]), list(MODELS).index(run["model"])),
     _notes,

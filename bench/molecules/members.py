@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
 from wlkernelnn.bench.harness.cells import Record
-from wlkernelnn.bench.harness.molecule_runs import Split, run_method, run_network
+from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, run_method, run_network
 from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
@@ -51,7 +54,7 @@ def run_members(
     options: TrainedOptions,
     folder: Path,
     known: Mapping[str, Any],
-) -> tuple[list[Record], list[Record]]:
+) -> tuple[Record, list[Record]]:
     """Train the networks of a row, or take those that were trained, and fit its machine.
 
     Args:
@@ -65,7 +68,7 @@ def run_members(
         known: What a record is to say of the run.
 
     Returns:
-        The records of the networks, and those of all members: the networks, then the machine.
+        The record of the row, and those of its members: the networks, then the machine.
     """
     networks = [
         run_network(
@@ -80,14 +83,22 @@ def run_members(
         )
         for member in range(min(row.members, QUICK_MEMBERS) if options.quick else row.members)
     ]
-    if not row.machine:
-        return networks, networks
-    machine = run_method(
-        name,
-        split,
-        lambda _: fit_machine(split, row.machine),
-        folder,
-        decided_by={"machine": list(row.machine)},
-        known=known,
-    )
-    return networks, [*networks, machine]
+    members = list(networks)
+    if row.machine:
+        decided_by = {"machine": list(row.machine)}
+        fit = partial(fit_machine, split, row.machine)
+        members.append(run_method(name, split, lambda _: fit(), folder, decided_by=decided_by, known=known))
+    together = members[0] if len(members) == 1 else ensemble(name, members)
+    best = [network.get("best_epoch", np.nan) for network in networks]
+    return {
+        **together,
+        "title": row.title.format(members=len(networks)),
+        "features": members[0]["features"],
+        "content": members[0]["content"],
+        "epochs": min((network["epochs"] for network in networks), default=0),
+        "recipe_epochs": recipe.epochs if networks else 0,
+        "best_epoch": float(np.mean(best)) if best else None,
+        "networks": len(networks),
+        "network_seconds": sum(network["seconds"] for network in networks),
+        "member_parameters": [member["parameters"] for member in members],
+    }, members

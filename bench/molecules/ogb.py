@@ -14,7 +14,7 @@ import pandas as pd
 
 from wlkernelnn.bench.harness.cells import Cell, Record, epochs_of, first, of_seeds, survivors
 from wlkernelnn.bench.harness.experiment import Experiment, Page
-from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, for_table, score_of
+from wlkernelnn.bench.harness.molecule_runs import Split, for_table, score_of
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedGraphs, load_ogb
@@ -197,9 +197,8 @@ def evaluate(
         check_size(part, len(index[part]))
     split = _split(data, options)
     folder = options.folder(name, recipe.features)
-    networks, members = run_members(model, recipe, split, recipe.options, seed, options, folder, known)
+    record, members = run_members(model, recipe, split, recipe.options, seed, options, folder, known)
     first = members[0]
-    record = first if len(members) == 1 else ensemble(model, members)
     scores = {}
     for part in [] if "diverged" in record else split.parts[1:]:
         target, prediction = _predicted(data.description.target_names, part, members)
@@ -211,17 +210,7 @@ def evaluate(
                 write_submission(Path(first["folder"]) / model, of_part, values)
         else:
             scores[part] = {first["metric"]: official(name, target, prediction)}
-    scored = {
-        "title": recipe.title.format(members=len(networks)),
-        "seed": seed,
-        "features": recipe.features,
-        "scores": scores,
-        "epochs": min((network["epochs"] for network in networks), default=0),
-        "recipe_epochs": first["recipe_epochs"],
-        "best_epoch": float(np.mean([network.get("best_epoch", np.nan) for network in networks]))
-        if networks
-        else None,
-    }
+    scored = {"seed": seed, "features": recipe.features, "scores": scores}
     return for_table(record | scored | more, options.output_dir)
 
 

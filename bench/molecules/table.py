@@ -11,17 +11,10 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from wlkernelnn.bench.harness.cells import (
-    Cell,
-    Record,
-    epochs_of,
-    first,
-    of_seeds,
-    seconds_per_epoch,
-    survivors,
-)
+from wlkernelnn.bench.harness import cells
+from wlkernelnn.bench.harness.cells import Cell, Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page
-from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, for_table, score_of
+from wlkernelnn.bench.harness.molecule_runs import Split, for_table, score_of
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedGraphs, featurize, load_molecules, split
@@ -208,21 +201,13 @@ def _run(
     """Train the networks of a row, or take those that were trained."""
     model = task.models[row]
     folder = options.folder(key, model.features)
-    networks, members = run_members(row, model, parts, task.options, seed, options, folder, known)
-    record = members[0] if len(members) == 1 else ensemble(row, members)
+    record, members = run_members(row, model, parts, task.options, seed, options, folder, known)
     more = {
-        "title": model.title.format(members=len(networks)),
         "set_seed": seed,
         "published": task.published.get(parts.kind, "–"),
-        "epochs": min((network["epochs"] for network in networks), default=0),
-        "recipe_epochs": task.options.epochs if networks else 0,
         "recipe_ended": all(member["stopped"] for member in members),
-        "networks": len(networks),
-        "network_seconds": sum(network["seconds"] for network in networks),
-        "member_parameters": [member["parameters"] for member in members],
     }
-    same = {name: members[0][name] for name in ("features", "content")}
-    return for_table(same | record | more, options.output_dir)
+    return for_table(record | more, options.output_dir)
 
 
 def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
@@ -252,16 +237,16 @@ def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
     return Table(
         title,
         [
-            ("set", first("data")),
-            ("split", first("split")),
-            ("model", first("title")),
+            ("set", cells.first("data")),
+            ("split", cells.first("split")),
+            ("model", cells.first("title")),
             ("parameters", lambda runs: f"{np.mean([run['parameters'] for run in runs]) / 1e3:.0f}k"),
-            ("seeds", lambda runs: of_seeds(len(runs), seeds) if _seeded(runs[0]) else "–"),
+            ("seeds", lambda runs: cells.of_seeds(len(runs), seeds) if _seeded(runs[0]) else "–"),
             ("epochs", _if_trained(_epochs)),
-            ("metric", first("metric")),
+            ("metric", cells.first("metric")),
             ("valid", score_of("valid")),
             ("test", score_of("test")),
-            ("published", first("published")),
+            ("published", cells.first("published")),
             ("s / epoch", _if_trained(_seconds)),
         ],
         lambda run: (task.splits.index(run["split"]), list(task.models).index(run["model"])),
@@ -281,13 +266,13 @@ def _if_trained(cell: Cell) -> Cell:
 def _seconds(runs: Sequence[Record]) -> str:
     """Of one of the networks of each run."""
     of_one = [run | {"seconds": run["network_seconds"] / run["networks"]} for run in runs]
-    return seconds_per_epoch(of_one, 1)
+    return cells.seconds_per_epoch(of_one, 1)
 
 
 def _epochs(runs: Sequence[Record]) -> str:
     whole = runs[0]["recipe_epochs"]
-    ended = all(run["recipe_ended"] for run in survivors(runs))
-    return str(whole) if ended else f"{epochs_of(runs)} of {whole}"
+    ended = all(run["recipe_ended"] for run in cells.survivors(runs))
+    return str(whole) if ended else f"{cells.epochs_of(runs)} of {whole}"
 
 
 def _about_sets(records: Sequence[Record]) -> str:

@@ -9,20 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 from sklearn.metrics import roc_auc_score
 
-from wlkernelnn.bench.harness.cells import (
-    Cell,
-    Record,
-    cell,
-    epochs_of,
-    first,
-    seconds_per_epoch,
-    spread,
-    survivors,
-)
+from wlkernelnn.bench.harness import cells
+from wlkernelnn.bench.harness.cells import Cell, Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Run, Trial
 from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.bench.harness.provenance import digest
@@ -184,7 +176,7 @@ def _whole_seeds(records: Sequence[Record]) -> list[Record]:
 def by_subject(records: Sequence[Record]) -> dict[str, float]:
     """Accuracy in per cent of every subject, mean over the seeds."""
     found: dict[str, list[float]] = {}
-    for record in survivors(records):
+    for record in cells.survivors(records):
         found.setdefault(record["subject"], []).append(100 * record["test_accuracy"])
     return {subject: float(np.mean(values)) for subject, values in found.items()}
 
@@ -202,12 +194,10 @@ def pooled_roc_auc(records: Sequence[Record]) -> float | None:
 
 def plot(records: Sequence[Record], path: Path) -> None:
     """Write a PNG with the accuracy of every model for every subject, as the paper's Figure 4."""
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     subjects = list(by_subject(records))
     names = list(dict.fromkeys(record["model"] for record in records))
-    figure, axis = pyplot.subplots(figsize=(max(6, 0.6 * len(subjects)), 4))
+    figure = Figure(figsize=(max(6, 0.6 * len(subjects)), 4), layout="tight")
+    axis = figure.subplots()
     for i, name in enumerate(names):
         values = by_subject([record for record in records if record["model"] == name])
         # Side by side: few trials of a subject have few possible accuracies.
@@ -219,10 +209,8 @@ def plot(records: Sequence[Record], path: Path) -> None:
     axis.set_xticks(range(len(subjects)), subjects, rotation=60, ha="right", fontsize=7)
     axis.grid(axis="y", linewidth=0.3)
     axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
-    figure.tight_layout()
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=120)
-    pyplot.close(figure)
 
 
 def _of_signals(signals: Signals) -> str:
@@ -239,18 +227,18 @@ def _of_signals(signals: Signals) -> str:
 
 def _of_seeds(runs: list[Record]) -> list[list[Record]]:
     """The survivors of each seed that has some."""
-    runs = survivors(runs)
+    runs = cells.survivors(runs)
     return [[run for run in runs if run["seed"] == seed] for seed in dict.fromkeys(r["seed"] for r in runs)]
 
 
 def _accuracy(runs: list[Record]) -> str:
     means = [100 * float(np.mean([run["test_accuracy"] for run in seed])) for seed in _of_seeds(runs)]
-    return cell(means, runs)
+    return cells.cell(means, runs)
 
 
 def _area(runs: list[Record]) -> str:
     areas = [area for seed in _of_seeds(runs) if (area := pooled_roc_auc(seed)) is not None]
-    return spread(areas, 3) if areas else "–"
+    return cells.spread(areas, 3) if areas else "–"
 
 
 def _of_subjects(which: Callable[[Sequence[float]], float]) -> Cell:
@@ -267,14 +255,14 @@ TABLE = Table(
         ("model", lambda runs: MODELS[runs[0]["model"]].title),
         ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
         ("seeds", lambda runs: str(len({run["seed"] for run in runs}))),
-        ("epochs", _if_trained(lambda runs: f"{epochs_of(runs)} of {runs[0]['recipe']['epochs']}")),
+        ("epochs", _if_trained(lambda runs: f"{cells.epochs_of(runs)} of {runs[0]['recipe']['epochs']}")),
         ("subjects", lambda runs: f"{len({run['subject'] for run in runs})} of {runs[0]['num_subjects']}"),
         ("accuracy", _accuracy),
         ("ROC-AUC", _area),
         ("worst", _of_subjects(min)),
         ("best", _of_subjects(max)),
-        ("mice", first("published")),
-        ("s / epoch", _if_trained(lambda runs: seconds_per_epoch(runs, 1))),
+        ("mice", cells.first("published")),
+        ("s / epoch", _if_trained(lambda runs: cells.seconds_per_epoch(runs, 1))),
     ],
     lambda run: (list(MODELS).index(run["model"]),),
     counted=_whole_seeds,

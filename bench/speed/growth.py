@@ -1,18 +1,79 @@
-"""How time and memory of our fused network grow: with batch, width, depth, and size of the data."""
+"""Peak memory of training, each contestant in a process of its own; how time and memory of ours grow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import torch
+
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import race, torch_settings, usage
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
 
-from .contestants import CHANNELS, ITERATIONS, contestant, train
+from .contestants import BY_COLOURS, CHANNELS, ITERATIONS, NODES_UP_TO, Contestant, contestant, names, train
 from .data import exhaust
-from .memory import peak
 from .tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+
+SIZES = (128, 1024, 8192)
+BATCHES = 3
+
+MEMORY_LEGEND = f"""MB by batch size: the most memory that training on {BATCHES} batches takes beyond what the
+process held before, when molecules, their colours and the network were there. Batches, gradients and the
+optimizer's state are in it.
+"""
+
+
+def peak(
+    name: str,
+    dataset: str,
+    size: int,
+    threads: int,
+    readout: str = "sum",
+    network: dict[str, int] | None = None,
+) -> int:
+    """Bytes that training takes, measured in a new process; ``network`` has arguments of ``contestant``."""
+    return usage(train_some, prepared, name, dataset, size, threads, readout, network or {}).peak
+
+
+def prepared(
+    name: str, dataset: str, size: int, threads: int, readout: str, network: dict[str, int]
+) -> tuple[Contestant, int]:
+    """A contestant that knows molecules for its batches, and the settings of the process."""
+    torch.set_num_threads(threads)
+    return contestant(name, sample(dataset, BATCHES * size), readout, **network), size
+
+
+def train_some(who: Contestant, size: int) -> None:
+    with who.operations():
+        train(who.training_step(), who.loader(BATCHES * size, size, True))
+
+
+def measure_memory(options: Options) -> Iterator[tuple[Setting, Records]]:
+    """For each setting, the peaks of all contestants at all their batch sizes."""
+    sizes = options.sizes(SIZES)[-1:] if options.quick else SIZES
+    for setting in settings(options, "dataset", "readout", "threads"):
+        records = [
+            {"contestant": name, "size": size, "peak": peak(name, size=size, **setting)}
+            for name in names()
+            for size in sizes
+            if size <= NODES_UP_TO or name in BY_COLOURS
+        ]
+        yield setting, records
+
+
+def memory_cells(table: Table) -> Rows:
+    """A row for each contestant: its peaks by batch size."""
+    sizes = sorted({record["size"] for record in table.records})
+    rows = [("MB", *map(str, sizes))]
+    for name in dict.fromkeys(record["contestant"] for record in table.records):
+        peaks = {record["size"]: record["peak"] for record in table.records if record["contestant"] == name}
+        rows.append((name, *(f"{peaks[size] / 1e6:,.0f}" if size in peaks else "–" for size in sizes)))
+    return rows
+
+
+MEMORY = Part(MEMORY_LEGEND, measure_memory, memory_cells)
+
 
 NAME = "colours, fused"
 BATCH = 1024
@@ -24,10 +85,11 @@ AXES: dict[str, tuple[int, ...]] = {
 }
 QUICK_AXES: dict[str, tuple[int, ...]] = {"channels": (16, 32), "molecules": (50, 100)}
 
-LEGEND = f"""Molecules per second of our network by colours, fused (medians, all rows of a table in one race,
-with half the range in per cent), and the most memory that training takes, as in the part "memory", or by
-number of molecules, making their colours. What does not vary is a batch of {BATCH:,}, {CHANNELS} channels,
-{ITERATIONS} iterations and readout "sum".
+GROWTH_LEGEND = f"""\
+Molecules per second of our network by colours, fused (medians, all rows of a table in one race, with half
+the range in per cent), and the most memory that training takes, as in the part "memory", or by number of
+molecules, making their colours. What does not vary is a batch of {BATCH:,}, {CHANNELS} channels, {ITERATIONS}
+iterations and readout "sum".
 
 * step: a training step on batches that are there.
 * colours: the Weisfeiler-Lehman colours of the whole store. loader: an epoch of shuffled batches with their
@@ -35,7 +97,7 @@ number of molecules, making their colours. What does not vary is a batch of {BAT
 """
 
 
-def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
+def measure_growth(options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each data set and number of threads, a table per axis."""
     rounds, seconds = (2, 0.02) if options.quick else (options.rounds, 0.3)
     for setting in settings(options, "dataset", "threads"):
@@ -107,7 +169,7 @@ def _by_size(data: PackedGraphs, value: int) -> list[Work]:
     ]
 
 
-def table_cells(table: Table) -> Rows:
+def growth_cells(table: Table) -> Rows:
     """A row for each value of the axis."""
     records = table.records
     whats = list(dict.fromkeys(record["what"] for record in records))
@@ -121,4 +183,4 @@ def table_cells(table: Table) -> Rows:
     return rows
 
 
-PART = Part(LEGEND, measure, table_cells)
+GROWTH = Part(GROWTH_LEGEND, measure_growth, growth_cells)

@@ -13,29 +13,15 @@ from wlkernelnn.bench.harness.trained import chosen
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.ops.graph import fused
 
-from . import (
-    contestants as speed_contestants,
-)
-from . import (
-    data as speed_data,
-)
-from . import (
-    growth as speed_growth,
-)
-from . import (
-    memory as speed_memory,
-)
-from . import (
-    race as speed_race,
-)
+from . import contestants, data, growth, race
 from .plot import plot
 from .tables import Options, Part, Table, merged, read_tables, write_tables
 
 PARTS: dict[str, Part] = {
-    "data": speed_data.PART,
-    **speed_race.PARTS,
-    "memory": speed_memory.PART,
-    "growth": speed_growth.PART,
+    "data": data.PART,
+    **race.PARTS,
+    "memory": growth.MEMORY,
+    "growth": growth.GROWTH,
 }
 QUICK_MOLECULES = 200
 
@@ -68,7 +54,7 @@ def main(argv: list[str] | None = None) -> None:
                 table = Table(name, setting, records, run)
                 # At once: what is measured is safe if the rest is not.
                 tables = merged(read_tables(stem.with_suffix(".json")), [table], list(PARTS))
-                write_tables(tables, PARTS, speed_contestants.LEGEND, stem)
+                write_tables(tables, PARTS, contestants.LEGEND, stem)
                 console.print(printed(PARTS[name].cells(table), table.printed_title))
     plot(read_tables(stem.with_suffix(".json")), stem.with_suffix(".png"))
     console.print(f"Written to {stem}.json, .md and .png.")

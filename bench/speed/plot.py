@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from wlkernelnn.utils.files import atomic_path
 
@@ -18,22 +18,18 @@ COLUMNS = 4
 
 def plot(tables: Sequence[Table], path: Path) -> None:
     """Write a PNG with a panel for every table that has a scale."""
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     tables = [table for table in tables if "size" in table.records[0] or "value" in table.records[0]]
     if not tables:
         return
     rows = -(-len(tables) // COLUMNS)
-    figure, axes = pyplot.subplots(rows, COLUMNS, figsize=(4.5 * COLUMNS, 3.4 * rows), squeeze=False)
+    figure = Figure(figsize=(4.5 * COLUMNS, 3.4 * rows), layout="tight")
+    axes = figure.subplots(rows, COLUMNS, squeeze=False)
     for axis in axes.flat[len(tables) :]:
         axis.set_visible(False)
     for table, axis in zip(tables, axes.flat, strict=False):
         _panel(table, axis)
-    figure.tight_layout()
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
-    pyplot.close(figure)
 
 
 def _panel(table: Table, axis: Any) -> None:

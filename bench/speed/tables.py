@@ -120,22 +120,19 @@ class Table:
         return self.title + (" (quick)" if self.run["mode"] == "quick" else "")
 
 
+@dataclass(frozen=True)
 class Part:
     """One part of the benchmark.
 
-    Args:
+    Attributes:
         legend: What its tables say.
         measure: Yields, setting by setting, the setting and the records.
         cells: Rows of a table for people, the header first.
     """
 
-    def __init__(
-        self,
-        legend: str,
-        measure: Callable[[Options], Iterator[tuple[Setting, Records]]],
-        cells: Callable[[Table], Rows],
-    ) -> None:
-        self.legend, self.measure, self.cells = legend, measure, cells
+    legend: str
+    measure: Callable[[Options], Iterator[tuple[Setting, Records]]]
+    cells: Callable[[Table], Rows]
 
 
 def rounded(rates: np.ndarray) -> list[float]:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from wlkernelnn.bench.harness.races import Ratio, ratios
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
@@ -85,8 +83,10 @@ def cells(page: str) -> str:
     return "".join(lines).replace("---:", "---")
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
-def test_results_render_to_their_tables(path: Path) -> None:
-    made = "".join(map(markdown, rendered(path)))
-    assert made
-    assert cells(path.with_suffix(".md").read_text(encoding="utf-8")).startswith(cells(made))
+def test_results_render_to_their_tables() -> None:
+    paths = sorted(RESULTS.glob("*.json"))
+    assert len(paths) > 40
+    for path in paths:
+        made = cells("".join(map(markdown, rendered(path))))
+        assert made
+        assert cells(path.with_suffix(".md").read_text(encoding="utf-8"))[: len(made)] == made, path

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import matplotlib
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 from wlkernelnn.bench.harness.cells import Record, survivors
 from wlkernelnn.sequence.rrnn import Construction, Leaf, Tree, draw_tree, tree_of
@@ -30,12 +30,9 @@ def draw(records: Sequence[Record], path: Path) -> None:
     grown = next((record for record in of_task if record["common_trees"]), None)
     if grown is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     task, common = TASKS[grown["task"]], grown["common_trees"]
     width = max(len(trees) for trees in common.values())
-    figure = pyplot.figure(figsize=(4.5 * width, 3 * (len(common) + 1)), layout="constrained")
+    figure = Figure(figsize=(4.5 * width, 3 * (len(common) + 1)), layout="constrained")
     *of_trees, of_curves = cast(np.ndarray, figure.subfigures(len(common) + 1))
     for panel, (epoch, trees) in zip(of_trees, common.items(), strict=True):
         title = task.models[grown["model"]].title
@@ -60,7 +57,6 @@ def draw(records: Sequence[Record], path: Path) -> None:
     gradients.legend(fontsize=8)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=120)
-    pyplot.close(figure)
 
 
 def tree_from(made: Sequence[Sequence[Any]]) -> Tree:

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence
 
+from wlkernelnn.bench.language.recurrent import Recurrent
 from wlkernelnn.datasets import PackedStrings, Vocabulary, draw_snippets, load_glove, load_ptb, load_sst
 from wlkernelnn.datasets.files.download import read_text, require_file
-from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import RRNN, RRNNGRU, StringModel
-from wlkernelnn.sequence.layers.string_model import State, check_state
 
 CHANNELS = 100
 # Not published: rounds, tuples beside the identity (those of the paper's GRU), operations and activations.
@@ -224,28 +222,6 @@ TASKS = {
 }
 
 
-class GRU(StringModel):
-    """One layer of ``torch.nn.GRU``; its state is h, ``[1, B, d]``."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.gru = torch.nn.GRU(in_channels, out_channels)
-
-    def reset_parameters(self) -> None:
-        self.gru.reset_parameters()
-
-    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
-        shape = (1, steps.num_strings, self.out_channels)
-        before = x.new_zeros(shape) if state is None else check_state("GRU", state, shape)
-        if not steps.num_tokens:
-            return x.new_zeros(0, self.out_channels), before
-        # Step order is torch's own for packed strings; empty ones, the last, are none of them.
-        num_read = steps.counts[0]
-        (out, *_), h = self.gru(PackedSequence(x, torch.tensor(steps.counts)), before[:, :num_read])
-        return out, torch.cat([h, before[:, num_read:]], 1)
-
-
 class Network(torch.nn.Module):
     r"""Embeddings, a cell, and a linear layer g(x_t, h_t; Γ) at every token or at the last one.
 
@@ -301,7 +277,7 @@ def build(name: str, task: Task, strings: Strings) -> Network:
 def _encoder(name: str, task: Task, width: int) -> StringModel:
     hidden = task.models[name].hidden_channels
     if hidden is None:
-        return GRU(width, CHANNELS)
+        return Recurrent(torch.nn.GRU, width, CHANNELS)
     options: dict[str, Any] = {"hidden_channels": hidden, "temperature": TEMPERATURE}
     if name == "rrnn":
         # In a trial, straight-through gradients undid within twenty steps what the scorer had learned.

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -99,8 +98,9 @@ def test_classification_baselines_give_probabilities(parts: tuple[PackedGraphs, 
         np.testing.assert_allclose(result.prediction[:, 1], 1.0)
 
 
-@pytest.mark.parametrize("parameters", [20_000, 311_345])
-def test_gine_has_about_as_many_parameters(parts: tuple[PackedGraphs, ...], parameters: int) -> None:
+def test_gine_has_about_as_many_parameters(parts: tuple[PackedGraphs, ...]) -> None:
+    parameters = 311_345
+
     def make(width: int) -> baselines.GINENetwork:
         return baselines.GINENetwork.from_data(parts[0], hidden_channels=width)
 
@@ -145,5 +145,3 @@ def test_gine_is_trained_by_the_same_recipe(parts: tuple[PackedGraphs, ...]) -> 
     assert result.prediction.shape == (50, 1)
     assert abs(result.parameters / 20_000 - 1) < 0.03
     assert rmse(result, test) < 0.7 * rmse(baselines.mean_predictor(train, test), test)
-    again = baselines.gine(train, valid, test, 20_000, replace(options), progress=False)
-    np.testing.assert_allclose(again.prediction, result.prediction, rtol=1e-3, atol=1e-3)

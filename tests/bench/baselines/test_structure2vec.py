@@ -28,7 +28,7 @@ def input_of(channels: int) -> Tensor:
     return torch.randn(6, channels, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("iterations", [1, 2, 4])
+@pytest.mark.parametrize("iterations", [1, 3])
 def test_mean_field_is_its_equation(iterations: int) -> None:
     conv = MeanFieldConv(5, 3, iterations).double()
     torch.nn.init.normal_(conv.bias)
@@ -42,7 +42,7 @@ def test_mean_field_is_its_equation(iterations: int) -> None:
     torch.testing.assert_close(conv(x, EDGE_INDEX, EDGE_TYPE), torch.stack(mu))
 
 
-@pytest.mark.parametrize("iterations", [1, 2, 4])
+@pytest.mark.parametrize("iterations", [1, 3])
 def test_loopy_bp_is_its_equation(iterations: int) -> None:
     conv = LoopyBPConv(5, 3, iterations).double()
     x, table, w = input_of(5), conv.edge_map.table, conv.lin.weight
@@ -99,11 +99,10 @@ def test_networks(network: type[GraphNetwork]) -> None:
     assert sum(changed) >= len(changed) - 3  # biases that were and are 0
 
 
-@pytest.mark.parametrize("depth", [4, 6])
-def test_mean_field_by_colours_is_mean_field_by_nodes(depth: int) -> None:
+def test_mean_field_by_colours_is_mean_field_by_nodes() -> None:
     data = regression_set()
     net = MeanFieldNetwork.from_data(data, hidden_channels=12)
-    by_colours = next(iter(PackedLoader(data, 30, quotient=depth)))
+    by_colours = next(iter(PackedLoader(data, 30, quotient=4)))
     plain = MeanFieldNetwork(**net.config | {"quotient": False})
     plain.load_state_dict(net.state_dict())
     out, expected = net(by_colours), plain(by_colours)

@@ -82,7 +82,7 @@ def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.Mo
     y[::5, 0] = np.nan
     y[valid[0], 1] = 1
     data = described(molecules.with_targets(y), task="classification", metric="roc_auc")
-    predictions, found = bench.best_logistic(data, split_idx, [2])
+    predictions, found = bench.best_machine(data, split_idx, [2])
     assert len(found["tried"]) == 4
     assert found["chosen"] == max(found["tried"], key=lambda tried: tried["valid"])
 
@@ -103,7 +103,7 @@ def test_logistic_regression_is_exact_and_chosen_on_valid(monkeypatch: pytest.Mo
     assert found["weights"] == found["colours"] + 1
     # The test part decides nothing.
     y[test] = 1 - y[test]
-    again, _ = bench.best_logistic(data.with_targets(y), split_idx, [2])
+    again, _ = bench.best_machine(data.with_targets(y), split_idx, [2])
     np.testing.assert_array_equal(again["test"], predictions["test"])
 
 
@@ -114,7 +114,7 @@ def test_each_target_has_a_machine() -> None:
     y = np.repeat(molecules.y.numpy(), 2, axis=1)
     y[::4, 1] = np.nan
     both = described(molecules.with_targets(y), task="regression", metric="mae")
-    predictions, found = bench.best_ridge(both, split_idx, [1, 2])
+    predictions, found = bench.best_machine(both, split_idx, [1, 2])
     assert found["weights"] == 2 * found["colours"]
     assert {tried["num_iterations"] for tried in found["tried"]} == {1, 2}
     chosen = found["chosen"]

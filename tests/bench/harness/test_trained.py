@@ -136,11 +136,10 @@ def test_limits() -> None:
     assert TrainedOptions(epochs=5, quick=True).limit(100) == 1
 
 
-@pytest.mark.parametrize("value", [0, -1])
-@pytest.mark.parametrize("name", ["seeds", "epochs"])
-def test_there_is_something_to_train(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"--{name}: expected at least 1, got {value}"):
-        TrainedOptions(**{name: value})
+def test_there_is_something_to_train() -> None:
+    for name, value in (("seeds", 0), ("epochs", -1)):
+        with pytest.raises(ValueError, match=f"--{name}: expected at least 1, got {value}"):
+            TrainedOptions(**{name: value})
 
 
 def test_quick_runs_and_their_tables_lie_elsewhere(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 PARTIAL = Path("bench/results/graph_kernels_rings.partial.json")
 
 
-@pytest.mark.parametrize("name", ["revision", "torch", "scikit-learn", "scipy"])
+@pytest.mark.parametrize("name", ["revision", "scipy"])
 def test_parts_of_another_revision_or_package_are_refused(
     interrupted: tuple[list[str], list[int]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,11 +36,11 @@ def test_colours_that_decide_are_those_of_nodes_with_neighbours() -> None:
         assert_colours_decide(numbering, graphs, depth=4)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_graphs_of_theorem_4_have_edges(seed: int) -> None:
-    graphs = small_graphs(3, seed)
-    assert len(graphs) == 3
-    assert all(2 <= graph.num_nodes <= 4 and graph.num_edges for graph in graphs)
+def test_graphs_of_theorem_4_have_edges() -> None:
+    for seed in range(10):
+        graphs = small_graphs(3, seed)
+        assert len(graphs) == 3
+        assert all(2 <= graph.num_nodes <= 4 and graph.num_edges for graph in graphs)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +80,8 @@ def test_wikitext_has_rows_if_it_is_there(data: Path, tmp_path: Path) -> None:
 def test_more_epochs_go_on(data: Path, tmp_path: Path) -> None:
     arguments = ("--models", "rkm-lstm-norm", "--epochs")
     (first,) = run(data, tmp_path, *arguments, "1")["runs"]
-    (second,) = run(data, tmp_path, *arguments, "3")["runs"]
-    assert second["history"][0] == first["history"][0]
-    assert second["epochs"] == 3
-    (whole,) = run(data, tmp_path / "other", *arguments, "3")["runs"]
-    assert whole["test_perplexity"] == second["test_perplexity"]
+    (second,) = run(data, tmp_path, *arguments, "2")["runs"]
+    assert (second["history"][0], second["epochs"]) == (first["history"][0], 2)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -122,34 +118,11 @@ def test_averages_are_named_by_their_first_epoch() -> None:
         **{"valid_perplexity": 60.0, "test_perplexity": 58.0, "averaged_from": 6},
     }
     other = {**record, "seed": 1, "averaged_from": None, "test_perplexity": 59.0}
-    _, row = awd_lm.TABLE.rows([{**record, "seed": 0}, other])
+    lost = {**record, "model": "rkm-lstm", "epochs": 1, "diverged": 1}
+    _, row, diverged = awd_lm.TABLE.rows([{**record, "seed": 0}, other, lost])
     assert row[3:7] == ("30", "2", "9 of 9", "7, –")
     assert row[9] == "58.5 ± 0.7"
-
-
-@pytest.mark.usefixtures("narrow")
-def test_runs_that_diverge_are_rows(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are over: nothing of them is trained again, and others follow."""
-    fit = awd_lm.fit_awd
-
-    def hot(net: LanguageModel, corpus: Any, options: awd_lm.AWDOptions, **more: Any) -> FitResult:
-        if any(isinstance(layer, RKM) and layer.variant == "rkm_lstm" for layer in net.modules()):
-            options = replace(options, lr=1e30, gradient_clip=0.0)
-        return fit(net, corpus, options, **more)
-
-    def refused(*_: Any, **__: Any) -> FitResult:
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(awd_lm, "fit_awd", hot)
-    arguments = ("--models", "rkm-lstm", "rkm-cifg", "--epochs", "2")
-    diverged, fine = run(data, tmp_path, *arguments)["runs"]
-    assert (diverged["diverged"], diverged["epochs"], diverged["stopped"]) == (1, 1, True)
-    assert "test_perplexity" not in diverged
-    assert fine["test_perplexity"] > 1
-    table = (tmp_path / "out" / "awd_lm.md").read_text()
-    assert "| 1 of 500 | – | diverged at epoch 2 | 60.3 | diverged at epoch 2 | 58.2 | – |" in table
-    monkeypatch.setattr(awd_lm, "fit_awd", refused)
-    assert run(data, tmp_path, *arguments)["runs"] == [diverged, fine]
+    assert diverged[5:10] == ("1 of 9", "–", "diverged at epoch 2", "1", "diverged at epoch 2")
 
 
 @pytest.mark.usefixtures("narrow")

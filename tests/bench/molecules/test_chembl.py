@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import statistics
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from wlkernelnn.bench.molecules import chembl
 from wlkernelnn.cli.main import main
 
 
-def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_folder_predicts_and_all_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chembl, "random_forest", partial(chembl.random_forest, num_trees=20))
     folder = tmp_path / "run"
     assert main(["benchmark", "chembl", "--epochs", "20", "--quick", "--output-dir", str(folder)]) == 0
     shown = capsys.readouterr().out

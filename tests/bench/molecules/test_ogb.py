@@ -274,7 +274,7 @@ def test_ensembles(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert two["scores"]["test"]["roc_auc"] == expected
     text = (root / "out" / "ogb_molbbbp.md").read_text()
     assert f"| two | {two['parameters']:,} | 1 of 10 | 2 | " in text
-    assert plot(json.loads((root / "out" / "ogb_molbbbp.json").read_text()), root / "plot.png") is not None
+    assert plot(json.loads((root / "out" / "ogb_molbbbp.json").read_text())) is not None
 
 
 def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) 
         assert (record["epochs"], record["best_epoch"]) == (2, network["best_epoch"])
     data = load_ogb("ogbg-molbbbp", root)
     assert data.split_idx is not None
-    predictions, found = wl_machines.best_logistic(data, data.split_idx, [1])
+    predictions, found = wl_machines.best_machine(data, data.split_idx, [1])
     assert alone["parameters"] == found["weights"]
     table = pd.read_csv(root / "out" / alone["folder"] / "test_predictions.csv")
     np.testing.assert_allclose(table[["p_np_pred"]], predictions["test"])

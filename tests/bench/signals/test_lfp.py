@@ -149,13 +149,14 @@ def test_frequencies_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert np.mean(right) > 0.8, name
 
 
-@pytest.mark.parametrize("name", [name for name in lfp.MODELS if lfp.MODELS[name].trained])
-def test_parameters_of_the_filters(name: str) -> None:
+def test_parameters_of_the_filters() -> None:
     """2KC + 2K for each gate and the cell, whatever n, beside those of feedback, biases and norm."""
-    net = lfp.build(name, 11, 3)
     sets = {"lstm": 4, "rkm_lstm": 4, "rkm_cifg": 3, "linear_gated": 2, "linear": 1, "gated_cnn": 2, "cnn": 1}
-    assert sum(p.numel() for p in net.encoder.syncs.parameters()) == sets[name] * (2 * 30 * 11 + 2 * 30)
-    assert {filters.ngram for filters in net.encoder.syncs} == {40}
+    assert list(sets) == [name for name in lfp.MODELS if lfp.MODELS[name].trained]
+    for name, count in sets.items():
+        net = lfp.build(name, 11, 3)
+        assert sum(p.numel() for p in net.encoder.syncs.parameters()) == count * (2 * 30 * 11 + 2 * 30)
+        assert {filters.ngram for filters in net.encoder.syncs} == {40}
 
 
 def test_accuracies_by_subject() -> None:

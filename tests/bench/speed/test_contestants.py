@@ -38,15 +38,11 @@ def test_ours_and_plain_pyg_compute_the_same(data: PackedGraphs, readout: str) -
 
 
 @pytest.mark.parametrize("name", names())
-def test_all_know_the_same_targets(data: PackedGraphs, name: str) -> None:
-    who = contestant(name, data, channels=8)
+def test_all_learn_the_same_targets(data: PackedGraphs, name: str) -> None:
+    """And predict as in evaluation: no statistics of a batch, and none that are kept."""
+    who = contestant(name, data, "last", channels=8)
     targets = [who.outputs_and_targets(batch)[1] for batch in who.loader(50, 20, False)]
     torch.testing.assert_close(torch.cat(targets), data[:50].y)
-
-
-@pytest.mark.parametrize("name", names())
-def test_steps_train(data: PackedGraphs, name: str) -> None:
-    who = contestant(name, data, "last", channels=8)
     batches = list(who.loader(60, 60, False))
 
     def loss() -> float:
@@ -57,18 +53,12 @@ def test_steps_train(data: PackedGraphs, name: str) -> None:
     train(who.training_step(), 10 * batches)
     assert loss() < before
 
-
-@pytest.mark.parametrize("name", names())
-def test_predictions_do_not_see_their_company(data: PackedGraphs, name: str) -> None:
-    """As in evaluation: no statistics of a batch, and none that are kept."""
-    who = contestant(name, data, channels=8)
-    train(who.training_step(), list(who.loader(60, 20, False)))
-    before = {key: value.clone() for key, value in who.net.state_dict().items()}
+    weights = {key: value.clone() for key, value in who.net.state_dict().items()}
     of_few, of_many = (torch.cat([torch.as_tensor(part) for part in who.predict(50, n)]) for n in (7, 50))
     torch.testing.assert_close(of_few, of_many, rtol=1e-4, atol=1e-4)
     assert who.net.training
     for key, value in who.net.state_dict().items():
-        assert torch.equal(value, before[key])
+        assert torch.equal(value, weights[key])
 
 
 def test_predictions_are_those_of_the_network(data: PackedGraphs) -> None:

@@ -128,14 +128,11 @@ def test_diagnosed_strings_have_one_length(root: Path) -> None:
             assert found["constants"]["c4"] >= found["gradient_norms"][-1] * (1 - 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
+def test_bad_options(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, error in (
         ("--tasks wiki", "--tasks: expected any of wiki-5k, wiki-10k, sst, ptb, got wiki"),
         ("--models lstm", "--models: expected any of rrnn, rrnn-gru, gru, got lstm"),
         ("--rates 4", "--rates: expected from 1 to 3, got 4"),
-    ],
-)
-def test_bad_options(arguments: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(f"benchmark rrnn {arguments}".split()) != 0
-    assert error in capsys.readouterr().err
+    ):
+        assert main(f"benchmark rrnn {arguments}".split()) != 0
+        assert error in capsys.readouterr().err

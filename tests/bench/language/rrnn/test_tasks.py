@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from wlkernelnn.bench.language.rrnn.tasks import GRU, LENGTH, TASKS, Strings, build
+from wlkernelnn.bench.language.rrnn.tasks import LENGTH, TASKS, Strings, build
 
 
 def test_networks() -> None:
@@ -59,24 +59,3 @@ def test_labels_of_the_last_tokens() -> None:
     logits = network(tokens, ptr)
     network.last = False
     torch.testing.assert_close(logits, network(tokens, ptr)[[1, 2, 5]])
-
-
-def test_gru_is_torchs_on_ragged_strings() -> None:
-    gru = GRU(3, 4)
-    strings = [torch.randn(n, 3) for n in (2, 0, 5, 3)]
-    ptr = torch.tensor([0, 2, 2, 7, 10])
-    state = torch.randn(1, 4, 4)
-    out, after = gru(torch.cat(strings), ptr, state)
-    for i, string in enumerate(strings):
-        if not len(string):
-            torch.testing.assert_close(after[:, i], state[:, i])
-            continue
-        expected, h = gru.gru(string.unsqueeze(1), state[:, i : i + 1].contiguous())
-        torch.testing.assert_close(out[ptr[i] : ptr[i + 1]], expected.squeeze(1))
-        torch.testing.assert_close(after[:, i], h[:, 0])
-
-
-def test_gru_of_nothing_but_empty_strings() -> None:
-    out, state = GRU(3, 4)(torch.zeros(0, 3), torch.zeros(3, dtype=torch.long))
-    assert out.shape == (0, 4)
-    assert (state == 0).all()

@@ -207,9 +207,8 @@ def test_three_files_are_a_table(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_other_lines_are_told(tmp_path: Path) -> None:
+    for text, message in (
         ("", "expected a header and lines of a SMILES and its PCE, got nothing"),
         ("x\nC 1\nCC\n", "line 3: expected a SMILES and its PCE, got 'CC'"),
         ("x\nC one\n", "line 2: expected a SMILES and its PCE, got 'C one'"),
@@ -217,12 +216,10 @@ def test_three_files_are_a_table(tmp_path: Path) -> None:
         ("x\nC 1 2\n", "line 2: expected a SMILES and its PCE, got 'C 1 2'"),
         ("x\nC 1\nC 1 2 3\n", "expected lines of a SMILES and its PCE .*line 3, saw 4"),
         ("x\nC 1\n\nC 2\n", "line 3: expected a SMILES and its PCE, got ''"),
-    ],
-)
-def test_other_lines_are_told(text: str, message: str, tmp_path: Path) -> None:
-    paths = written(tmp_path, train="x\nC 1\n", valid=text, test="x\nC 1\n")
-    with pytest.raises(ValueError, match=f"valid: {message}"):
-        cep.read_parts(paths)
+    ):
+        paths = written(tmp_path, train="x\nC 1\n", valid=text, test="x\nC 1\n")
+        with pytest.raises(ValueError, match=f"valid: {message}"):
+            cep.read_parts(paths)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
