@@ -160,10 +160,13 @@ def classify(name: str, data: PackedGraphs, options: GraphKernelOptions, progres
     def accuracies(record: Record) -> str:
         return ", ".join(f"{kernel} {record[kernel]['accuracy']:.4f}" for kernel in KERNELS)
 
+    def repetition(seed: int) -> Record:
+        return cross_validate(grams(), y, seed, options.n_jobs)
+
     repetitions = [
         progress.once(
             f"{name} {content(data)}/{seed}",
-            lambda seed=seed: cross_validate(grams(), y, seed, options.n_jobs),
+            partial(repetition, seed),
             accuracies,
         )
         for seed in range(options.repetitions)

@@ -14,7 +14,7 @@ from wlkernelnn.sequence.layers.string_model import State, check_state
 class Recurrent(StringModel):
     """One layer of ``torch.nn.LSTM``, whose state is h above c, or of ``GRU``, whose state is h."""
 
-    def __init__(self, kind: type[torch.nn.RNNBase], in_channels: int, out_channels: int) -> None:
+    def __init__(self, kind: type[torch.nn.LSTM | torch.nn.GRU], in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
         self.layer = kind(in_channels, out_channels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from wlkernelnn.bench.kernels import graph_kernels as bench
 from wlkernelnn.bench.kernels import nested_svm
 from wlkernelnn.cli.main import main as command
 from wlkernelnn.datasets import load_tu
-from wlkernelnn.datasets.graphs import tu
 
 
 @pytest.fixture(autouse=True)
@@ -175,7 +175,7 @@ def test_a_name_that_is_misspelt_is_noticed_first(
         raise OSError(f"{url}: no network")
 
     monkeypatch.setattr(bench, "cross_validate", nothing)
-    monkeypatch.setattr(tu, "download", offline)
+    monkeypatch.setattr(sys.modules["wlkernelnn.datasets.files.download"], "download", offline)
     options = f"benchmark graph-kernels --data RINGS RINGGS --root {root} --output-dir {tmp_path / 'out'}"
     assert command(options.split()) == 1
     assert "error: RINGGS: there is no tu/RINGGS/RINGGS_A.txt in" in capsys.readouterr().err
