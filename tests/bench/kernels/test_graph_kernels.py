@@ -171,7 +171,7 @@ def test_a_name_that_is_misspelt_is_noticed_first(
     def nothing(*_: object, **__: object) -> None:
         raise AssertionError("something was computed")
 
-    def offline(url: str, *_: object) -> None:
+    def offline(url: str, *_: object, **__: object) -> None:
         raise OSError(f"{url}: no network")
 
     monkeypatch.setattr(bench, "cross_validate", nothing)
