@@ -113,6 +113,23 @@ def test_readme_rows_are_in_their_files() -> None:
         assert not [figure for figure in figures if figure != "1" and figure not in text], what
 
 
+PAIR = re.compile(r"(\d+\.\d+) ± (\d+\.\d+)")
+
+
+def test_means_that_were_measured_are_in_result_files() -> None:
+    """Every "mean ± deviation" of docs/measured.md is one of a table, rounded at most."""
+    texts = [file.read_text("utf-8") for file in (ROOT / "bench" / "results").glob("*.md")]
+    known = {pair for text in texts for pair in PAIR.findall(text)}
+    for pair in PAIR.findall((ROOT / "docs" / "measured.md").read_text("utf-8")):
+        # Half of the last digit that is shown, and a little, because the table is rounded too.
+        slack = [0.51 * 10.0 ** -len(word.partition(".")[2]) for word in pair]
+        near = [
+            all(abs(float(a) - float(b)) <= most for a, b, most in zip(pair, other, slack, strict=True))
+            for other in known
+        ]
+        assert any(near), " ± ".join(pair)
+
+
 def test_readme_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) <= 120
 
