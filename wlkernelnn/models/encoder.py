@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -42,7 +43,7 @@ class CodeEncoder(torch.nn.Module):
         if not self.dims or min(self.dims) < 1:
             raise ValueError(f"expected at least one column of at least one value, got {list(self.dims)}")
         check_count("num_values", num_values, least=0)
-        starts = [sum(self.dims[:i]) for i in range(len(self.dims))]
+        starts = [0, *accumulate(self.dims[:-1])]
         self.register_buffer("offsets", torch.tensor(starts), persistent=False)
         # One table for all columns: a single gather adds the columns up.
         self.table = torch.nn.EmbeddingBag(sum(self.dims), channels, mode="sum")
@@ -80,12 +81,9 @@ class CodeEncoder(torch.nn.Module):
             raise ValueError(f"expected codes of shape [N, {len(self.column_dims)}], got {list(x.shape)}")
         if x.is_floating_point() or x.is_complex():
             raise ValueError(f"expected integer codes, got x of {x.dtype}")
-        if x.is_cpu and x.numel() and not torch.compiler.is_compiling():
-            self._check_range(x)
-
-    def _check_range(self, x: Tensor) -> None:
-        high = x.amax(0).tolist()
-        low = x.amin(0).tolist()
+        if not x.is_cpu or not x.numel() or torch.compiler.is_compiling():
+            return
+        low, high = x.amin(0).tolist(), x.amax(0).tolist()
         for column, (first, last, dim) in enumerate(zip(low, high, self.column_dims, strict=True)):
             if first < 0 or last >= dim:
                 raise IndexError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,13 @@ from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.files import read_json
 
 from .prediction import embed, predict
 
-# In a run folder: what it was begun with.
+# In a run folder: the data, network and options that it was begun with.
 ORIGIN = "origin.json"
-# What the networks of an ensemble are told about their data, all the same.
+# Entries of ``about`` that all networks of an ensemble share.
 COMMON = ("features", "target_names", "task")
 
 
@@ -53,7 +53,7 @@ class Ensemble:
         Args:
             data: Graphs.
             batch_size: Graphs at once.
-            caches: What the networks computed before, see :meth:`caches`.
+            caches: States of earlier calls, see :meth:`caches`.
 
         Raises:
             ValueError: ``data`` was made by another featurizer.
@@ -87,7 +87,7 @@ class Ensemble:
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"
             )
-        pairs = zip(self.networks, caches or self.caches(), strict=True)
+        pairs = zip(self.networks, caches or [None] * len(self.networks), strict=True)
         return [compute(net, data, batch_size, cache) for net, cache in pairs]
 
     @property
@@ -104,47 +104,49 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
             on other descriptors than this RDKit has.
     """
     path = Path(path)
-    folders = [path] if (path / CONFIG).is_file() else networks_of(path)
+    folders, size = [path], 1
+    if not (path / CONFIG).is_file():
+        origin = read_origin(path)
+        folders = network_folders(path)
+        size = len(folders) if origin is None else origin["ensemble_size"]
+        folders = folders[:size]  # a run that was resumed for fewer networks leaves the others alone
     if not folders:
         raise FileNotFoundError(f"{path}: expected a run folder with model_0, …, or a folder with {CONFIG}")
     for folder in folders:
         if not (folder / CONFIG).is_file():
             raise FileNotFoundError(f"{folder}: no {CONFIG}, so its training has not ended: resume the run")
-    if (size := _ensemble_size(path)) is not None and len(folders) < size:
+    if len(folders) < size:
         raise FileNotFoundError(
             f"{path}: {len(folders)} of {size} networks, so its training has not ended: resume the run"
         )
-    loaded = [load_checkpoint(folder) for folder in folders]
-    first = loaded[0][1]
-    for folder, (net, about) in zip(folders, loaded, strict=True):
-        _check_about(folder / CONFIG, about, net)
+    networks, abouts = zip(*map(load_checkpoint, folders), strict=True)
+    for folder, net, about in zip(folders, networks, abouts, strict=True):
+        if not isinstance(net, GraphNetwork):
+            raise ValueError(f"{folder}: expected a network of molecules, got {type(net).__name__}")
         for key in COMMON:
-            if about[key] != first[key]:
-                raise ValueError(f"{folder}: {key} is {about[key]!r}, but {first[key]!r} in {folders[0]}")
-    _check_descriptors(path, first)
-    return Ensemble([net for net, _ in loaded], first)
-
-
-def _check_about(path: Path, about: dict[str, Any], net: GraphNetwork) -> None:
-    """What is needed to predict is there, and is of the network."""
-    for key in COMMON:
-        if key not in about:
-            raise ValueError(f"{path}: missing key about.{key}")
-    if about["features"] != "":  # graphs that are no molecules
+            if key not in about:
+                raise ValueError(f"{folder / CONFIG}: missing key about.{key}")
+            if about[key] != abouts[0][key]:
+                raise ValueError(f"{folder}: {key} is {about[key]!r}, but {abouts[0][key]!r} in {folders[0]}")
+    about, config = abouts[0], folders[0] / CONFIG
+    if len(about["target_names"]) != networks[0].num_tasks:
+        names = about["target_names"]
+        raise ValueError(
+            f"{config}: about.target_names: expected {networks[0].num_tasks} names, got {names!r}"
+        )
+    if about["features"]:  # graphs other than molecules have none
         try:
             get_features(about["features"])
         except ValueError as error:
-            raise ValueError(f"{path}: about.features: {error}") from error
-    names, num_tasks = about["target_names"], net.target_mean.numel()
-    if not isinstance(names, list) or len(names) != num_tasks or not all(isinstance(n, str) for n in names):
-        raise ValueError(f"{path}: about.target_names: expected {num_tasks} names, got {names!r}")
-    if about["task"] != net.task:
-        raise ValueError(f"{path}: about.task: expected {net.task!r}, the network's, got {about['task']!r}")
+            raise ValueError(f"{config}: about.features: {error}") from error
+    if "descriptors" in about:
+        _check_descriptors(path, about["descriptors"])
+    return Ensemble([*networks], about)
 
 
-def _check_descriptors(path: Path, about: dict[str, Any]) -> None:
+def _check_descriptors(path: Path, trained: list[str]) -> None:
     """The name of the features says "RDKit's descriptors": those are others in another RDKit."""
-    if (trained := about.get("descriptors")) is None or trained == (here := descriptor_names()):
+    if trained == (here := descriptor_names()):
         return
     gone, new = sorted(set(trained) - set(here)), sorted(set(here) - set(trained))
     raise ValueError(
@@ -155,25 +157,18 @@ def _check_descriptors(path: Path, about: dict[str, Any]) -> None:
 
 
 def network_folders(directory: Path) -> list[Path]:
-    """``model_0``, ``model_1``, … of a run folder."""
-    numbers = (folder.name.removeprefix("model_") for folder in directory.glob("model_*"))
-    return [directory / f"model_{i}" for i in sorted(int(number) for number in numbers if number.isdecimal())]
+    """``model_0``, ``model_1``, … of a run folder, in the order of their numbers."""
+    folders = [folder for folder in directory.glob("model_*") if folder.name[6:].isdecimal()]
+    return sorted(folders, key=lambda folder: int(folder.name[6:]))
 
 
-def _ensemble_size(directory: Path) -> int | None:
-    """How many networks a run is to have; nothing is known of a folder of one network."""
-    return origin_of(directory)["ensemble_size"] if (directory / ORIGIN).is_file() else None
-
-
-def networks_of(directory: Path) -> list[Path]:
-    """The folders of the networks of a run: one that was resumed for fewer leaves the others alone."""
-    return network_folders(directory)[: _ensemble_size(directory)]
-
-
-def origin_of(directory: Path) -> dict[str, Any]:
+def read_origin(directory: Path) -> dict[str, Any] | None:
+    """The ``origin.json`` of a run folder; ``None`` where there is none."""
     path = directory / ORIGIN
+    if not path.is_file():
+        return None
     try:
-        origin = json.loads(path.read_text(encoding="utf-8"))
+        origin = read_json(path)
         check_count("ensemble_size", origin["ensemble_size"])
         return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network", "options")}
     except (ValueError, KeyError, TypeError) as error:

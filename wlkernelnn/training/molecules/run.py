@@ -20,13 +20,13 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.callbacks import DivergedError
-from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpoint
+from wlkernelnn.training.checkpoint import CONFIG, save_checkpoint
 from wlkernelnn.training.loop import check_accelerator
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_count, plain
 from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
 
-from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, networks_of, origin_of
+from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, read_origin
 from .fitting import check_fit, fit
 from .metrics import get_metric, score, score_tasks, unscored
 
@@ -153,13 +153,14 @@ def _begin(
         if splits.is_file() and read_json(splits) != rows:
             raise ValueError(f"{splits}: the run to resume has another split than the one given")
         check_resumable(directory)
-        if not (directory / ORIGIN).is_file():
+        if (there := read_origin(directory)) is None:
             logger.info(f"{directory.absolute()}: no run to resume, so one is begun")
         else:
             for name, value in origin.items():
-                if (there := origin_of(directory)[name]) != value:
+                if there[name] != value:
+                    path = directory / ORIGIN
                     raise ValueError(
-                        f"{directory / ORIGIN}: the run to resume has {name} {there}, and this is {value}"
+                        f"{path}: the run to resume has {name} {there[name]}, and this is {value}"
                     )
     write_text(splits, json.dumps(rows) + "\n")
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
@@ -167,7 +168,8 @@ def _begin(
 
 def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs]) -> dict[str, Any]:
     """Write predictions of the parts that are not trained on, and the report of their scores."""
-    trained = [load_checkpoint(folder)[1] for folder in networks_of(directory)]
+    folders = network_folders(directory)[: len(ensemble.networks)]
+    trained = [read_json(folder / CONFIG)["about"] for folder in folders]
     metric, names = ensemble.about["metric"], ensemble.about["target_names"]
     report: dict[str, Any] = {
         "metric": metric,

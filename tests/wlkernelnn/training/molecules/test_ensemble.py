@@ -106,10 +106,7 @@ def test_other_descriptors_are_refused(tmp_path: Path) -> None:
     ("entries", "message"),
     [
         ({"features": "ecfp"}, r"config\.json: about\.features: unknown features 'ecfp'"),
-        ({"features": None}, r"config\.json: about\.features: unknown features None"),
         ({"target_names": []}, r"config\.json: about\.target_names: expected 1 names, got \[\]"),
-        ({"target_names": "A"}, r"config\.json: about\.target_names: expected 1 names, got 'A'"),
-        ({"task": "ranking"}, r"config\.json: about\.task: expected 'regression', .* got 'ranking'"),
     ],
     ids=str,
 )
