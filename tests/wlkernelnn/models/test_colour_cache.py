@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from tests.molecules import regression_set
+from tests.pairwise import pairwise
 from tests.wlkernelnn.models.test_quotient import SHAPES, network, odd_graphs
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import ColourCache, GraphKernelNetwork, KernelStackNetwork
@@ -37,9 +38,7 @@ def watched(net: GraphKernelNetwork, monkeypatch: pytest.MonkeyPatch) -> list[in
     return rows
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("make", [odd_graphs, regression_set], ids=["odd graphs", "molecules"])
-@pytest.mark.parametrize("capacity", [3, 100, 10_000])
+@pairwise(shape=SHAPES, make=[odd_graphs, regression_set], capacity=[3, 100, 10_000])
 def test_the_same_predictions(shape: dict[str, Any], make: Any, capacity: int) -> None:
     data = make()
     net = network(data, **shape).double().eval()
@@ -98,8 +97,9 @@ def test_a_parameter_of_the_network_itself() -> None:
     torch.testing.assert_close(after, predicted(net, given))
 
 
-@pytest.mark.parametrize("first", [torch.inference_mode, torch.no_grad])
-@pytest.mark.parametrize("then", [torch.inference_mode, torch.no_grad])
+@pytest.mark.parametrize(
+    ("first", "then"), [(torch.inference_mode, torch.no_grad), (torch.no_grad, torch.inference_mode)]
+)
 def test_modes_without_gradients(first: Any, then: Any) -> None:
     data = regression_set()
     net = network(data).eval()
@@ -113,7 +113,7 @@ def test_modes_without_gradients(first: Any, then: Any) -> None:
         torch.testing.assert_close(torch.cat(came), torch.cat([net(batch) for batch in given]))
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8], ids=str)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8], ids=str)
 def test_codes_of_fewer_bits(dtype: torch.dtype) -> None:
     data = regression_set()
     net = network(data).eval()

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.molecules import classification_set, regression_set
+from tests.pairwise import pairwise
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 
@@ -31,9 +32,11 @@ def left_out_one_by_one(net: GraphNetwork, data: PackedGraphs) -> torch.Tensor:
     return torch.stack(values)
 
 
-@pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
-@pytest.mark.parametrize("options", [{}, {"pooling": "mean"}, {"norm": False}], ids=str)
-@pytest.mark.parametrize("task", ["regression", "classification", "fingerprint"])
+@pairwise(
+    network=[GraphKernelNetwork, KernelStackNetwork],
+    options=[{}, {"pooling": "mean"}, {"norm": False}],
+    task=["regression", "classification", "fingerprint"],
+)
 def test_contributions(network: type[GraphNetwork], options: dict[str, Any], task: str) -> None:
     data = (classification_set if task == "classification" else regression_set)(10)
     if task == "fingerprint":
@@ -69,8 +72,7 @@ def test_arguments_are_checked_without_data(network: type[GraphNetwork]) -> None
         network.check_arguments(colour="red")
 
 
-@pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
-@pytest.mark.parametrize("quotient", [None, 6], ids=["nodes", "colours"])
+@pytest.mark.parametrize(("network", "quotient"), [(GraphKernelNetwork, None), (KernelStackNetwork, 6)])
 def test_an_ensemble_at_once(network: type[GraphNetwork], quotient: int | None) -> None:
     """As torch.func has it: the weights of several networks in one call, and gradients of them."""
     data = regression_set(10)

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from tests.graphs import random_packed
 from tests.molecules import described, regression_set, small_network
+from tests.pairwise import pairwise
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork
 
@@ -64,14 +65,16 @@ def assert_same(came: list[Tensor], expected: list[Tensor], atol: float) -> None
         torch.testing.assert_close(ours / scale, theirs / scale, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("make", [odd_graphs, regression_set, with_additions])
-@pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=str)
+@pairwise(
+    shape=SHAPES,
+    make=[odd_graphs, regression_set, with_additions],
+    precision=[(torch.float64, 1e-12), (torch.float32, 1e-5)],
+)
 def test_the_same_outputs_and_gradients(
-    shape: dict[str, Any], make: Any, dtype: torch.dtype, atol: float
+    shape: dict[str, Any], make: Any, precision: tuple[torch.dtype, float]
 ) -> None:
     """With the quotient of the loader, with one made on the way, and by nodes."""
-    data = make()
+    data, (dtype, atol) = make(), precision
     net = network(data, **shape).to(dtype)
     (given,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
     (plain,) = PackedLoader(data, len(data))
@@ -178,9 +181,7 @@ def test_parts_of_a_batch(pooling: str) -> None:
     torch.testing.assert_close(net(part), expected)
 
 
-@pytest.mark.parametrize("name", ["x", "edge_type", "edge_index"])
-@pytest.mark.parametrize("in_place", [True, False])
-@pytest.mark.parametrize("sent", [True, False])
+@pairwise(name=["x", "edge_type", "edge_index"], in_place=[True, False], sent=[True, False])
 def test_what_was_changed_in_a_batch_is_seen(name: str, in_place: bool, sent: bool) -> None:
     """As studies of features and edges do; also after a batch came from another process."""
     data = regression_set()

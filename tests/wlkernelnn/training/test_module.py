@@ -29,8 +29,7 @@ def trained(weight: Tensor, fused: bool) -> Tensor:
     return parameter.detach()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(("dtype", "gaps"), [(torch.float32, False), (torch.float64, True)])
 def test_steps_are_those_of_adam(dtype: torch.dtype, gaps: bool) -> None:
     def weight() -> Tensor:
         values = torch.arange(22, dtype=dtype).view(11, 2) / 7
@@ -49,13 +48,13 @@ def test_lazy_parameters_have_no_memory_yet() -> None:
     assert in_one_pass(layer.parameters(), FitOptions())
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_mixed_precision_is_left_to_the_ordinary_steps(precision: str) -> None:
-    expected = precision in ("64-true", "32-true", "bf16-true", "64", "32")
-    assert in_one_pass([torch.zeros(3)], FitOptions(precision=precision)) is expected
+def test_mixed_precision_is_left_to_the_ordinary_steps() -> None:
+    for precision in PRECISIONS:
+        expected = precision in ("64-true", "32-true", "bf16-true", "64", "32")
+        assert in_one_pass([torch.zeros(3)], FitOptions(precision=precision)) is expected
 
 
-@pytest.mark.parametrize("precision", ["64-true", "32-true", "bf16-mixed"])
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 def test_gradients_are_clipped_under_all_precisions(precision: str) -> None:
     data, steps = regression_set(), []
     for clip in (1e-12, 5.0):

@@ -8,39 +8,38 @@ import pytest
 from wlkernelnn.training import AWDOptions, ClassifierOptions, FitOptions, LanguageOptions, TreeOptions
 from wlkernelnn.training.options import LoopOptions
 
+OUT_OF_RANGE: list[tuple[str, Any, str]] = [
+    ("epochs", 0, "at least 1"),
+    ("batch_size", 0, "at least 1"),
+    ("lr", 0.0, "above 0"),
+    ("weight_decay", -1e-4, "at least 0"),
+    ("schedule", "linear", "one of cosine, exponential, constant"),
+    ("warmup_epochs", -1, "at least 0"),
+    ("lr_min", -1.0, "from 0 to lr=0.001"),
+    ("lr_min", 0.1, "from 0 to lr=0.001"),
+    ("lr_decay", 1.1, "above 0 and at most 1"),
+    ("lr_decay", 0.0, "above 0 and at most 1"),
+    ("lr_decay_samples", 0, "at least 1"),
+    ("gradient_clip", -1.0, "at least 0"),
+    ("ema_decay", 1.0, "at least 0 and below 1"),
+    ("patience", -1, "at least 0"),
+    ("bucket_width", -0.05, "at least 0"),
+    ("seed", -1, "from 0 to 2"),
+    ("precision", "99", "one of 64-true, 32-true, bf16-true, 16-mixed, bf16-mixed"),
+    ("precision", "16-true", "one of 64-true"),  # diverges
+    ("matmul_precision", "low", "one of highest, high, medium"),
+    ("epochs", 2.5, "a whole number"),
+    ("seed", "0", "a whole number"),
+    ("lr", float("inf"), "a finite number"),
+    ("gradient_clip", float("nan"), "a finite number"),
+    ("weight_decay", None, "a finite number"),
+]
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("epochs", 0, "at least 1"),
-        ("batch_size", 0, "at least 1"),
-        ("lr", 0.0, "above 0"),
-        ("weight_decay", -1e-4, "at least 0"),
-        ("schedule", "linear", "one of cosine, exponential, constant"),
-        ("warmup_epochs", -1, "at least 0"),
-        ("lr_min", -1.0, "from 0 to lr=0.001"),
-        ("lr_min", 0.1, "from 0 to lr=0.001"),
-        ("lr_decay", 1.1, "above 0 and at most 1"),
-        ("lr_decay", 0.0, "above 0 and at most 1"),
-        ("lr_decay_samples", 0, "at least 1"),
-        ("gradient_clip", -1.0, "at least 0"),
-        ("ema_decay", 1.0, "at least 0 and below 1"),
-        ("patience", -1, "at least 0"),
-        ("bucket_width", -0.05, "at least 0"),
-        ("seed", -1, "from 0 to 2"),
-        ("precision", "99", "one of 64-true, 32-true, bf16-true, 16-mixed, bf16-mixed"),
-        ("precision", "16-true", "one of 64-true"),  # diverges
-        ("matmul_precision", "low", "one of highest, high, medium"),
-        ("epochs", 2.5, "a whole number"),
-        ("seed", "0", "a whole number"),
-        ("lr", float("inf"), "a finite number"),
-        ("gradient_clip", float("nan"), "a finite number"),
-        ("weight_decay", None, "a finite number"),
-    ],
-)
-def test_out_of_range(name: str, value: Any, expected: str) -> None:
-    with pytest.raises(ValueError, match=rf"^{name} must be {expected}.*, got {value!r}$"):
-        FitOptions(**{name: value})
+
+def test_out_of_range() -> None:
+    for name, value, expected in OUT_OF_RANGE:
+        with pytest.raises(ValueError, match=rf"^{name} must be {expected}.*, got {value!r}$"):
+            FitOptions(**{name: value})
 
 
 @pytest.mark.parametrize("kind", [ClassifierOptions, LanguageOptions, AWDOptions, TreeOptions])

