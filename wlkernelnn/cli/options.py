@@ -67,7 +67,7 @@ class VerbParser(argparse.ArgumentParser):
             "--print-config", action="store_true", default=None, help="Print all options as YAML, and stop."
         )
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> argparse.Namespace:
+    def parse_args(self, args: Any = None) -> argparse.Namespace:  # type: ignore[override]
         """The options: those of the command line, else of ``--config``, else the defaults."""
         # argparse fills in no defaults where a namespace has an entry.
         given = vars(super().parse_args(args, argparse.Namespace(**dict.fromkeys(self.kinds))))
@@ -97,7 +97,7 @@ class VerbParser(argparse.ArgumentParser):
         return self._typed(values, f"{path}: ")
 
     def _typed(self, values: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-        result = {}
+        result: dict[str, Any] = {}
         for name, value in values.items():
             if value is None:
                 if self.defaults[name] is not None:
@@ -156,7 +156,7 @@ def add_options(
     group = parser.add_argument_group(title)
     # The fields of a dataclass may come from modules of other names than its own.
     by_class = dataclasses.is_dataclass(source) or not inspect.isclass(source)
-    hints = get_type_hints(source if by_class else source.__init__, include_extras=True)  # type: ignore[misc]
+    hints = get_type_hints(source if by_class else source.__init__, include_extras=True)
     helps = _helps(source)
     defaults = _defaults(source)
     for name in defaults if names is None else [name for name in defaults if name in names]:

@@ -122,7 +122,7 @@ def train_module(
                 max_epochs=options.epochs,
                 accelerator=options.accelerator,
                 devices=1,
-                precision=options.precision,  # type: ignore[arg-type]  # checked by Lightning
+                precision=options.precision,
                 gradient_clip_val=options.gradient_clip or None,
                 callbacks=all_callbacks,
                 logger=False,

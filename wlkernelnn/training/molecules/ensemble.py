@@ -87,8 +87,10 @@ class Ensemble:
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"
             )
-        pairs = zip(self.networks, caches or [None] * len(self.networks), strict=True)
-        return [compute(net, data, batch_size, cache) for net, cache in pairs]
+        return [
+            compute(net, data, batch_size, None if caches is None else caches[i])
+            for i, net in enumerate(self.networks)
+        ]
 
     @property
     def num_parameters(self) -> int:
