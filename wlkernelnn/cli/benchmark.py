@@ -14,6 +14,8 @@ import wlkernelnn.bench
 from wlkernelnn.bench import BENCHMARKS
 
 ROOT = Path(wlkernelnn.bench.__file__).parent
+#: The extra that installs a package which only some benchmarks need.
+EXTRAS = {"chemprop": "chem", "grakel": "kernels", "mpmath": "theorems", "numba": "fast", "ogb": "ogb"}
 
 
 def first_line(module: str) -> str:
@@ -32,4 +34,11 @@ def main(argv: list[str] | None = None) -> None:
     name = argv[0]
     if name not in BENCHMARKS:
         raise ValueError(f"unknown benchmark {name!r}; known are {', '.join(BENCHMARKS)}")
-    importlib.import_module(f"wlkernelnn.bench.{BENCHMARKS[name]}").main(argv[1:])
+    try:
+        importlib.import_module(f"wlkernelnn.bench.{BENCHMARKS[name]}").main(argv[1:])
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        command = f"pip install 'wlkernelnn[{EXTRAS[package]}]'"
+        raise ImportError(f"benchmark {name} needs {package}: {command}") from error

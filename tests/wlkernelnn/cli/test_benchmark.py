@@ -14,15 +14,16 @@ from wlkernelnn.cli.main import main
 
 @pytest.fixture(autouse=True)
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two benchmarks of one room, in place of the package's own."""
+    """Three benchmarks of one room, in place of the package's own."""
     room = tmp_path / "toys"
     room.mkdir()
     (room / "toy_table.py").write_text(
         '"""Print a toy table of [E, d].\n\nIn detail."""\n\ndef main(argv):\n    print("toy", argv)\n'
     )
     (room / "unnamed.py").write_text("def main(argv):\n    raise ValueError('no input')\n")
+    (room / "leaders.py").write_text("from ogb.graphproppred import Evaluator\n")
     monkeypatch.setattr(wlkernelnn.bench, "__path__", [str(tmp_path)])
-    known = {"toy-table": "toys.toy_table", "unnamed": "toys.unnamed"}
+    known = {"toy-table": "toys.toy_table", "unnamed": "toys.unnamed", "leaders": "toys.leaders"}
     monkeypatch.setattr("wlkernelnn.cli.benchmark.BENCHMARKS", known)
     monkeypatch.setattr("wlkernelnn.cli.benchmark.ROOT", tmp_path)
     yield
@@ -52,7 +53,7 @@ def test_runs_with_its_options(capsys: pytest.CaptureFixture[str]) -> None:
 def test_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["benchmark", "toy"]) == 1
     assert capsys.readouterr().err == (
-        "wlkernelnn benchmark: error: unknown benchmark 'toy'; known are toy-table, unnamed\n"
+        "wlkernelnn benchmark: error: unknown benchmark 'toy'; known are toy-table, unnamed, leaders\n"
     )
     assert main(["benchmark", "unnamed"]) == 1
     assert capsys.readouterr().err == "wlkernelnn benchmark: error: no input\n"
@@ -68,3 +69,14 @@ def test_those_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
         if re.search(r"^(def main\(|main = )", source.read_text("utf-8"), re.MULTILINE)
     }
     assert with_main == set(BENCHMARKS.values())
+
+
+def test_says_which_extra_is_not_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ogb", None)
+    for name in [name for name in sys.modules if name.startswith("ogb.")]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["benchmark", "leaders"]) == 1
+    expected = "benchmark leaders needs ogb: pip install 'wlkernelnn[ogb]'"
+    assert capsys.readouterr().err == f"wlkernelnn benchmark: error: {expected}\n"

@@ -85,17 +85,6 @@ def test_errors_are_one_line_and_a_status(
     assert capsys.readouterr() == ("", f"wlkernelnn benchmark: {shown}\n")
 
 
-def test_a_benchmark_says_which_package_is_not_there(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "grakel", None)
-    monkeypatch.delitem(sys.modules, "wlkernelnn.bench.speed.kernels", raising=False)
-    assert main(["benchmark", "kernel-speed", "--quick"]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("wlkernelnn benchmark: error: this benchmark compares with GraKeL: ")
-    assert "pip install -e '.[kernels]' (" in line
-
-
 def test_errors_of_the_package_itself_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "main", lambda argv: [][1])
     with pytest.raises(IndexError):
