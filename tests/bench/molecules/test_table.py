@@ -72,6 +72,9 @@ def test_a_row_per_set_split_and_model(tmp_path: Path, capsys: pytest.CaptureFix
     assert "Title: here (full)" in out
     assert "Not at hand, so left out: absent." in out
     assert not (tmp_path / "some_table_absent.md").exists()
+    for record in runs:
+        rows = (tmp_path / record["split_file"]).read_bytes()
+        assert hashlib.sha256(rows).hexdigest() == record["split_sha256"]
     # All is there: nothing is trained again.
     assert [r["seconds"] for r in run(tmp_path)["runs"]] == [r["seconds"] for r in runs]
 
@@ -154,12 +157,6 @@ def test_a_machine_is_fitted_once_to_a_split(tmp_path: Path) -> None:
     assert line.endswith("| – |")
     (line,) = (line for line in lines if line.startswith("| some | random | machine |"))
     assert "| 2 | – | rmse |" in line
-
-
-def test_splits_lie_beside_the_table(tmp_path: Path) -> None:
-    for record in run(tmp_path)["runs"]:
-        rows = (tmp_path / record["split_file"]).read_bytes()
-        assert hashlib.sha256(rows).hexdigest() == record["split_sha256"]
 
 
 def test_a_set_without_the_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,10 +132,10 @@ def test_quick(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_more_epochs_go_on(folder: Path) -> None:
-    arguments = ("--models", "rkm_lstm", "--seeds", "2")
+    arguments = ("--models", "rkm_lstm")
     first = run(folder, *arguments, "--epochs", "1")
     second = run(folder, *arguments, "--epochs", "2")
-    assert len(first) == len(second) == 6
+    assert len(first) == len(second) == 3
     assert [r["history"][0] for r in second] == [r["history"][0] for r in first]
     assert {record["epochs"] for record in second} == {2}
     assert run(folder, *arguments, "--epochs", "1") == second
@@ -143,8 +143,8 @@ def test_more_epochs_go_on(folder: Path) -> None:
 
 def test_frequencies_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lfp.RECIPE, "lr", 0.02)
-    runs = run(folder, "--models", "gated_cnn", "rkm_cifg", "bands", "--epochs", "10")
-    for name in ("gated_cnn", "rkm_cifg", "bands"):
+    runs = run(folder, "--models", "rkm_cifg", "bands", "--epochs", "10")
+    for name in ("rkm_cifg", "bands"):
         right = [record["test_accuracy"] for record in runs if record["model"] == name]
         assert np.mean(right) > 0.8, name
 

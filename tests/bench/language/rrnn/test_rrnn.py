@@ -72,14 +72,14 @@ def test_quick(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_more_epochs_go_on(root: Path) -> None:
     arguments = ("--tasks", "wiki-10k", "--models", "rrnn-gru", "--rates", "2")
     first = run(root, *arguments, "--epochs", "1")
-    second = run(root, *arguments, "--epochs", "3")
+    second = run(root, *arguments, "--epochs", "2")
     assert [record["recipe"]["lr"] for record in second] == [pytest.approx(1e-3 / 3), 1e-3]
     assert [r["history"][0] for r in second] == [r["history"][0] for r in first]
-    assert {record["epochs"] for record in second} == {3}
+    assert {record["epochs"] for record in second} == {2}
     assert [sorted(record["common_trees"]) for record in second] == [
         sorted({"0", str(record["best_epoch"])}) for record in second
     ]
-    assert [epoch.get("changed_tuples") is None for epoch in second[0]["history"]] == [True, False, False]
+    assert [epoch.get("changed_tuples") is None for epoch in second[0]["history"]] == [True, False]
     assert run(root, *arguments, "--epochs", "1") == second  # nothing is trained again
 
 
