@@ -12,8 +12,15 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from wlkernelnn.utils.modes import in_modes
 
-# What draws numbers in training.
+# Draw numbers in training.
 RANDOM = (_DropoutNd, torch.nn.RReLU)
+# Depend on their input alone: no parameters, no random numbers, no modes.
+PURE = (
+    *(torch.nn.CELU, torch.nn.ELU, torch.nn.GELU, torch.nn.Hardsigmoid, torch.nn.Hardswish),
+    *(torch.nn.Hardtanh, torch.nn.Identity, torch.nn.LeakyReLU, torch.nn.LogSigmoid, torch.nn.Mish),
+    *(torch.nn.ReLU, torch.nn.ReLU6, torch.nn.SELU, torch.nn.SiLU, torch.nn.Sigmoid, torch.nn.Softplus),
+    *(torch.nn.Softsign, torch.nn.Tanh),
+)
 
 
 class Function(torch.nn.Module):
@@ -65,6 +72,14 @@ def modes_of(act: torch.nn.Module) -> dict[torch.nn.Module, bool]:
 def is_random(act: torch.nn.Module) -> bool:
     """Whether an activation draws numbers, by parts of torch's: computed again, it would be another one."""
     return any(isinstance(part, RANDOM) and part.training for part in act.modules())
+
+
+def is_pure(act: torch.nn.Module) -> bool:
+    """Whether an activation is known to depend on its input alone, so that it can be computed again.
+
+    Others, also functions and modules of users, are never run to find out.
+    """
+    return type(act) in PURE and not act._forward_hooks and not act._forward_pre_hooks
 
 
 def comes_again(act: torch.nn.Module, x: Tensor) -> bool:

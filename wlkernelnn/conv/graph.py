@@ -1,14 +1,16 @@
-"""The edges of one forward pass: as they came and sorted by target, or between colours."""
+"""The edges of one forward pass: in the user's order and sorted by target, or between colours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import is_sparse
 
+from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Level, Quotient
 from wlkernelnn.ops.graph import SortedEdges, sort_edges
 from wlkernelnn.utils.checks import holds_integers
@@ -17,18 +19,17 @@ from wlkernelnn.utils.checks import holds_integers
 def checked_edge_type(name: str, edge_type: Tensor | None) -> Tensor:
     """The types, if they are a vector of integers."""
     if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
-        came = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
-        raise ValueError(f"{name} needs edge_type: integers of shape [E], got {came}")
+        given = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
+        raise ValueError(f"{name} needs edge_type: integers of shape [E], got {given}")
     return edge_type
 
 
-class EdgeFeatures:
-    """What is known about each edge: any of ``weight [E]``, ``attr [E, edge_dim]``, ``type [E]``."""
+class EdgeFeatures(NamedTuple):
+    """What is known about each edge: any of ``weight [E, 1]``, ``attr [E, edge_dim]``, ``type [E]``."""
 
-    def __init__(self, weight: Tensor | None, attr: Tensor | None, type: Tensor | None) -> None:
-        self.weight = weight
-        self.attr = attr
-        self.type = type
+    weight: Tensor | None
+    attr: Tensor | None
+    type: Tensor | None
 
 
 def as_tensor(edge_index: Tensor) -> Tensor:
@@ -36,15 +37,51 @@ def as_tensor(edge_index: Tensor) -> Tensor:
     return edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index
 
 
-class Graph:
-    """One graph (or batch of graphs) in the two forms that layers need.
+class Step:
+    """The edges along which values of nodes are summed.
 
     Attributes:
-        edge_index, features: As they came: what ``propagate`` takes, so that masks and hooks of others see
-            the user's order of edges.
+        edge_index, features: In the user's order: what ``propagate`` takes, so that masks and hooks of others
+            see it.
         sorted_edges, sorted_features: Sorted by target: what the fast sums take.
         size: Number of source and of target nodes.
     """
+
+    def __init__(self, edge_index: Tensor, size: tuple[int, int], features: EdgeFeatures) -> None:
+        # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
+        self.edge_index = as_tensor(edge_index).long()
+        self.size = size
+        self.features = features
+        self._given = edge_index
+        self._sorted: tuple[SortedEdges, EdgeFeatures] | None = None
+
+    @property
+    def sorted_edges(self) -> SortedEdges:
+        return self._by_target()[0]
+
+    @property
+    def sorted_features(self) -> EdgeFeatures:
+        return self._by_target()[1]
+
+    def _by_target(self) -> tuple[SortedEdges, EdgeFeatures]:
+        if self._sorted is None:
+            edges = sort_edges(self._given, *self.size)
+            self._sorted = edges, EdgeFeatures(*map(edges.arrange, self.features))
+        return self._sorted
+
+
+class Graph(Step):
+    """One graph (or batch of graphs), checked.
+
+    Every step of a walk, and every relabelling, goes along the same edges between the same nodes. A batch by
+    its colours (:class:`QuotientGraph`) has other rows, those of the next level, after each.
+
+    Raises:
+        ValueError: The shapes do not fit together, or a type is wrong.
+        IndexError: An edge joins nodes that are not there.
+    """
+
+    depth = 0
 
     def __init__(
         self,
@@ -75,24 +112,15 @@ class Graph:
                     f"({num_edges})"
                 )
             edge_weight = edge_weight.reshape(-1, 1)
-        if edge_type is not None:
-            edge_type = edge_type.long()
-        self.size = size
-        # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
-        self.edge_index = as_tensor(edge_index).long()
-        self.features = EdgeFeatures(edge_weight, edge_attr, edge_type)
-        if not torch.compiler.is_compiling() and self.edge_index.is_cpu:
-            self._check_range()
-        self.sorted_edges: SortedEdges = sort_edges(edge_index, *size)
-        arrange = self.sorted_edges.arrange
-        self.sorted_features = EdgeFeatures(arrange(edge_weight), arrange(edge_attr), arrange(edge_type))
+        edge_type = None if edge_type is None else edge_type.long()
+        super().__init__(edge_index, size, EdgeFeatures(edge_weight, edge_attr, edge_type))
+        # The fast sums read memory by these numbers. Elsewhere PyTorch's own operations complain.
+        if self.edge_index.is_cpu and not traced(self.edge_index):
+            for side, name, limit in zip(self.edge_index, ("source", "target"), size, strict=True):
+                expected = f"0 … {limit - 1} for {limit} {name} nodes"
+                check_range(f"edge_index has {name} nodes", side, limit, expected)
 
-    # Every step of a walk, and every relabelling, goes along the same edges between the same nodes. A batch
-    # by its colours (QuotientGraph) has other rows, those of the next level, after each.
-
-    depth = 0
-
-    def step(self, level: int) -> Graph:
+    def step(self, level: int) -> Step:
         """The edges of a step from rows of ``level`` to rows of ``level + 1``."""
         return self
 
@@ -108,49 +136,47 @@ class Graph:
         """Rows of level ``low`` as rows of level ``high``."""
         return values
 
-    def _check_range(self) -> None:
-        # The fast sums read memory by these numbers; elsewhere the device complains by itself.
-        if self.edge_index.numel() == 0:
-            return
-        for side, name, size in zip(self.edge_index, ("source", "target"), self.size, strict=True):
-            low, high = side.aminmax()
-            if low < 0 or high >= size:
-                raise IndexError(
-                    f"edge_index has {name} nodes {int(low)} … {int(high)}, expected 0 … {size - 1} "
-                    f"for {size} {name} nodes"
-                )
+
+def check_range(what: str, values: Tensor, limit: int, expected: str) -> None:
+    """Refuse numbers outside [0, limit)."""
+    if values.numel():
+        low, high = values.aminmax()
+        if low < 0 or high >= limit:
+            raise IndexError(f"{what} {int(low)} … {int(high)}, expected {expected}")
 
 
-class Step:
-    """The edges from the colours of one iteration to those of the next, in the form of a :class:`Graph`.
+class QuotientStep(Step):
+    """The edges from the colours of one iteration to those of the next.
 
     Attributes:
         own: int64 ``[C]``: what each colour was one iteration before.
     """
 
     def __init__(self, level: Level, num_sources: int) -> None:
-        self.sorted_edges = SortedEdges(level.source, level.target, level.indptr, num_sources, None)
-        self.features = self.sorted_features = EdgeFeatures(None, None, level.edge_type)
+        edges = SortedEdges(level.source, level.target, level.indptr, num_sources, None)
+        size = (num_sources, level.own.numel())
+        super().__init__(torch.stack(edges.pair), size, EdgeFeatures(None, None, level.edge_type))
+        self._sorted = edges, self.features
         self.own = level.own
 
 
 class QuotientGraph:
     """A batch by its Weisfeiler-Lehman colours: a :class:`Graph` with rows of its own at every level."""
 
-    def __init__(self, steps: Sequence[Step], first: int = 0) -> None:
+    def __init__(self, steps: Sequence[QuotientStep], first: int = 0) -> None:
         self.steps = steps
         self.first = first  # the level of the quotient that is level 0 here
 
     @classmethod
     def of(cls, quotient: Quotient) -> QuotientGraph:
         sizes = [quotient.first.numel(), *(level.own.numel() for level in quotient.levels)]
-        return cls([Step(level, size) for level, size in zip(quotient.levels, sizes, strict=False)])
+        return cls([QuotientStep(level, size) for level, size in zip(quotient.levels, sizes, strict=False)])
 
     @property
     def depth(self) -> int:
         return len(self.steps)
 
-    def step(self, level: int) -> Step:
+    def step(self, level: int) -> QuotientStep:
         if level >= self.depth:
             raise ValueError(
                 f"the layer needs the colours after {self.first + level + 1} iterations, "

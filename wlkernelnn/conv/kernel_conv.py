@@ -1,6 +1,10 @@
-"""What all layers share: their arguments, and who watches their messages."""
+"""What all layers share: their arguments, their sum over neighbours, and who watches its messages."""
 
 from __future__ import annotations
+
+from inspect import signature
+from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,34 +12,28 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.aggr import SumAggregation
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.utils.checks import check_count, check_widths
 
 from .edge_map import EdgeMap
-from .graph import Graph, QuotientGraph, checked_edge_type
+from .graph import Graph, QuotientGraph, Step, check_range, checked_edge_type
 
 Features = Tensor | tuple[Tensor, Tensor]
 AnyGraph = Graph | QuotientGraph
+Value = Tensor | tuple[Tensor | None, Tensor | None] | EdgeMap | None
 
-# What a layer does with its messages, and where that is written, unless a subclass has its own.
-_STEPS = ("message", "aggregate", "update")
-_OWN = (str(__package__), MessagePassing.__module__)
-
-
-def check_types(edge_type: Tensor, num_edge_types: int) -> None:
-    """Refuse codes outside [0, num_edge_types)."""
-    if not edge_type.numel():
-        return
-    low, high = edge_type.aminmax()
-    if low < 0 or high >= num_edge_types:
-        raise IndexError(
-            f"edge_type has values {int(low)} … {int(high)}, "
-            f"expected 0 … {num_edge_types - 1} (num_edge_types={num_edge_types})"
-        )
+# Where PyG keeps what explainers and users hook onto its steps. It has no public name for it.
+_HOOKS = [
+    f"_{step}_forward{when}_hooks" for step in ("propagate", "message", "aggregate") for when in ("_pre", "")
+]
 
 
 class KernelConv(MessagePassing):
     """Base of the layers.
+
+    A layer computes ``self.sum(step, name=value, …)`` in its ``forward`` and says in ``message`` what is
+    summed, as in any layer of PyG. It may say in ``fast_sum`` how to compute the same sum at once.
 
     Args:
         in_channels: Width of the node features, −1 for lazy, or a pair for a bipartite graph.
@@ -47,12 +45,34 @@ class KernelConv(MessagePassing):
         ValueError: A width is no integer of at least 1, or edges are to carry both.
     """
 
+    #: What PyG's ``propagate`` takes: the arguments of ``message``, without ``_i`` and ``_j``.
+    propagate_type: dict[str, Any]
+    #: Whether ``fast_sum`` is the sum of this class's messages: a subclass may change one step alone.
+    _has_fast_sum = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        where = {
+            step: next(base for base in cls.__mro__ if step in vars(base))
+            for step in ("message", "aggregate", "update", "fast_sum")
+        }
+        cls._has_fast_sum = (
+            where["message"] is where["fast_sum"] and where["aggregate"] is where["update"] is MessagePassing
+        )
+        names = [
+            name.removesuffix("_i").removesuffix("_j")
+            for step, own in (("message", 1), ("aggregate", 2), ("update", 2))
+            for name in [*signature(getattr(cls, step)).parameters][own:]
+            if name not in cls.special_args
+        ]
+        cls.propagate_type = dict.fromkeys(names, Any)
+
     def __init__(
         self,
         in_channels: int | tuple[int, int],
         out_channels: int,
-        num_edge_types: int | None,
-        edge_dim: int | None,
+        num_edge_types: int | None = None,
+        edge_dim: int | None = None,
     ) -> None:
         super().__init__(aggr="add")
         check_widths(in_channels, out_channels)
@@ -63,7 +83,7 @@ class KernelConv(MessagePassing):
         for name, value in (("num_edge_types", num_edge_types), ("edge_dim", edge_dim)):
             if value is not None:
                 check_count(name, value)
-        self.in_channels = in_channels
+        self.in_channels = in_channels if isinstance(in_channels, tuple) else int(in_channels)
         self.out_channels = out_channels
         self.num_edge_types = num_edge_types
         self.edge_dim = edge_dim
@@ -83,11 +103,11 @@ class KernelConv(MessagePassing):
         self,
         x: Features,
         edge_index: Tensor | AnyGraph | Quotient,
-        edge_attr: Tensor | None,
-        edge_type: Tensor | None,
-        edge_weight: Tensor | None,
+        edge_attr: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        edge_weight: Tensor | None = None,
     ) -> AnyGraph:
-        """Check the inputs of ``forward`` and sort the edges, once for everything that a layer does."""
+        """Check the inputs of ``forward``, once for everything that a layer does."""
         if isinstance(edge_index, AnyGraph):
             return edge_index
         name = type(self).__name__
@@ -96,28 +116,32 @@ class KernelConv(MessagePassing):
         if isinstance(edge_index, Quotient):
             self._check_quotient(x, edge_index, edge_attr, edge_type, edge_weight)
             return QuotientGraph.of(edge_index)
-        for nodes in x if isinstance(x, tuple) else (x,):
+        source, target = x if isinstance(x, tuple) else (x, x)
+        for nodes in (source, target):
             if nodes is None or nodes.dim() != 2:
-                came = "nothing" if nodes is None else f"shape {list(nodes.shape)}"
-                raise ValueError(f"{name} needs x of shape [N, in_channels] (or a pair of such), got {came}")
-        size = (x[0].size(0), x[1].size(0)) if isinstance(x, tuple) else (x.size(0), x.size(0))
+                given = "nothing" if nodes is None else f"shape {list(nodes.shape)}"
+                raise ValueError(f"{name} needs x of shape [N, in_channels] (or a pair of such), got {given}")
         if self.num_edge_types is None and edge_type is not None:
             raise ValueError(f"{name} got edge_type, but was made without num_edge_types")
         if self.edge_dim is None and edge_attr is not None:
             raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
         if self.num_edge_types is not None:
             edge_type = checked_edge_type(name, edge_type)
-            if edge_type.is_cpu and not torch.compiler.is_compiling():
-                check_types(edge_type, self.num_edge_types)
+            self._check_types(edge_type)
         if self.edge_dim is not None and (
             edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim
         ):
-            came = "nothing" if edge_attr is None else f"shape {list(edge_attr.shape)}"
-            raise ValueError(f"{name} needs edge_attr of shape [E, {self.edge_dim}], got {came}")
+            given = "nothing" if edge_attr is None else f"shape {list(edge_attr.shape)}"
+            raise ValueError(f"{name} needs edge_attr of shape [E, {self.edge_dim}], got {given}")
         if edge_weight is not None:
             # numpy's float64 would make states of float64 where they are multiplied by it.
-            edge_weight = edge_weight.to((x[0] if isinstance(x, tuple) else x).dtype)
-        return Graph(edge_index, size, edge_weight, edge_attr, edge_type)
+            edge_weight = edge_weight.to(source.dtype)
+        return Graph(edge_index, (source.size(0), target.size(0)), edge_weight, edge_attr, edge_type)
+
+    def _check_types(self, edge_type: Tensor) -> None:
+        if self.num_edge_types is not None and edge_type.is_cpu and not traced(edge_type):
+            expected = f"0 … {self.num_edge_types - 1} (num_edge_types={self.num_edge_types})"
+            check_range("edge_type has values", edge_type, self.num_edge_types, expected)
 
     def _check_quotient(self, x: Features, quotient: Quotient, *edge_features: Tensor | None) -> None:
         name = type(self).__name__
@@ -128,31 +152,70 @@ class KernelConv(MessagePassing):
         if self.edge_dim is not None:
             raise ValueError(f"{name}: a quotient has edge types, this layer was made with edge_dim")
         if isinstance(x, tuple) or x.dim() != 2 or x.size(0) != quotient.first.numel():
-            came = "a pair" if isinstance(x, tuple) else f"shape {list(x.shape)}"
+            given = "a pair" if isinstance(x, tuple) else f"shape {list(x.shape)}"
             raise ValueError(
-                f"{name}: x must have a row per first colour ({quotient.first.numel()}), got {came}"
+                f"{name}: x must have a row per first colour ({quotient.first.numel()}), got {given}"
             )
         if is_watched(self):
-            raise ValueError(f"{name}: whoever watches single messages needs nodes; give edge_index")
-        if self.num_edge_types is not None and quotient.node.is_cpu and not torch.compiler.is_compiling():
-            for level in quotient.levels:
-                check_types(level.edge_type, self.num_edge_types)
+            raise ValueError(f"{name}: to watch single messages takes nodes, not colours; give edge_index")
+        for level in quotient.levels:
+            self._check_types(level.edge_type)
+
+    def sum(self, step: Step, **values: Value) -> Tensor:
+        """Sum the layer's messages over the edges into every target.
+
+        This method alone decides how: by ``fast_sum``, or by PyG's ``propagate`` where somebody watches the
+        messages or PyTorch records or transforms operations.
+
+        Args:
+            step: The edges.
+            **values: Arguments of ``message``: values of nodes for ``name_j`` and ``name_i`` (a pair, if
+                sources and targets have their own), values of edges, or an :class:`EdgeMap` that computes
+                these. ``edge_weight`` is added.
+
+        Returns:
+            ``[num_targets, K]``.
+        """
+        parts = [value if isinstance(value, tuple) else (value,) for value in values.values()]
+        if self.watched or traced(*(part for part in chain(*parts) if isinstance(part, Tensor))):
+            features = step.features
+            given = {
+                name: value.rows(features) if isinstance(value, EdgeMap) else value
+                for name, value in ({"edge_weight": features.weight} | values).items()
+                if name in self.propagate_type
+            }
+            return self.propagate(step.edge_index, size=step.size, **given)
+        features = step.sorted_features
+        given = {
+            name: value.values(features) if isinstance(value, EdgeMap) else value
+            for name, value in values.items()
+        }
+        return self.fast_sum(step.sorted_edges, features.type, features.weight, **given)
+
+    def fast_sum(self, *args: Any, **values: Any) -> Tensor:
+        """The same sum by an op of :mod:`wlkernelnn.ops.graph`, in a layer that has one.
+
+        :meth:`sum` calls ``fast_sum(edges, edge_type, edge_weight, **values)`` with edges sorted by target,
+        their types ``[E]``, their weights ``[E, 1]``, and its own values, of an :class:`EdgeMap` of codes the
+        table.
+        """
+        raise NotImplementedError
 
     @property
     def watched(self) -> bool:
-        """Somebody wants to see or change messages or sums: an explainer, a hook of PyG's, a subclass, or
+        """Whether messages or sums are seen or changed: by an explainer, a hook of PyG's, a subclass, or
         another aggregation.
         """
         return bool(
             self.explain
-            or self._propagate_forward_pre_hooks
-            or self._propagate_forward_hooks
-            or self._message_forward_pre_hooks
-            or self._message_forward_hooks
-            or self._aggregate_forward_pre_hooks
-            or self._aggregate_forward_hooks
+            or any(getattr(self, hooks) for hooks in _HOOKS)
             or type(self.aggr_module) is not SumAggregation
-            or any(not getattr(type(self), step).__module__.startswith(_OWN) for step in _STEPS)
+            or not self._has_fast_sum
+        )
+
+    def __prepare_scriptable__(self) -> torch.nn.Module:
+        raise NotImplementedError(
+            f"{type(self).__name__} cannot be scripted; use torch.jit.trace, torch.export or torch.compile"
         )
 
 

@@ -12,11 +12,10 @@ from wlkernelnn.blocks.compose import check_compose, composed
 from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
-from wlkernelnn.ops.graph import gated_message, gated_sum, neighbor_sum
+from wlkernelnn.ops.graph import SortedEdges, gated_message, gated_sum, neighbor_sum_naive
 from wlkernelnn.utils.checks import check_count
 
 from .edge_map import EdgeMap
-from .graph import Graph, Step
 from .kernel_conv import AnyGraph, Features, KernelConv
 
 
@@ -83,45 +82,24 @@ class WalkConv(KernelConv):
             sent = self.act(states[-1])
             if exists is not None:
                 sent = exists * sent
-            step = graph.step(j - 1)
-            here = None if gates is None else (graph.lift(gates[0], 0, j - 1), graph.lift(gates[1], 0, j))
-            total = self._move(sent, here, j, step)
+            total = self.sum(
+                graph.step(j - 1),
+                c=(sent, None),
+                gate=None if gates is None else (graph.lift(gates[0], 0, j - 1), graph.lift(gates[1], 0, j)),
+                edge_gate=self.edge_gate,
+                edge_factor=cast(EdgeMap, self.edge_factors[j - 1]) if len(self.edge_factors) else None,
+            )
             if not self.decay.gated:
                 total = self.decay() * total
             new = graph.lift(self.lins[j](target), 0, j)
             state = composed(total, new, self.compose)
             if exists is not None:
-                exists = (neighbor_sum(exists, step.sorted_edges) > 0).to(state.dtype)
+                step = graph.step(j - 1)
+                ends = neighbor_sum_naive(exists, step.edge_index, step.size[1])
+                exists = (ends > 0).to(state.dtype)
                 state = exists * state
             states.append(state)
         return states
-
-    def _move(self, c: Tensor, gates: tuple[Tensor, Tensor] | None, j: int, graph: Graph | Step) -> Tensor:
-        """Sum the states of neighbours with the factors of their edges: the j-th step of the walk."""
-        factor = cast(EdgeMap, self.edge_factors[j - 1]) if len(self.edge_factors) else None
-        if self.watched:
-            assert isinstance(graph, Graph)
-            features = graph.features
-            return self.propagate(
-                graph.edge_index,
-                size=graph.size,
-                c=(c, None),
-                gate=gates,
-                edge_gate=None if self.edge_gate is None else self.edge_gate.rows(features),
-                edge_factor=None if factor is None else factor.rows(features),
-                edge_weight=features.weight,
-            )
-        features = graph.sorted_features
-        return gated_sum(
-            c,
-            graph.sorted_edges,
-            gates,
-            edge_gate=None if self.edge_gate is None else self.edge_gate.values(features),
-            edge_factor=None if factor is None else factor.values(features),
-            edge_type=features.type,
-            edge_weight=features.weight,
-            gate_scale=self.decay.gate_scale,
-        )
 
     def message(
         self,
@@ -134,6 +112,20 @@ class WalkConv(KernelConv):
     ) -> Tensor:
         scale = self.decay.gate_scale
         return gated_message(c_j, gate_j, gate_i, edge_gate, edge_factor, edge_weight, scale)
+
+    def fast_sum(
+        self,
+        edges: SortedEdges,
+        edge_type: Tensor | None,
+        edge_weight: Tensor | None,
+        *,
+        c: tuple[Tensor, None],
+        gate: tuple[Tensor, Tensor] | None = None,
+        edge_gate: Tensor | None = None,
+        edge_factor: Tensor | None = None,
+    ) -> Tensor:
+        scale = self.decay.gate_scale
+        return gated_sum(c[0], edges, gate, edge_gate, edge_factor, edge_type, edge_weight, scale)
 
     def __repr__(self) -> str:
         decay, scale = self.decay.decay, self.decay.gate_scale

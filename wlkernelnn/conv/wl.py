@@ -6,17 +6,16 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn.parameter import is_lazy
+from torch.nn.parameter import UninitializedParameter, is_lazy
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.colours import Quotient
-from wlkernelnn.ops.graph import relabel_message, relabel_sum
+from wlkernelnn.ops.graph import SortedEdges, relabel_message, relabel_sum
 from wlkernelnn.utils.checks import check_count
 
 from .edge_map import EdgeMap
-from .graph import Graph
 from .kernel_conv import AnyGraph, Features, KernelConv
 from .random_walk import RandomWalkKernelConv
 
@@ -39,8 +38,8 @@ class WLKernelConv(KernelConv):
     the width of the input. The last relabelling would feed nothing and is left out.
 
     Args:
-        in_channels: Width of the node features :math:`h^{(0)}` and of all labels; −1 for lazy (run the layer
-            once before making an optimizer: that run makes U and V); a pair for a bipartite graph.
+        in_channels: Width of the node features :math:`h^{(0)}` and of all labels; −1 for lazy (the
+            first run gives all parameters their shapes); a pair for a bipartite graph.
         out_channels: Number of reference walks.
         num_iterations: L.
         walk_length: Number n of NODES of a walk (n = 2 is one hop).
@@ -117,22 +116,26 @@ class WLKernelConv(KernelConv):
         self.lin_neighbors: Linear | None = None  # U_2
         self.lin_message: Linear | None = None  # V
         self.edge_message: EdgeMap | None = None  # V_e
-        if not isinstance(in_channels, tuple) and in_channels > 0:
-            self._build_relabelling(int(in_channels))
-        self.register_load_state_dict_pre_hook(_build_from_state_dict)
+        if not isinstance(in_channels, tuple) and num_iterations > 1:
+            for name, module in self._relabelling(max(in_channels, 1)).items():
+                setattr(self, name, _Unsized(module) if in_channels == -1 and module is not None else module)
+        self.register_load_state_dict_pre_hook(_size_from_state_dict)
 
-    def _build_relabelling(self, channels: int) -> None:
-        """Make U and V: at once, or when the width of a lazy layer is known."""
+    def _relabelling(self, channels: int) -> dict[str, torch.nn.Module | None]:
+        return {
+            "lin_self": Linear(channels, channels),
+            "lin_neighbors": Linear(channels, channels, bias=False),
+            "lin_message": Linear(channels, channels),
+            "edge_message": self.edge_map(channels),
+        }
+
+    def _size_relabelling(self, channels: int) -> None:
+        """Give U and V of a lazy layer their shapes, now that its width is known."""
         self.in_channels = channels
-        if self.num_iterations == 1:
-            return
-        self.lin_self = Linear(channels, channels)
-        self.lin_neighbors = Linear(channels, channels, bias=False)
-        self.lin_message = Linear(channels, channels)
-        self.edge_message = self.edge_map(channels)
-        # A lazy layer may have been moved or converted before.
-        like = cast(RandomWalkKernelConv, self.walks[0]).lins[0].weight
-        self.to(like.device, like.dtype)
+        if self.num_iterations > 1:
+            for name, module in self._relabelling(channels).items():
+                if module is not None:
+                    setattr(self, name, getattr(self, name).sized_as(module))
 
     def forward(
         self,
@@ -179,48 +182,38 @@ class WLKernelConv(KernelConv):
         return self._relabel(h, self._relabelled_graph(h, edge_index, edge_attr, edge_type, edge_weight))
 
     def _relabelled_graph(self, x: Features, *given: Any) -> AnyGraph:
-        """The graph, checked; after it U and V of a lazy layer are there."""
+        """The graph, checked; U and V of a lazy layer get their shapes."""
         if isinstance(x, tuple) and self.num_iterations != 1:
             raise ValueError(
                 f"a bipartite graph has no relabelling, this layer has num_iterations={self.num_iterations}"
             )
         graph = self.graph(x, *given)
         if not isinstance(x, tuple) and self.in_channels == -1:
-            self._build_relabelling(x.size(-1))
+            self._size_relabelling(x.size(-1))
         return graph
 
     def _relabel(self, h: Tensor, graph: AnyGraph) -> Tensor:
         assert self.lin_self is not None
         assert self.lin_neighbors is not None
         assert self.lin_message is not None
-        m = self.lin_message(h)
-        step = graph.step(0)
-        if self.watched:
-            assert isinstance(step, Graph)
-            features = step.features
-            total = self.propagate(
-                step.edge_index,
-                size=step.size,
-                m=m,
-                edge_shift=None if self.edge_message is None else self.edge_message.rows(features),
-                edge_weight=features.weight,
-            )
-        else:
-            features = step.sorted_features
-            total = relabel_sum(
-                m,
-                step.sorted_edges,
-                self.act,
-                edge_shift=None if self.edge_message is None else self.edge_message.values(features),
-                edge_type=features.type,
-                edge_weight=features.weight,
-            )
+        total = self.sum(graph.step(0), m=self.lin_message(h), edge_shift=self.edge_message)
         return self.act(graph.lift(self.lin_self(h), 0, 1) + self.lin_neighbors(total))
 
     def message(
         self, m_j: Tensor, edge_shift: Tensor | None = None, edge_weight: Tensor | None = None
     ) -> Tensor:
         return relabel_message(m_j, edge_shift, edge_weight, act=self.act)
+
+    def fast_sum(
+        self,
+        edges: SortedEdges,
+        edge_type: Tensor | None,
+        edge_weight: Tensor | None,
+        *,
+        m: Tensor,
+        edge_shift: Tensor | None = None,
+    ) -> Tensor:
+        return relabel_sum(m, edges, self.act, edge_shift, edge_type, edge_weight)
 
     def __repr__(self) -> str:
         walk = cast(RandomWalkKernelConv, self.walks[0])
@@ -236,9 +229,35 @@ class WLKernelConv(KernelConv):
         )
 
 
-def _build_from_state_dict(module: torch.nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
+class _Unsized(torch.nn.Module):
+    """The parameters of a module whose width is not known yet: an optimizer may have them already."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        for i, _ in enumerate(module.parameters()):
+            self.register_parameter(f"value_{i}", cast(torch.nn.Parameter, UninitializedParameter()))
+
+    def sized_as(self, module: torch.nn.Module) -> torch.nn.Module:
+        """The module, with these parameters in the place of its own."""
+        for (name, drawn), value in zip([*module.named_parameters()], self.parameters(), strict=True):
+            assert isinstance(value, UninitializedParameter)
+            value.materialize(drawn.shape)
+            value.data.copy_(drawn)
+            owner, _, last = name.rpartition(".")
+            setattr(module.get_submodule(owner), last, value)
+        return module
+
+    # Without shapes there is nothing to keep.
+    def _save_to_state_dict(self, *args: Any) -> None:
+        pass
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        pass
+
+
+def _size_from_state_dict(module: torch.nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
     """A lazy layer that has not run yet learns its width from the weights it is given."""
     assert isinstance(module, WLKernelConv)
     weight = state_dict.get(f"{prefix}walks.0.lins.0.weight")
     if module.in_channels == -1 and weight is not None and not is_lazy(weight):
-        module._build_relabelling(weight.size(-1))
+        module._size_relabelling(weight.size(-1))

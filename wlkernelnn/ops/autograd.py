@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -77,3 +78,11 @@ def differentiable_gradients(
 def counting_writes(*tensors: Tensor | None) -> list[Tensor]:
     """Those of which PyTorch knows when they are written to, and which it saves: not those of inference."""
     return [tensor for tensor in tensors if tensor is not None and not tensor.is_inference()]
+
+
+def optional_module(name: str) -> Any:
+    """The module of this full name, ``None`` where it cannot be imported."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None

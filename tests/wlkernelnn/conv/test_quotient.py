@@ -116,5 +116,5 @@ def test_what_does_not_go_with_a_quotient() -> None:
     wl = WLKernelConv(D, K, num_edge_types=5)
     for whole, watched in ((layer, layer), (wl, wl.walks[0])):
         watched.register_message_forward_hook(lambda module, inputs, out: out)
-        with pytest.raises(ValueError, match="whoever watches single messages needs nodes"):
+        with pytest.raises(ValueError, match="to watch single messages takes nodes, not colours"):
             whole(x, batch.quotient)

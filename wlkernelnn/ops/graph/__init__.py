@@ -1,10 +1,16 @@
 """Sums over the edges and neighbours of a graph: naive versions that are the equations, and fast ones."""
 
-from .edge_naive import gated_message, gated_sum_naive, relabel_message, relabel_sum_naive
 from .edges import SortedEdges, sort_edges
 from .gated_sum import gated_sum
 from .message_sum import message_sum
-from .naive import message_sum_naive, neighbor_sum_naive
+from .naive import (
+    gated_message,
+    gated_sum_naive,
+    message_sum_naive,
+    neighbor_sum_naive,
+    relabel_message,
+    relabel_sum_naive,
+)
 from .neighbor_sum import neighbor_sum
 from .relabel_sum import relabel_sum
 from .segments import segment_sum

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import index_sort
 
+from wlkernelnn.ops.autograd import traced
+
 
 class SortedEdges(NamedTuple):
     """A graph's edges in the order of their targets.
@@ -18,7 +20,7 @@ class SortedEdges(NamedTuple):
         target: int64 ``[E]``, ascending.
         indptr: int64 ``[num_targets + 1]``: the edges of target v are ``indptr[v]:indptr[v+1]``.
         num_sources: Number of source nodes.
-        order: ``[E]`` where each edge stood in the ``edge_index`` that came, ``None`` if it came sorted.
+        order: ``[E]`` where each edge stood before it was sorted, ``None`` if the edges were sorted.
         is_undirected: Every edge is there in both directions: sums by source are sums by target.
     """
 
@@ -30,20 +32,31 @@ class SortedEdges(NamedTuple):
     is_undirected: bool = False
 
     def arrange(self, values: Tensor | None) -> Tensor | None:
-        """Edge values ``[E, …]`` that came beside the ``edge_index``, in the order of the sorted edges."""
+        """Values ``[E, …]`` of the edges as they stood before, in the order of the sorted edges."""
         if values is None or self.order is None:
             return values
         return values.index_select(0, self.order)
 
-    def transposed(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The edges in the order of their sources: their targets, that order's pointers, and the order."""
+    @property
+    def pair(self) -> tuple[Tensor, Tensor]:
+        """Sources and targets."""
+        return self.source, self.target
+
+    @property
+    def num_targets(self) -> int:
+        return self.indptr.numel() - 1
+
+    def by_source(self) -> SortedEdges:
+        """The edges the other way round, from targets to sources, in the order of the sources."""
         source, order = index_sort(self.source, max_value=self.num_sources)
-        return self.target.index_select(0, order), pointers(source, self.num_sources), order
+        target = self.target.index_select(0, order)
+        indptr = pointers(source, self.num_sources)
+        return SortedEdges(target, source, indptr, self.num_targets, order, self.is_undirected)
 
 
 def pointers(index: Tensor, size: int) -> Tensor:
     """CSR pointers ``[size + 1]`` of an ascending ``index [E]`` into ``size`` rows."""
-    if index.is_cpu and not torch.compiler.is_compiling():  # ten times as fast there; elsewhere it waits
+    if index.is_cpu and not traced(index):  # ten times as fast there; elsewhere it waits
         return torch.nn.functional.pad(index.bincount(minlength=size).cumsum(0), (1, 0))
     return torch.searchsorted(index, torch.arange(size + 1, device=index.device, dtype=index.dtype))
 

@@ -1,4 +1,4 @@
-"""Sums over edges by kernels that write nothing of size ``[E, K]``: numba's on a CPU, Triton's on a GPU."""
+"""Sums over edges that write nothing of size ``[E, K]``: compiled loops on a CPU and a GPU, and by blocks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, differentiable_gradients, transformed
-from wlkernelnn.ops.optional import optional_module
+from wlkernelnn.ops.autograd import counting_writes, differentiable_gradients, optional_module, traced
 
 
 class Loop(Protocol):
@@ -47,18 +46,22 @@ def triton_loops() -> Any:
 LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops, "cuda": triton_loops}
 
 
-def loops_for(values: Sequence[Tensor | None], weight: Tensor | None) -> Any:
+def loops_for(values: Sequence[Tensor | None]) -> Any:
     """The module of loops that take these values and give every gradient that is wanted of them, or ``None``.
 
     Its ``GatedLoop(edges, edge_type, weight, scale)`` and ``MappedLoop(edges, edge_type, weight, kind)`` are
     each a :class:`Loop`.
+
+    Args:
+        values: Of one type and device. The last is the weight of edges, for which there are no gradients.
     """
-    if torch.compiler.is_compiling() or transformed():
-        return None
-    first, *others = (value for value in (*values, weight) if value is not None)
-    if any(other.dtype != first.dtype or other.device != first.device for other in others):
-        return None
-    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
+    first, *others = (value for value in values if value is not None)
+    weight = values[-1]
+    if (
+        traced(*values)
+        or any(other.dtype != first.dtype or other.device != first.device for other in others)
+        or (weight is not None and weight.requires_grad and torch.is_grad_enabled())
+    ):
         return None
     loops = LOOPS.get(first.device.type, lambda: None)()
     return loops if loops is not None and first.dtype in loops.DTYPES else None
@@ -67,26 +70,27 @@ def loops_for(values: Sequence[Tensor | None], weight: Tensor | None) -> Any:
 class FusedSum(torch.autograd.Function):
     """A :class:`Loop` in autograd's hands.
 
-    Its arguments are the loop, the same function of the values composed of differentiable operations (which
-    gives second derivatives), and the values.
+    Its arguments are the loop, the same function of the values in PyTorch's own operations (which gives
+    second derivatives), and the values.
     """
 
+    # What is computed again in the backward pass is to have the precisions of the first time.
     @staticmethod
-    def forward(ctx: Any, loop: Loop, composed: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
-        ctx.loop, ctx.composed = loop, composed
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx: Any, loop: Loop, naive: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
+        ctx.loop, ctx.naive = loop, naive
         ctx.save_for_backward(*values, *counting_writes(*loop.fixed))
         return loop.sum(*values)
 
     @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # All are asked for: that is when autograd sees what was written to.
         needed, saved = ctx.needs_input_grad[2:], ctx.saved_tensors
         values = saved[: len(needed)]
-        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
-            grads = differentiable_gradients(
-                lambda *values: (ctx.composed(*values),), values, needed, (grad,)
-            )
+        if torch.is_grad_enabled() or traced(grad):  # this gradient is differentiated again, or transformed
+            with torch.enable_grad():
+                found = differentiable_gradients(lambda *v: (ctx.naive(*v),), values, needed, (grad,))
         else:
             found = ctx.loop.gradients(needed, grad, *values)
-            grads = tuple(value if need else None for value, need in zip(found, needed, strict=True))
-        return (None, None, *grads)
+        return (None, None, *(value if need else None for value, need in zip(found, needed, strict=True)))

@@ -1,17 +1,19 @@
-"""Sum messages over neighbours, a cache-sized block of edges at a time."""
+"""Sum messages over neighbours, at once or a cache-sized block of edges at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, transformed
+from wlkernelnn.ops.autograd import traced
 
 from .edges import SortedEdges
-from .segments import bag_sum, segment_sum
+from .fused import FusedSum
+from .naive import message_sum_naive
+from .segments import bag_sum
 
 # Values of a block: small enough that a message's intermediate results stay in the caches.
 BLOCK = 2**18
@@ -26,54 +28,105 @@ def message_sum(
     edge: Mapping[str, Tensor] | None = None,
     table: Mapping[str, Tensor] | None = None,
     edge_type: Tensor | None = None,
-    parameters: tuple[Tensor, ...] = (),
-    pure: bool = True,
 ) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} \mathrm{message}(a_u, b_v, c_e, T_{\mathrm{type}(e)})`.
 
-    On a CPU the edges are taken in blocks, forwards and backwards, and the backward pass computes a block's
-    messages again: no tensor of size ``[E, d]`` is kept or written. Elsewhere, under ``torch.compile`` and
-    transforms of ``torch.func``, for second derivatives and for messages that are not ``pure``, the same sum
-    is composed of whole-tensor operations.
-
-    Args:
-        message: Maps rows of the inputs below, by name, to ``[e, d]``.
-        edges: Edges sorted by target.
-        source, target: Values of nodes, ``[num_sources, …]`` and ``[num_targets, …]``.
-        edge: Values of edges, ``[E, …]``, in the order of ``edges``.
-        table: One row per edge type, ``[num_edge_types, …]``, read with ``edge_type [E]``.
-        parameters: Tensors that ``message`` uses beside its inputs and that want gradients.
-        pure: ``message`` computes the same again; one that draws random numbers does not.
+    Any message will do, also one with parameters or random numbers of its own. See
+    :func:`message_sum_naive` for the arguments; values and types of edges are in the order of ``edges``.
 
     Returns:
         ``[num_targets, d]``.
     """
-    groups = {"source": source, "target": target or {}, "edge": edge or {}, "table": table or {}}
-    names = [(kind, name) for kind, group in groups.items() for name in group]
-    values = [groups[kind][name] for kind, name in names]
-    by_hand = values[0].is_cpu and not torch.compiler.is_compiling() and not transformed()
-    if pure and by_hand:
-        return _BlockedSum.apply(message, edges, edge_type, names, *values, *parameters)
-    return _whole_sum(message, edges, edge_type, names, values)
+    return message_sum_naive(
+        message,
+        edges.pair,
+        edges.num_targets,
+        source=source,
+        target=target,
+        edge=edge,
+        table=table,
+        edge_type=edge_type,
+    )
 
 
-def _whole_sum(
+def blocked_sum(
     message: Callable[..., Tensor],
     edges: SortedEdges,
     edge_type: Tensor | None,
-    names: Sequence[tuple[str, str]],
-    values: Sequence[Tensor],
+    kinds: Mapping[str, str],
+    values: Sequence[Tensor | None],
+    naive: Callable[..., Tensor],
 ) -> Tensor:
-    rows = {"source": edges.source, "target": edges.target}
-    if edge_type is not None:
-        rows["table"] = edge_type
-    messages = message(
-        **{
-            name: value if kind == "edge" else value.index_select(0, rows[kind])
-            for (kind, name), value in zip(names, values, strict=True)
+    """The sum of messages by blocks on a CPU, else ``naive(*values)``; see :class:`BlockedLoop`."""
+    on_cpu = all(value is None or value.is_cpu for value in values)
+    if traced(*values) or not on_cpu:
+        return naive(*values)
+    return FusedSum.apply(BlockedLoop(message, edges, edge_type, kinds), naive, *values)
+
+
+class BlockedLoop:
+    """A :class:`~wlkernelnn.ops.graph.fused.Loop` in PyTorch's operations, on a CPU.
+
+    Edges are taken in blocks. The gradients compute a block's messages again: no tensor of size ``[E, d]`` is
+    kept or written.
+
+    Args:
+        message: Maps rows of the values, by name, to ``[e, d]``; it depends on them alone.
+        edges: Edges sorted by target.
+        edge_type: ``[E]``, for values that are tables.
+        kinds: Name of every value → ``"source"``, ``"target"``, ``"edge"`` or ``"table"``.
+    """
+
+    def __init__(
+        self,
+        message: Callable[..., Tensor],
+        edges: SortedEdges,
+        edge_type: Tensor | None,
+        kinds: Mapping[str, str],
+    ) -> None:
+        self.message, self.edges, self.edge_type, self.kinds = message, edges, edge_type, kinds
+        self.fixed = edges.source, edges.target, edges.indptr, edge_type
+
+    def sum(self, *values: Tensor | None) -> Tensor:
+        sums = [block.sum(self.message(**self._taken(block, values))) for block in self._blocks(values)]
+        return sums[0] if len(sums) == 1 else torch.cat(sums)
+
+    def gradients(
+        self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
+    ) -> Sequence[Tensor | None]:
+        names = list(self.kinds)
+        wanted = [i for i, need in enumerate(needed) if need]
+        totals: list[Any] = [None] * len(values)
+        for i in wanted:
+            totals[i] = torch.zeros_like(cast(Tensor, values[i]))
+        for block in self._blocks(values):
+            taken = {name: rows.detach() for name, rows in self._taken(block, values).items()}
+            leaves = [taken[names[i]].requires_grad_() for i in wanted]
+            with torch.enable_grad():
+                out = self.message(**taken)
+            found = torch.autograd.grad(out, leaves, block.take("target", grad), allow_unused=True)
+            for i, rows in zip(wanted, found, strict=True):
+                if rows is not None:
+                    block.give(self.kinds[names[i]], totals[i], rows)
+        return totals
+
+    def _taken(self, block: _Block, values: Sequence[Tensor | None]) -> dict[str, Tensor]:
+        return {
+            name: block.take(kind, value)
+            for (name, kind), value in zip(self.kinds.items(), values, strict=True)
+            if value is not None
         }
-    )
-    return segment_sum(messages, edges.indptr, edges.target)
+
+    def _blocks(self, values: Sequence[Tensor | None]) -> list[_Block]:
+        edges = self.edges
+        width = next(value.size(1) for value in values if value is not None)
+        step = max(BLOCK // max(width, 1), 256)
+        starts = torch.arange(step, max(edges.source.numel(), step), step)
+        cuts = torch.searchsorted(edges.indptr, starts).unique().tolist()
+        nodes = [0, *(cut for cut in cuts if 0 < cut < edges.num_targets), edges.num_targets]
+        bounds = edges.indptr[nodes].tolist()
+        spans = zip(nodes[:-1], nodes[1:], bounds[:-1], bounds[1:], strict=True)
+        return [_Block(edges, self.edge_type, *span) for span in spans]
 
 
 class _Block:
@@ -102,75 +155,3 @@ class _Block:
 
     def sum(self, messages: Tensor) -> Tensor:
         return bag_sum(messages, torch.arange(messages.size(0)), self.indptr)
-
-
-def _blocks(edges: SortedEdges, edge_type: Tensor | None, width: int) -> list[_Block]:
-    num_edges = edges.source.numel()
-    step = max(BLOCK // max(width, 1), 256)
-    starts = torch.arange(step, max(num_edges, step), step)
-    cuts = torch.searchsorted(edges.indptr, starts).unique().tolist()
-    last = edges.indptr.numel() - 1
-    nodes = [0, *(cut for cut in cuts if 0 < cut < last), last]
-    bounds = edges.indptr[nodes].tolist()
-    spans = zip(nodes[:-1], nodes[1:], bounds[:-1], bounds[1:], strict=True)
-    return [_Block(edges, edge_type, *span) for span in spans]
-
-
-class _BlockedSum(torch.autograd.Function):
-    # Messages that are computed again are to have the precisions of the first time.
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu")
-    def forward(
-        ctx: Any,
-        message: Callable[..., Tensor],
-        edges: SortedEdges,
-        edge_type: Tensor | None,
-        names: list[tuple[str, str]],
-        *tensors: Tensor,
-    ) -> Tensor:
-        values = tensors[: len(names)]
-        ctx.message, ctx.edges, ctx.edge_type, ctx.names = message, edges, edge_type, names
-        ctx.blocks = _blocks(edges, edge_type, values[0].size(1))
-        fixed = counting_writes(edges.source, edges.target, edges.indptr, edge_type)
-        ctx.save_for_backward(*tensors, *fixed)
-        sums = [
-            block.sum(
-                message(**{name: block.take(kind, v) for (kind, name), v in zip(names, values, strict=True)})
-            )
-            for block in ctx.blocks
-        ]
-        return sums[0] if len(sums) == 1 else torch.cat(sums)
-
-    @staticmethod
-    @torch.amp.custom_bwd(device_type="cpu")
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # All are asked for: that is when autograd sees which edges were written to.
-        needed, saved = ctx.needs_input_grad[4:], ctx.saved_tensors
-        values, parameters = saved[: len(ctx.names)], saved[len(ctx.names) : len(needed)]
-        wanted = [i for i in range(len(values)) if needed[i]]
-        trained = [i for i in range(len(values), len(needed)) if needed[i]]
-        if torch.is_grad_enabled():  # create_graph=True: this gradient is to be differentiated again
-            # Each value under a name of its own: one tensor may stand in two places.
-            values = [value.view_as(value) for value in values]
-            out = _whole_sum(ctx.message, ctx.edges, ctx.edge_type, ctx.names, values)
-            leaves = [(*values, *parameters)[i] for i in wanted + trained]
-            grads = torch.autograd.grad(out, leaves, grad, create_graph=True, allow_unused=True)
-            found = dict(zip(wanted + trained, grads, strict=True))
-            return (None, None, None, None, *(found.get(i) for i in range(len(needed))))
-        totals = {i: torch.zeros_like(saved[i]) for i in wanted + trained}
-        for block in ctx.blocks:
-            taken = [block.take(kind, v) for (kind, _), v in zip(ctx.names, values, strict=True)]
-            with torch.enable_grad():
-                for i in wanted:
-                    taken[i] = taken[i].detach().requires_grad_()
-                out = ctx.message(**{name: t for (_, name), t in zip(ctx.names, taken, strict=True)})
-            leaves = [taken[i] for i in wanted] + [parameters[i - len(values)] for i in trained]
-            rows = torch.autograd.grad(out, leaves, block.take("target", grad), allow_unused=True)
-            for i, row in zip(wanted + trained, rows, strict=True):
-                if row is None:
-                    continue
-                if i < len(values):
-                    block.give(ctx.names[i][0], totals[i], row)
-                else:
-                    totals[i] += row
-        return (None, None, None, None, *(totals.get(i) for i in range(len(needed))))

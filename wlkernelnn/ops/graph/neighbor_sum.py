@@ -7,63 +7,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.autograd import counting_writes, traced
 
 from .edges import SortedEdges
-from .message_sum import message_sum
+from .message_sum import blocked_sum
+from .naive import neighbor_sum_naive, weighted
 from .segments import bag_sum
-
-
-class _UndirectedSum(torch.autograd.Function):
-    """Gather and sum by target, forwards and backwards: a product with a symmetric matrix."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, source: Tensor, indptr: Tensor) -> Tensor:
-        ctx.save_for_backward(source, indptr)
-        return bag_sum(x, source, indptr)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _UndirectedSum.apply(grad.contiguous(), *ctx.saved_tensors), None, None
 
 
 class _NeighborSum(torch.autograd.Function):
     """Gather and sum by target forwards, by source backwards: a sparse product and its transpose."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        source: Tensor,
-        indptr: Tensor,
-        weight: Tensor | None,
-        target: Tensor,
-        transposed_indptr: Tensor,
-        transposed_weight: Tensor | None,
-    ) -> Tensor:
-        ctx.save_for_backward(source, indptr, weight, target, transposed_indptr, transposed_weight)
-        return bag_sum(x, source, indptr, weight)
+    def forward(ctx: Any, x: Tensor, edges: SortedEdges, weight: Tensor | None) -> Tensor:
+        ctx.edges, ctx.weight = edges, weight
+        ctx.save_for_backward(*counting_writes(edges.source, edges.target, edges.indptr, weight))
+        return bag_sum(x, edges.source, edges.indptr, weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        source, indptr, weight, target, transposed_indptr, transposed_weight = ctx.saved_tensors
-        grad_x = _NeighborSum.apply(
-            grad.contiguous(), target, transposed_indptr, transposed_weight, source, indptr, weight
-        )
-        return (grad_x, *[None] * 6)
-
-
-def _scale(x: Tensor, weight: Tensor | None = None) -> Tensor:
-    return x if weight is None else weight * x
+        _ = ctx.saved_tensors  # asked for, so that autograd notices edges that were written to
+        edges, weight = ctx.edges, ctx.weight
+        if weight is not None or not edges.is_undirected:
+            edges = edges.by_source()
+        return neighbor_sum(grad, edges, edges.arrange(weight)), None, None
 
 
 def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) -> Tensor:
-    r""":math:`\mathrm{out}_v = \sum_{(u,v)} w_{uv} \, x_u`.
+    r""":math:`\mathrm{out}_v = \sum_{(u,v)} w_{uv} \, x_u`: :func:`neighbor_sum_naive`, faster.
 
     A bag of rows is gathered and summed at once, forwards by target and backwards by source: nothing of size
-    ``[E, d]`` is written and nothing needs atomics. Weights that want gradients, and transforms of
-    ``torch.func``, go through :func:`message_sum`. Of a graph that is known to be undirected, both directions
-    are the same sum, and nothing has to be sorted.
+    ``[E, d]`` is written and nothing needs atomics. In a graph that is known to be undirected, both
+    directions are the same sum, and nothing has to be sorted.
 
     Args:
         x: ``[num_sources, d]``.
@@ -73,16 +48,15 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
     Returns:
         ``[num_targets, d]``.
     """
-    if weight is not None:
-        weight = weight.to(x.dtype)
+
+    def naive(x: Tensor, weight: Tensor | None) -> Tensor:
+        return neighbor_sum_naive(x, edges.pair, edges.num_targets, weight)
+
+    weight = None if weight is None else weight.to(x.dtype)
     learned = weight is not None and weight.requires_grad and torch.is_grad_enabled()
-    if learned or transformed():
-        edge = {} if weight is None else {"weight": weight.unsqueeze(-1)}
-        return message_sum(_scale, edges, source={"x": x}, edge=edge)
-    if not (x.requires_grad and torch.is_grad_enabled()):
-        return bag_sum(x, edges.source, edges.indptr, weight)
-    if edges.is_undirected and weight is None:
-        return _UndirectedSum.apply(x, edges.source, edges.indptr)
-    target, indptr, order = edges.transposed()
-    transposed_weight = None if weight is None else weight.index_select(0, order)
-    return _NeighborSum.apply(x, edges.source, edges.indptr, weight, target, indptr, transposed_weight)
+    if traced(x, weight):
+        return naive(x, weight)
+    if weight is not None and learned:
+        kinds = {"x": "source", "weight": "edge"}
+        return blocked_sum(weighted, edges, None, kinds, (x, weight.view(-1, 1)), naive)
+    return _NeighborSum.apply(x, edges, weight)

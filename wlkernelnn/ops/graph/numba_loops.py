@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wlkernelnn.ops import compiled
 
-from . import kernels
+from . import numba_kernels as kernels
 from .edges import SortedEdges
 
 DTYPES = (torch.float32, torch.float64)
@@ -34,7 +34,7 @@ class Loop(ABC):
         self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
         self.edges = edges
         self.edge_type = np.empty(0, np.int64) if edge_type is None else _array(edge_type.long())
-        self.weight = _array(weight)
+        self.weight = None if weight is None else _array(weight.view(-1))
 
     def sum(self, *values: Tensor | None) -> Tensor:
         return torch.from_numpy(self.sum_of_arrays(*map(_array, values)))
@@ -63,7 +63,7 @@ class Loop(ABC):
 
     def new(self, like: np.ndarray) -> np.ndarray:
         """An array for a value of every target, of the width and type of a value of the sources."""
-        return np.empty((self.edges.indptr.numel() - 1, like.shape[1]), like.dtype)
+        return np.empty((self.edges.num_targets, like.shape[1]), like.dtype)
 
     def chunks(self, channels: int) -> int:
         """Number of threads."""

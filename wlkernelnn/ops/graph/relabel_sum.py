@@ -7,13 +7,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from wlkernelnn.blocks.activation import as_now, comes_again
+from wlkernelnn.blocks.activation import is_pure
 
-from .edge_naive import relabel_message
 from .edges import SortedEdges
 from .fused import FusedSum, loops_for
-from .gated_sum import given
-from .message_sum import message_sum
+from .message_sum import blocked_sum
+from .naive import relabel_message, relabel_sum_naive
 from .neighbor_sum import neighbor_sum
 
 # Activations of the compiled loops.
@@ -30,13 +29,14 @@ def relabel_sum(
 ) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} w_e \, \sigma(m_u + V_e)`, of whatever is given.
 
-    With a table for V, and ``ReLU``, ``Tanh`` or ``Identity`` for σ, the compiled loops of
-    :func:`gated_sum` are taken where that function would take them; else the sum is a :func:`message_sum`.
+    :func:`relabel_sum_naive`, faster. With a table for V, and ``ReLU``, ``Tanh`` or ``Identity`` for σ, the
+    compiled loops of :func:`gated_sum` are taken where that function would take them; other activations of
+    torch without parameters go by blocks of edges on a CPU, and any other σ runs as it is, once per edge.
 
     Args:
         m: ``[num_sources, K]``.
         edges: Edges sorted by target; nodes out of range are not noticed.
-        act: σ, elementwise; it may have parameters, and be random by torch's generators (dropout, ``RReLU``).
+        act: σ, elementwise; it may have parameters and be random.
         edge_shift: V: a table ``[num_edge_types, K]`` if there is an ``edge_type``, else ``[E, K]``.
         edge_type: ``[E]``, in the order of ``edges``; values out of range are not noticed.
         edge_weight: w, ``[E]`` or ``[E, 1]``, in the order of ``edges``.
@@ -44,28 +44,24 @@ def relabel_sum(
     Returns:
         ``[num_targets, K]``.
     """
-    weight = None if edge_weight is None else edge_weight.view(-1)
+    weight = None if edge_weight is None else edge_weight.view(-1, 1)
     if edge_shift is None:
-        return neighbor_sum(act(m), edges, weight)
+        return neighbor_sum(act(m), edges, None if weight is None else weight.view(-1))
 
-    def composed(m: Tensor, edge_shift: Tensor) -> Tensor:
-        return message_sum(
-            partial(relabel_message, act=as_now(act)),
-            edges,
-            source={"m_j": m},
-            edge=given(
-                edge_weight=None if weight is None else weight.unsqueeze(1),
-                edge_shift=edge_shift if edge_type is None else None,
-            ),
-            table={} if edge_type is None else {"edge_shift": edge_shift},
-            edge_type=edge_type,
-            parameters=tuple(act.parameters()),
-            pure=comes_again(act, m),
-        )
+    def naive(m: Tensor, V: Tensor, w: Tensor | None) -> Tensor:
+        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, edge_type, w)
 
-    values = (m, edge_shift)
-    loops = loops_for(values, weight) if edge_type is not None and type(act) in KINDS else None
+    values = (m, edge_shift, weight)
+    if not is_pure(act):
+        return naive(*values)
+    loops = loops_for(values) if edge_type is not None and type(act) in KINDS else None
     if loops is None:
-        return composed(*values)
+        message = partial(relabel_message, act=act)
+        kinds = {
+            "m_j": "source",
+            "edge_shift": "edge" if edge_type is None else "table",
+            "edge_weight": "edge",
+        }
+        return blocked_sum(message, edges, edge_type, kinds, values, naive)
     loop = loops.MappedLoop(edges, edge_type, weight, KINDS[type(act)])
-    return FusedSum.apply(loop, composed, *values)
+    return FusedSum.apply(loop, lambda m, V: naive(m, V, weight), m, edge_shift)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.autograd import traced
 
 try:
     from torch_scatter import segment_csr
@@ -54,7 +54,7 @@ def segment_sum(values: Tensor, indptr: Tensor, segment: Tensor) -> Tensor:
         indptr: ``[M + 1]``.
         segment: ``[E]``, the segment of each row: the same as ``indptr``, written the other way.
     """
-    if transformed():
+    if traced(values):
         return values.new_zeros(indptr.numel() - 1, values.size(1)).index_add(0, segment, values)
     if segment_csr is not None and values.is_cuda:
         return segment_csr(values, indptr, reduce="sum")

@@ -52,8 +52,9 @@ class Loop:
         return Order(indptr, source, target, _dense(self.edge_type), _dense(self.weight))
 
     def by_source(self) -> Order:
-        _, indptr, order = self.edges.transposed()
-        return self._arranged(order, indptr)
+        edges = self.edges.by_source()
+        assert edges.order is not None
+        return self._arranged(edges.order, edges.indptr)
 
     def by_type(self, num_types: int) -> tuple[Order, Tensor]:
         """Slices of edges of one type, and where each type's slices begin, ``[num_types + 1]``.
@@ -76,7 +77,7 @@ class Loop:
 
     def sum_to_targets(self, kernel: Any, like: Tensor, *values: Tensor | None, **constants: Any) -> Tensor:
         """The kernel's sum for every target, of the width and type of ``like``."""
-        out = like.new_empty(self.edges.indptr.numel() - 1, like.size(1))
+        out = like.new_empty(self.edges.num_targets, like.size(1))
         run(kernel, *self.by_target(), *values, out, **constants)
         return out
 

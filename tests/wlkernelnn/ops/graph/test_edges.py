@@ -72,13 +72,15 @@ def test_arrange_moves_edge_values_along() -> None:
 
 
 @pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
-def test_transposed_is_the_same_graph_by_source(edges: Edges) -> None:
+def test_by_source_is_the_same_graph(edges: Edges) -> None:
     result = sort_edges(*edges)
-    target, indptr, order = result.transposed()
-    source = torch.arange(edges.num_sources).repeat_interleave(indptr.diff())
-    assert torch.equal(source, result.source[order])
-    assert torch.equal(target, result.target[order])
-    assert bool((source.diff() >= 0).all())
+    back = result.by_source()
+    assert back.order is not None
+    source = torch.arange(edges.num_sources).repeat_interleave(back.indptr.diff())
+    assert torch.equal(source, back.target)
+    assert torch.equal(back.target, result.source[back.order])
+    assert torch.equal(back.source, result.target[back.order])
+    assert (back.num_sources, back.num_targets) == (edges.num_targets, edges.num_sources)
 
 
 def test_pointers_of_empty_rows() -> None:

@@ -24,7 +24,7 @@ def test_loops_of_a_device_take_its_types(device: str, monkeypatch: pytest.Monke
     monkeypatch.setitem(fused.LOOPS, "meta", fused.LOOPS[device])
     for dtype in FULL | HALF | {torch.int64, torch.complex64}:
         value = torch.ones(1, dtype=dtype, device="meta")
-        assert fused.loops_for([None, value], value) is (loops() if dtype in dtypes else None)
+        assert fused.loops_for([None, value, None]) is (loops() if dtype in dtypes else None)
     assert loops() is not None
 
 
@@ -41,24 +41,24 @@ def test_loops_of_a_device_take_its_types(device: str, monkeypatch: pytest.Monke
 def test_values_that_no_loops_take(change: Callable[[torch.Tensor], tuple[Any, Any]]) -> None:
     pytest.importorskip("numba")
     value = torch.ones(1)
-    assert fused.loops_for([value], value) is fused.numba_loops()
+    assert fused.loops_for([value, value]) is fused.numba_loops()
     other, weight = change(value)
-    assert fused.loops_for([value, None, other], weight) is None
+    assert fused.loops_for([value, None, other, weight]) is None
 
 
 def test_other_devices_have_no_loops() -> None:
-    assert fused.loops_for([torch.ones(1, device="meta")], None) is None
+    assert fused.loops_for([torch.ones(1, device="meta"), None]) is None
 
 
 def test_no_gradient_of_a_weight_is_needed_without_gradients() -> None:
     pytest.importorskip("numba")
     with torch.no_grad():
-        assert fused.loops_for([torch.ones(1)], torch.ones(1, requires_grad=True)) is fused.numba_loops()
+        assert fused.loops_for([torch.ones(1), torch.ones(1, requires_grad=True)]) is fused.numba_loops()
 
 
 def test_nothing_is_fused_when_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert fused.loops_for([torch.ones(1)], None) is None
+    assert fused.loops_for([torch.ones(1), None]) is None
 
 
 @pytest.mark.parametrize("loops", [fused.numba_loops, fused.triton_loops])

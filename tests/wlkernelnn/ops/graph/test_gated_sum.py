@@ -34,6 +34,15 @@ GIVEN = {
         "gates gate factor rows",
     )
 }
+# Everything that is given with three graphs, every graph with three or more of what is given, in both types.
+PAIRS = pytest.mark.parametrize(
+    ("given", "edges", "dtype"),
+    [
+        (given, [*EDGES][(i + 5 * turn) % len(EDGES)], (torch.float64, torch.float32)[(i + turn) % 2])
+        for turn in range(3)
+        for i, given in enumerate(GIVEN)
+    ],
+)
 ALL_GIVEN = pytest.mark.parametrize("given", GIVEN.values(), ids=["c alone", *list(GIVEN)[1:]])
 
 
@@ -83,17 +92,17 @@ def assert_fast_is_naive(edges: Edges, values: dict[str, Tensor], device: str, t
 
 
 @NOT_IN_TRITON
-@ALL_GIVEN
-@pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
-def test_same_as_naive(edges: Edges, given: list[str], device: str) -> None:
-    assert_fast_is_naive(edges, inputs_of(edges, given, torch.float64), device, "rows" not in given)
+@PAIRS
+def test_same_as_naive(given: str, edges: str, dtype: torch.dtype, device: str) -> None:
+    assert_fast_is_naive(
+        EDGES[edges], inputs_of(EDGES[edges], GIVEN[given], dtype), device, "rows" not in given
+    )
 
 
 @IN_TRITON
-@DTYPES
 @pytest.mark.parametrize("edges", [name for name in EDGES if name != "many_edges"])
-def test_same_as_naive_on_every_graph(edges: str, dtype: torch.dtype, device: str) -> None:
-    values = inputs_of(EDGES[edges], GIVEN["gates gate factor weight"], dtype)
+def test_same_as_naive_on_every_graph(edges: str, device: str) -> None:
+    values = inputs_of(EDGES[edges], GIVEN["gates gate factor weight"], torch.float64)
     assert_fast_is_naive(EDGES[edges], values, device)
 
 
@@ -101,15 +110,7 @@ def test_same_as_naive_on_every_graph(edges: str, dtype: torch.dtype, device: st
 @ALL_GIVEN
 def test_same_as_naive_of_all_that_is_given(given: list[str], device: str) -> None:
     edges = EDGES["more_targets"]
-    assert_fast_is_naive(edges, inputs_of(edges, given, torch.float64), device, "rows" not in given)
-
-
-@NOT_IN_TRITON
-@ALL_GIVEN
-@pytest.mark.parametrize("edges", ["random", "no_edges", "more_sources", "many_edges"])
-def test_same_as_naive_in_float32(edges: str, given: list[str], device: str) -> None:
-    values = inputs_of(EDGES[edges], given, torch.float32)
-    assert_fast_is_naive(EDGES[edges], values, device, "rows" not in given)
+    assert_fast_is_naive(edges, inputs_of(edges, given, torch.float32), device, "rows" not in given)
 
 
 @NOT_IN_TRITON

@@ -1,12 +1,14 @@
-"""The oracles themselves, against dense matrices."""
+"""The oracles themselves, against dense matrices and by hand."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 import torch
 
 from tests.graphs import EDGES, Edges
-from wlkernelnn.ops.graph import message_sum_naive, neighbor_sum_naive
+from wlkernelnn.ops.graph import gated_sum_naive, message_sum_naive, neighbor_sum_naive, relabel_sum_naive
 
 
 @pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
@@ -32,3 +34,27 @@ def test_message_sum_reads_each_input_where_it_lives() -> None:
         edge_type=torch.tensor([0, 1, 1]),
     )
     assert out.tolist() == [[3 * 5 + 10 * 2], [0], [2 * 11 + 1 * 1 + 3 * 11 + 100 * 2]]
+
+
+EDGE_INDEX = torch.tensor([[0, 1, 1], [2, 0, 2]])
+EDGE_TYPE, WEIGHT = torch.tensor([0, 1, 1]), torch.tensor([1.0, 2.0, 3.0])
+
+
+def test_gated_sum_reads_each_input_where_it_lives() -> None:
+    c, a = torch.tensor([[2.0], [3.0]]), torch.tensor([[0.1], [0.2]])
+    b = torch.tensor([[0.5], [0.7], [0.9]])
+    G, F = torch.tensor([[-0.3], [0.4]]), torch.tensor([[5.0], [7.0]])
+    out = gated_sum_naive(c, EDGE_INDEX, 3, (a, b), G, F, EDGE_TYPE, WEIGHT, gate_scale=10.0)
+
+    def gate(logit: float) -> float:
+        return 10 / (1 + math.exp(-logit))
+
+    first = 2 * gate(0.2 + 0.5 + 0.4) * 3 * 7
+    last = 1 * gate(0.1 + 0.9 - 0.3) * 2 * 5 + 3 * gate(0.2 + 0.9 + 0.4) * 3 * 7
+    assert out.flatten().tolist() == pytest.approx([first, 0, last], rel=1e-6)
+
+
+def test_relabel_sum_reads_each_input_where_it_lives() -> None:
+    m, V = torch.tensor([[2.0], [3.0]]), torch.tensor([[-5.0], [7.0]])
+    out = relabel_sum_naive(m, EDGE_INDEX, 3, torch.relu, V, EDGE_TYPE, WEIGHT)
+    assert out.tolist() == [[2 * 10], [0], [3 * 10]]

@@ -18,7 +18,8 @@ from wlkernelnn.ops.graph import gated_sum, relabel_sum, sort_edges
 pytest.importorskip("numba")
 
 from wlkernelnn.ops import compiled
-from wlkernelnn.ops.graph import kernels, numba_loops
+from wlkernelnn.ops.graph import numba_kernels as kernels
+from wlkernelnn.ops.graph import numba_loops
 
 CHANNELS = 16
 
@@ -154,8 +155,7 @@ PROGRAM = """
 import sys
 {before}
 import torch
-from wlkernelnn.ops.edge_sum import fused, gated_sum
-from wlkernelnn.ops.neighbor_sum import sort_edges
+from wlkernelnn.ops.graph import fused, gated_sum, sort_edges
 assert fused.numba_loops.cache_info().currsize == 0, "kernels are imported before they are needed"
 def run():
     edges = sort_edges(torch.arange(200).view(2, 100) % 10, 10, 10)

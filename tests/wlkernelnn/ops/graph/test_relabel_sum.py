@@ -18,6 +18,15 @@ ACTS = {
 ALL_ACTS = pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
 # What is given beside m: V as a table or (with "rows") for every edge, and w.
 GIVEN = {name: name.split() for name in ("", "weight", "shift", "shift weight", "shift weight rows")}
+# Every σ with everything that is given, every graph several times, in both types.
+PAIRS = pytest.mark.parametrize(
+    ("given", "act", "edges", "dtype"),
+    [
+        (given, act, [*EDGES][(5 * i + j) % len(EDGES)], (torch.float64, torch.float32)[(i + j) % 2])
+        for i, given in enumerate(GIVEN)
+        for j, act in enumerate(ACTS)
+    ],
+)
 ALL_GIVEN = pytest.mark.parametrize("given", GIVEN.values(), ids=["m alone", *list(GIVEN)[1:]])
 
 
@@ -60,16 +69,20 @@ def assert_fast_is_naive(
 
 
 @NOT_IN_TRITON
-@ALL_GIVEN
-@ALL_ACTS
-@pytest.mark.parametrize("edges", EDGES.values(), ids=EDGES)
-def test_same_as_naive(edges: Edges, act: torch.nn.Module, given: list[str], device: str) -> None:
-    assert_fast_is_naive(edges, act, inputs_of(edges, given, torch.float64), device, "rows" not in given)
+@PAIRS
+def test_same_as_naive(given: str, act: str, edges: str, dtype: torch.dtype, device: str) -> None:
+    values = inputs_of(EDGES[edges], GIVEN[given], dtype)
+    assert_fast_is_naive(EDGES[edges], ACTS[act], values, device, "rows" not in given)
 
 
 @IN_TRITON
-@pytest.mark.parametrize("act", ["relu", "tanh", "identity"])
-@pytest.mark.parametrize("edges", [name for name in EDGES if name != "many_edges"])
+@pytest.mark.parametrize(
+    ("edges", "act"),
+    [
+        (name, ("relu", "tanh", "identity")[i % 3])
+        for i, name in enumerate(name for name in EDGES if name != "many_edges")
+    ],
+)
 def test_same_as_naive_on_every_graph(edges: str, act: str, device: str) -> None:
     values = inputs_of(EDGES[edges], GIVEN["shift weight"], torch.float64)
     assert_fast_is_naive(EDGES[edges], ACTS[act], values, device)
@@ -82,15 +95,6 @@ def test_same_as_naive_of_all_that_is_given(act: torch.nn.Module, given: list[st
     edges = EDGES["more_targets"]
     values = inputs_of(edges, given, torch.float32)
     assert_fast_is_naive(edges, act, values, device, "rows" not in given)
-
-
-@NOT_IN_TRITON
-@ALL_GIVEN
-@ALL_ACTS
-@pytest.mark.parametrize("edges", ["random", "no_edges", "more_sources", "many_edges"])
-def test_same_as_naive_in_float32(edges: str, act: torch.nn.Module, given: list[str], device: str) -> None:
-    values = inputs_of(EDGES[edges], given, torch.float32)
-    assert_fast_is_naive(EDGES[edges], act, values, device, "rows" not in given)
 
 
 @ALL_ACTS
