@@ -47,7 +47,7 @@ class _Weighted(RecurrentKernel):
     r"""q of the weighted sum :math:`c = \sigma_i^2 \tilde c + \sigma_f^2 k`."""
 
     def __call__(self, new: Tensor, memory: Tensor, sigma_i2: float, sigma_f2: float) -> Tensor:
-        return self.of_sum(torch.add(sigma_i2 * new, memory, alpha=sigma_f2))
+        return self.of_sum(sigma_i2 * new + sigma_f2 * memory)
 
     @abstractmethod
     def of_sum(self, c: Tensor) -> Tensor:

@@ -106,7 +106,8 @@ class TreeModel(StringModel):
             if self.keep_trees:
                 starts.append(start)
                 found.append(grown)
-        self.last_trees = self._record(steps, starts, found) if found else None
+        if found or self.last_trees is not None:  # exported programs have no side effects
+            self.last_trees = self._record(steps, starts, found) if found else None
         if not outs:
             return x, before
         states = torch.cat(outs, 1)

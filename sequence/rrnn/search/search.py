@@ -71,7 +71,7 @@ def search(
             closed = taken | copied
             closed = torch.where(closed.all(1, keepdim=True), taken, closed)
         chosen = choice(scores.masked_fill(closed, -torch.inf), blocks, pool.make)
-        taken = taken.scatter(1, chosen.best.unsqueeze(1), True)
+        taken = taken.scatter(1, chosen.best.unsqueeze(1), 1)
         pool.append(chosen.node if norm is None else norm(chosen.node, k))
         picks.append(chosen.best)
         gaps.append(chosen.gap)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -81,56 +80,36 @@ class Steps:
     def _hold(self, ptr: Tensor, counts: list[int], equal: bool) -> None:
         self.ptr, self.counts, self.equal = ptr, counts, equal
         self.num_strings, self.num_tokens = ptr.numel() - 1, sum(counts)
+        if not equal:
+            self._order()
 
-    @cached_property
-    def _by_length(self) -> Tensor:
-        return torch.argsort(self.ptr.diff(), descending=True, stable=True)
+    def _order(self) -> None:
+        """Find the places of tokens and strings; equally long strings need none.
 
-    @cached_property
-    def _by_number(self) -> Tensor:
-        return _inverse(self._by_length)
+        Attributes:
+            step, string: The step and the string of every token in step order, ``[N]``.
+            starts: Where the states and then each step begin in what :meth:`with_state` returns, ``[T+1]``.
+        """
+        device = self.ptr.device
+        counts = torch.tensor(self.counts, device=device, dtype=torch.long)
+        begins = counts.cumsum(0) - counts
+        self.starts = torch.nn.functional.pad(begins + self.num_strings, (1, 0))
+        self.step = torch.arange(len(self.counts), device=device).repeat_interleave(
+            counts, output_size=self.num_tokens
+        )
+        self.string = torch.arange(self.num_tokens, device=device) - begins[self.step]
+        self._by_length = torch.argsort(self.ptr.diff(), descending=True, stable=True)
+        self._by_number = _inverse(self._by_length)
+        # Where every token of the step order stands in string order; and where every string ends, behind a
+        # step of the states: an empty one where its state is.
+        self._place = self.ptr[:-1][self._by_length][self.string] + self.step
+        self._place_back = _inverse(self._place)
+        self._last = self.starts[self.lengths] + torch.arange(self.num_strings, device=device)
 
-    @cached_property
-    def begins(self) -> Tensor:
-        """Where the tokens of step t begin in step order, ``[T]``."""
-        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
-        return counts.cumsum(0) - counts
-
-    @cached_property
-    def step(self) -> Tensor:
-        """The step of every token in step order, ``[N]``."""
-        counts = torch.tensor(self.counts, device=self.ptr.device, dtype=torch.long)
-        step = torch.arange(len(self.counts), device=self.ptr.device)
-        return step.repeat_interleave(counts, output_size=self.num_tokens)
-
-    @cached_property
-    def string(self) -> Tensor:
-        """The string of every token, both in step order, ``[N]``."""
-        return torch.arange(self.num_tokens, device=self.ptr.device) - self.begins[self.step]
-
-    @cached_property
-    def _place(self) -> Tensor:
-        """Where every token of the step order stands in string order."""
-        return self.ptr[:-1][self._by_length][self.string] + self.step
-
-    @cached_property
-    def _place_back(self) -> Tensor:
-        return _inverse(self._place)
-
-    @cached_property
+    @property
     def lengths(self) -> Tensor:
         """Tokens of every string, in the order of a step, ``[B]``."""
-        return self.ptr.diff()[self._by_length]
-
-    @cached_property
-    def starts(self) -> Tensor:
-        """Where the states and then each step begin in what :meth:`with_state` returns, ``[T+1]``."""
-        return torch.nn.functional.pad(self.begins + self.num_strings, (1, 0))
-
-    @cached_property
-    def _last(self) -> Tensor:
-        """Where every string ends, behind a step of the states: an empty one where its state is."""
-        return self.starts[self.lengths] + torch.arange(self.num_strings, device=self.ptr.device)
+        return self.ptr.diff() if self.equal else self.ptr.diff()[self._by_length]
 
     def enter(self, x: Tensor) -> Tensor:
         """Tokens ``[N, …]`` from string order to step order."""

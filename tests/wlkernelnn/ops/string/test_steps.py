@@ -28,7 +28,7 @@ def rows(values: Tensor) -> list[float]:
 
 def test_sizes() -> None:
     assert (BY_HAND.num_strings, BY_HAND.num_tokens, BY_HAND.counts) == (4, 6, [3, 2, 1])
-    assert BY_HAND.begins.tolist() == [0, 3, 5]
+    assert BY_HAND.starts.tolist() == [0, 4, 7, 9]
     assert BY_HAND.string.tolist() == [0, 1, 2, 0, 1, 0]
     assert not BY_HAND.equal
 

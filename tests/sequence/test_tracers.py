@@ -1,0 +1,112 @@
+"""Every layer and every operation of strings under everything of PyTorch that records or transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.equations import randomize
+from tests.sequence.test_contract import MODELS, SIZED, D
+from tests.strings import normal
+from tests.tracers import WAYS, compiled_transforms, exported_strictly
+from wlkernelnn.ops.string import (
+    Steps,
+    decayed_scan,
+    feedback_scan,
+    filtered,
+    gated_scan,
+    last_tokens,
+    ngram_scan,
+    windows,
+)
+from wlkernelnn.sequence import RKM, RRNN, RRNNGRU
+from wlkernelnn.sequence.layers.rkm import VARIANTS
+
+Call = Callable[[Steps, Tensor, Tensor], Tensor | tuple[Tensor, ...]]
+
+
+class Operation(torch.nn.Module):
+    """An operation of strings of 3, 0 and 2 tokens and of a weight ``[D, D]``."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(D, D))
+        self.call = call
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = self.call(Steps([0, 3, 3, 5]), x, self.weight)
+        return out if isinstance(out, Tensor) else torch.cat(out)
+
+
+class Output(torch.nn.Module):
+    """A layer's output and its state side by side, of strings of equal length."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x.new_zeros(0), *(part.flatten() for part in _parts(self.model(x)))])
+
+
+def _parts(value: Any) -> list[Tensor]:
+    return [value] if isinstance(value, Tensor) else [part for one in value for part in _parts(one)]
+
+
+OPERATIONS: dict[str, Call] = {
+    "enter": lambda steps, x, w: steps.leave(steps.enter(x) @ w),
+    "decayed": lambda steps, x, w: decayed_scan(x @ w, torch.sigmoid(x), steps),
+    "ngram": lambda steps, x, w: ngram_scan([x, x @ w], w.diagonal(), steps, w.expand(2, D, D)),
+    "feedback": lambda steps, x, w: feedback_scan([x, x @ w], x, w, steps, act=torch.nn.Tanh(), mix=w[:2]),
+    "gated": lambda steps, x, w: gated_scan(VARIANTS["lstm"], x, w.repeat(4, 1), None, w.repeat(4, 1), steps),
+    "windows": lambda steps, x, w: (windows(x @ w, steps, 2).view(-1, D), last_tokens(x, steps, 2)[0]),
+    "filtered": lambda steps, x, w: filtered(x, w, steps),
+}
+# Every step of a search is many operations: tracing all is slow.
+FEW = {
+    "rrnn": lambda width: RRNN(
+        width, 4, 1, 1, ("add",), ("tanh", "sigmoid"), auxiliary=(), hidden_channels=2, norm=None
+    ),
+    "rrnn-gru": lambda width: RRNNGRU(width, 4, 1, hidden_channels=2),
+}
+LAYERS = MODELS | SIZED | FEW | {"rkm-plain-lstm": lambda width: RKM(width, 4, "lstm", layer_norm=False)}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations(name: str, way: Callable[[torch.nn.Module, Tensor], None]) -> None:
+    operation = Operation(OPERATIONS[name])
+    randomize(operation)
+    way(operation, normal(5, D))
+
+
+# Dynamo is slow: test_compiles_whole_on_padded_strings has all layers. (PyTorch compiles no jvp of
+# layer_norm.)
+SOME = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
+DYNAMO = (exported_strictly, compiled_transforms)
+CASES = [(name, way) for way in WAYS for name in (SOME if way in DYNAMO else LAYERS)]
+
+
+@pytest.mark.parametrize(("name", "way"), CASES, ids=[f"{name}-{way.__name__}" for name, way in CASES])
+def test_layers(name: str, way: Callable[[torch.nn.Module, Tensor], None]) -> None:
+    model = Output(LAYERS[name](D))
+    randomize(model)
+    way(model.eval(), normal(1, 2, D))
+
+
+def test_lengths_are_constants_of_a_program() -> None:
+    model, x, ptr = RKM(D, 4), torch.randn(5, D), torch.tensor([0, 3, 5])
+    for record in (torch.jit.trace, lambda model, given: torch.export.export(model, given, strict=False)):
+        with pytest.raises(ValueError, match="lengths of strings as constants: give ptr as a list"):
+            record(model, (x, ptr))
+    program = torch.export.export(model, (x, [0, 3, 5]), strict=False).module()
+    torch.testing.assert_close(program(x, [0, 3, 5])[0], model(x, ptr)[0])
+
+
+def test_scripting_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"torch\.jit\.script cannot read RKM: use torch\.export"):
+        torch.jit.script(RKM(D, 4))
