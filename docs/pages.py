@@ -3,17 +3,27 @@
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
+
+logger = logging.getLogger(__name__)
+
+
+def mathml(node: nodes.math | nodes.math_block, display: str) -> str:
+    """MathML, which browsers draw themselves."""
+    text = convert(node.astext().replace(r"\arg", r"\mathrm{arg}"), display=display)
+    if "\\" in text:
+        logger.warning("a command of TeX is unknown: %s", node.astext(), location=node)
+    return text
 
 
 def inline_math(self: HTML5Translator, node: nodes.math) -> None:
-    """MathML, which browsers draw themselves."""
-    self.body.append(convert(node.astext()))
+    self.body.append(mathml(node, "inline"))
     raise nodes.SkipNode
 
 
 def block_math(self: HTML5Translator, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    self.body.append(f'<div class="math">{mathml(node, "block")}</div>')
     raise nodes.SkipNode
 
 
