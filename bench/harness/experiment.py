@@ -36,7 +36,7 @@ class Row:
     title: str
     published: Any = "–"
     arguments: dict[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
+    training: dict[str, Any] = field(default_factory=dict)
     trained: bool = True
 
 

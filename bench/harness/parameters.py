@@ -9,7 +9,8 @@ import torch
 
 
 def count_parameters(net: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in net.parameters())
+    """How many numbers are trained: frozen word vectors do not count."""
+    return sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad)
 
 
 def width_for(make: Callable[[int], torch.nn.Module], parameters: int) -> int:

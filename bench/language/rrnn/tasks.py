@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.bench.harness.experiment import Row
 from wlkernelnn.bench.language.recurrent import Recurrent
 from wlkernelnn.datasets import PackedStrings, Vocabulary, draw_snippets, load_glove, load_ptb, load_sst
 from wlkernelnn.datasets.files.download import read_text, require_file
@@ -61,19 +62,13 @@ class Strings:
 
 
 @dataclass(frozen=True)
-class Model:
-    """A row of the table.
+class Model(Row):
+    """A row of the table; its training is that of appendix E.2.
 
     Attributes:
-        title: What it is.
-        published: Scores on the validation and the test part in the paper.
-        training: Options of the training that the paper has (appendix E.2).
         hidden_channels: Width of the scorer; ``None``: a GRU, which has none.
     """
 
-    title: str
-    published: tuple[str, str]
-    training: dict[str, Any]
     hidden_channels: int | None = None
 
 
@@ -127,7 +122,7 @@ def _reviews(root: str | None, glove: Path) -> Strings:
 
 def _baseline(published: tuple[str, str], batch_size: int, lr: float, l2: float) -> Model:
     training = {"batch_size": batch_size, "lr": lr, "weights": (1.0, 0.0, 0.0, l2)}
-    return Model("GRU", published, training)
+    return Model("GRU", published, training=training)
 
 
 TASKS = {
@@ -140,7 +135,7 @@ TASKS = {
             "rrnn": Model(
                 "RRNN",
                 ("2.58", "2.63"),
-                {
+                training={
                     "batch_size": 16,
                     "lr": 1e-3,
                     "weights": (1.0, 1e-3, 1e-3, 1e-5),
@@ -161,7 +156,7 @@ TASKS = {
             "rrnn-gru": Model(
                 "RRNN-GRU",
                 ("2.43", "2.42"),
-                {
+                training={
                     "batch_size": 128,
                     "lr": 1e-3,
                     "weights": (1.0, 0.1, 1e-8, 0.003),
@@ -183,7 +178,7 @@ TASKS = {
                 "RRNN-GRU",
                 ("65.1", "68.7"),
                 # The batch size is not published.
-                {
+                training={
                     "batch_size": 32,
                     "lr": 1.06e-5,
                     "weights": (1.0, 1.76e-6, 2.67e-12, 5.47e-5),
@@ -206,7 +201,7 @@ TASKS = {
             "rrnn-gru": Model(
                 "RRNN-GRU",
                 ("281", "239"),
-                {
+                training={
                     "batch_size": 116,
                     "lr": 3.03e-4,
                     "weights": (1.0, 4.16e-3, 1.22e-13, 1.36e-3),

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from wlkernelnn.bench.language import sst
 from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import WordVectors
 
 TREES = "(3 (2 A) (4 (3 lovely) (2 film)))\n(1 (2 A) (0 (1 bad) (2 film)))\n(2 (2 A) (2 film))\n"
 VECTORS = "a 1 0 0\nfilm 0 2 0\nlovely 0 0 1\n"
@@ -39,6 +41,12 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert all(0 <= record["test_accuracy"] <= 1 for record in runs)
     assert {record["oov_types"] for record in runs} == {1}  # bad
+    # Three layers of 200 and a classifier, without the frozen vectors of 3 numbers.
+    networks = {
+        name: sst.build(name, "fine", WordVectors(torch.zeros(9, 3), None, 0), 5) for name in sst.MODELS
+    }
+    trained = {name: sum(p.numel() for p in net.parameters()) - 27 for name, net in networks.items()}
+    assert {r["model"]: r["parameters"] for r in runs if r["labels"] == "fine"} == trained
     table = (root / "out" / "sst.md").read_text()
     assert "| fine | λ gated by x and h | " in table
     assert " | 2 of 5 | 1 | " in table
