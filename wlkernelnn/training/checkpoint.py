@@ -21,11 +21,7 @@ WEIGHTS, CONFIG = "model.safetensors", "config.json"
 KINDS: dict[str, type] = {
     **NETWORKS,
     "Embedding": torch.nn.Embedding,
-    **{
-        name: getattr(sequence, name)
-        for name in sequence.__all__
-        if isinstance(getattr(sequence, name), type)
-    },
+    **{name: part for name, part in vars(sequence).items() if isinstance(part, type)},
 }
 
 

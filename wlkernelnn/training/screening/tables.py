@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -25,7 +25,7 @@ from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, rea
 from wlkernelnn.datasets.molecules.from_table import OnInvalid
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.molecules.ensemble import load_ensemble
-from wlkernelnn.training.molecules.outputs import OUTPUTS
+from wlkernelnn.training.molecules.outputs import COLUMNS, Columns, column_names
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count, check_one_of
 
@@ -73,7 +73,7 @@ def predict_tables(
     num_workers: int | None = None,
     resume: bool = False,
     progress: bool = False,
-    columns: Literal["prediction", "fingerprint"] = "prediction",
+    columns: Columns = "prediction",
 ) -> Counts:
     """Predict, or embed, every row of one or several tables, in order, in bounded memory.
 
@@ -113,7 +113,7 @@ def predict_tables(
     check_count("batch_size", batch_size)
     if num_workers is not None:
         check_count("num_workers", num_workers, least=0)
-    check_one_of("columns", columns, OUTPUTS)
+    check_one_of("columns", columns, COLUMNS)
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
     schema = _schema(sources)
@@ -138,8 +138,9 @@ def predict_tables(
         ahead = list(islice(pieces, PARALLEL_FROM))
         if not ahead and not parts.done:
             raise ValueError(f"{sources[0]}: the file has a header but no rows")
-        names = OUTPUTS[columns].names(ensemble)
-        _check_columns(set(names) - {*OUTPUTS[columns].replaced(ensemble)}, sources[0], ahead)
+        names = column_names(columns, ensemble)
+        replaced = ensemble.about["target_names"] if columns == "prediction" else []
+        _check_columns(set(names) - {*replaced}, sources[0], ahead)
         if num_workers is None:
             num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
 

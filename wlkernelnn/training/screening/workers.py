@@ -19,7 +19,7 @@ import torch
 from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.molecules.ensemble import Ensemble, load_ensemble
-from wlkernelnn.training.molecules.outputs import OUTPUTS
+from wlkernelnn.training.molecules.outputs import Columns, column_values
 
 
 class Task(NamedTuple):
@@ -28,12 +28,12 @@ class Task(NamedTuple):
     Attributes:
         first: The number of the first of them.
         smiles: What stands in each.
-        output: What is wanted of each, a key of :data:`~.outputs.OUTPUTS`.
+        columns: Which columns each gets.
     """
 
     first: int
     smiles: list[object]
-    output: str = "prediction"
+    columns: Columns = "prediction"
 
 
 class Predicted(NamedTuple):
@@ -41,7 +41,7 @@ class Predicted(NamedTuple):
 
     Attributes:
         position: int64 ``[B]``: positions in the task that are molecules, ascending.
-        values: float32 ``[B, columns]``, see :class:`~.outputs.Output`.
+        values: float32 ``[B, columns]``, see :func:`~.outputs.column_names`.
         rejects: The other positions, with their rows in the input and reasons.
     """
 
@@ -68,7 +68,7 @@ def predict_task(
     except Exception as error:
         for row, smiles in enumerate(task.smiles, task.first):
             try:
-                _predict(ensemble, Task(row, [smiles], task.output), batch_size)
+                _predict(ensemble, Task(row, [smiles], task.columns), batch_size)
             except Exception as cause:
                 raise RuntimeError(f"data row {row + 1}: {smiles!r}: {_said(cause)}") from cause
         raise RuntimeError(f"{_rows([task])}: {_said(error)}, but not for any of them alone") from error
@@ -167,7 +167,7 @@ def _predict(
 ) -> Predicted:
     rows = range(task.first, task.first + len(task.smiles))
     data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
-    values = OUTPUTS[task.output].values(ensemble, data, batch_size, caches)
+    values = column_values(task.columns, ensemble, data, batch_size, caches)
     return Predicted(data.row.numpy() - task.first, values, rejects)
 
 

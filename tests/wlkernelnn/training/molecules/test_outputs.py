@@ -5,7 +5,7 @@ import pytest
 
 from tests.molecules import classification_set, small_network
 from wlkernelnn.training import Ensemble
-from wlkernelnn.training.molecules.outputs import OUTPUTS
+from wlkernelnn.training.molecules.outputs import column_names, column_values
 
 
 def ensemble(size: int) -> Ensemble:
@@ -19,11 +19,9 @@ def ensemble(size: int) -> Ensemble:
 )
 def test_predictions(size: int, names: list[str]) -> None:
     data, several = classification_set(), ensemble(size)
-    output = OUTPUTS["prediction"]
-    assert output.names(several) == names
-    assert output.replaced(several) == ["active", "aza"]
+    assert column_names("prediction", several) == names
     mean, std = several.predict(data)
-    values = dict(zip(names, output.values(several, data, 7, None).T, strict=True))
+    values = dict(zip(names, column_values("prediction", several, data, 7, None).T, strict=True))
     for task, name in enumerate(("active", "aza")):
         np.testing.assert_allclose(values[name], mean[:, task], rtol=1e-5)
         if size > 1:
@@ -33,8 +31,7 @@ def test_predictions(size: int, names: list[str]) -> None:
 @pytest.mark.parametrize("size", [1, 2])
 def test_fingerprints(size: int) -> None:
     data, several = classification_set(), ensemble(size)
-    output = OUTPUTS["fingerprint"]
-    names = output.names(several)
+    names = column_names("fingerprint", several)
     assert names[:2] == (["fp_0", "fp_1"] if size == 1 else ["fp_0_0", "fp_0_1"])
-    assert (len(set(names)), output.replaced(several)) == (8 * size, [])
-    assert output.values(several, data, 7, None).shape == (len(data), 8 * size)
+    assert len(set(names)) == 8 * size
+    assert column_values("fingerprint", several, data, 7, None).shape == (len(data), 8 * size)
