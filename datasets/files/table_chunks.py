@@ -246,17 +246,17 @@ def _lines(path: Path) -> Iterator[str]:
     blank: list[str] = []
     empty = True
     with opened(path) as file:
-        head = file.peek(4)[:4]  # type: ignore[attr-defined]
+        head = file.peek(1024)  # type: ignore[attr-defined]
         for magic, what in _MAGIC.items():
             if head.startswith(magic):
                 raise ValueError(f"{path}: not a text table but {what}")
+        if b"\0" in head:
+            raise ValueError(f"{path}: not a text table: binary data")
         try:
             with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
                 for number, line in enumerate(text, 1):
                     if "\0" in line:
-                        raise ValueError(
-                            f"{path}: not a text table: a zero byte in line {number}: binary data"
-                        )
+                        raise ValueError(f"{path}: line {number}: not a text table: binary data")
                     blank.append(line)
                     if line.strip("\r\n"):
                         empty = empty and not line.strip()

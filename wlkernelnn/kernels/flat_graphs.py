@@ -302,7 +302,7 @@ def _together(name: str, a: FlatGraphs, b: FlatGraphs) -> Any:
 def end_to_end(a: FlatGraphs, b: FlatGraphs) -> FlatGraphs:
     """The graphs of two sides, of :func:`paired`, as one."""
     nodes, edges = a.node_ptr[-1], a.edge_ptr[-1]
-    features = {
+    features: dict[str, Any] = {
         name: None if (first := getattr(a, name)) is None else np.concatenate([first, getattr(b, name)])
         for name in ("x", *_EDGE_FEATURES)
     }
