@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from wlkernelnn.bench.baselines import chemprop
@@ -12,9 +17,9 @@ from wlkernelnn.bench.harness.tables import printed
 from wlkernelnn.bench.harness.trained import chosen
 from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.ops.graph import fused
+from wlkernelnn.utils.files import atomic_path
 
 from . import contestants, data, growth, race
-from .plot import plot
 from .tables import Options, Part, Table, merged, read_tables, write_tables
 
 PARTS: dict[str, Part] = {
@@ -24,6 +29,8 @@ PARTS: dict[str, Part] = {
     "growth": growth.GROWTH,
 }
 QUICK_MOLECULES = 200
+# Side by side in the plot.
+PANELS = 4
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -58,3 +65,46 @@ def main(argv: list[str] | None = None) -> None:
                 console.print(printed(PARTS[name].cells(table), table.printed_title))
     plot(read_tables(stem.with_suffix(".json")), stem.with_suffix(".png"))
     console.print(f"Written to {stem}.json, .md and .png.")
+
+
+def plot(tables: Sequence[Table], path: Path) -> None:
+    """Write a PNG with a panel for every table that has a scale."""
+    tables = [table for table in tables if "size" in table.records[0] or "value" in table.records[0]]
+    if not tables:
+        return
+    rows = -(-len(tables) // PANELS)
+    figure = Figure(figsize=(4.5 * PANELS, 3.4 * rows), layout="tight")
+    axes = figure.subplots(rows, PANELS, squeeze=False)
+    for axis in axes.flat[len(tables) :]:
+        axis.set_visible(False)
+    for table, axis in zip(tables, axes.flat, strict=False):
+        _panel(table, axis)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=100)
+
+
+def _panel(table: Table, axis: Any) -> None:
+    scale, line = ("value", "what") if "value" in table.records[0] else ("size", "contestant")
+    memory = table.part == "memory"
+    for name in dict.fromkeys(record[line] for record in table.records):
+        own = [record for record in table.records if record[line] == name]
+        y = [record["peak"] / 1e6 if memory else np.median(record["rates"]) for record in own]
+        axis.plot([record[scale] for record in own], y, marker="o", label=name)
+    peaks = {record[scale]: record["peak"] / 1e6 for record in table.records if "peak" in record}
+    if peaks and not memory:
+        beside = axis.twinx()
+        beside.plot(list(peaks), list(peaks.values()), "k--", marker=".", label="peak MB")
+        beside.set(yscale="log")
+        beside.legend(fontsize=7, loc="lower right")
+    axis.set(
+        xscale="log",
+        yscale="log",
+        title=table.title,
+        xlabel=table.setting.get("by", "batch"),
+        ylabel="MB" if memory else "molecules/s",
+    )
+    ticks = sorted({record[scale] for record in table.records})
+    axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks], fontsize=7)
+    axis.tick_params("x", which="minor", bottom=False, labelbottom=False)
+    axis.title.set_fontsize(7)
+    axis.legend(fontsize=7)

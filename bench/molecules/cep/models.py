@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from wlkernelnn.bench.baselines.molecules import GINENetwork
+from wlkernelnn.bench.baselines.molecules import GINENetwork, RandomWalkNetwork
 from wlkernelnn.bench.baselines.neural_fingerprint import NeuralFingerprintNetwork
-from wlkernelnn.bench.baselines.random_walk_network import RandomWalkNetwork
 from wlkernelnn.bench.baselines.structure2vec import LoopyBPNetwork, MeanFieldNetwork
 from wlkernelnn.bench.harness.experiment import Row
 from wlkernelnn.bench.harness.parameters import width_for

@@ -8,6 +8,7 @@ import torch
 from rdkit import Chem
 from rdkit.Chem.rdMolDescriptors import CalcNumRings
 
+from tests.molecules import regression_set
 from wlkernelnn.bench.baselines import molecules as baselines
 from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules
@@ -145,3 +146,29 @@ def test_gine_is_trained_by_the_same_recipe(parts: tuple[PackedGraphs, ...]) -> 
     assert result.prediction.shape == (50, 1)
     assert abs(result.parameters / 20_000 - 1) < 0.03
     assert rmse(result, test) < 0.7 * rmse(baselines.mean_predictor(train, test), test)
+
+
+def test_random_walk_network_is_its_layer() -> None:
+    data = regression_set()
+    net = baselines.RandomWalkNetwork.from_data(
+        data, hidden_channels=8, walk_length=3, decay=0.5, all_lengths=False
+    )
+    batch = next(iter(PackedLoader(data, 5)))
+    h = net.encoder(batch.x).relu()
+    first, second, third = (lin.weight for lin in net.conv.lins)
+    source, target = batch.edge_index.as_subclass(torch.Tensor)
+    c = h @ first.T
+    for step, weight in enumerate((second, third)):
+        message = c[source] * net.conv.edge_factors[step].table[batch.edge_type]
+        c = 0.5 * torch.zeros_like(c).index_add(0, target, message) * (h @ weight.T)
+    torch.testing.assert_close(net.states(batch.x, batch), c)
+
+
+def test_random_walk_network_by_colours() -> None:
+    data = regression_set()
+    net = baselines.RandomWalkNetwork.from_data(data, hidden_channels=8)
+    assert net.quotient_depth == 4
+    plain = baselines.RandomWalkNetwork(**net.config | {"quotient": False})
+    plain.load_state_dict(net.state_dict())
+    batch = next(iter(PackedLoader(data, 30, quotient=4)))
+    torch.testing.assert_close(net(batch), plain(batch), rtol=1e-4, atol=1e-5)
