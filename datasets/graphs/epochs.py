@@ -30,11 +30,11 @@ class EpochLoader(ABC):
     def __init__(
         self,
         data: Sized,
-        batch_size: int,
-        shuffle: bool,
-        drop_last: bool,
-        seed: int,
-        resample: Resampler | None,
+        batch_size: int = 32,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        resample: Resampler | None = None,
     ) -> None:
         batch_size, seed = check_count("batch_size", batch_size), check_count("seed", seed, least=0)
         if shuffle and resample is not None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions_of, smallest, take_spans
-from wlkernelnn.datasets.graphs.epochs import EpochLoader, Resampler
+from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.graphs.pyg import plain_data
 from wlkernelnn.datasets.graphs.splits import PARTS
 from wlkernelnn.utils.checks import check_count, holds_integers
@@ -163,17 +163,6 @@ class StringLoader(EpochLoader):
     """
 
     data: PackedStrings
-
-    def __init__(
-        self,
-        data: PackedStrings,
-        batch_size: int = 32,
-        shuffle: bool = False,
-        drop_last: bool = False,
-        seed: int = 0,
-        resample: Resampler | None = None,
-    ) -> None:
-        super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
 
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:
         ptr, flat, labels = self.data.ptr.numpy(), self.data.tokens.numpy(), self.data.y.numpy()

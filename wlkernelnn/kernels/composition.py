@@ -49,6 +49,13 @@ class Series(Composition):
     def coefficient(self, a: int) -> Fraction:
         """:math:`b_a`, exactly."""
 
+    @abstractmethod
+    def slope(self, k: np.ndarray) -> np.ndarray:
+        """The derivative with respect to k; such a series depends on nothing else."""
+
+    def slopes(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> Slopes:
+        return Slopes(self.slope(k), 0.0, 0.0)
+
 
 @dataclass(frozen=True)
 class Identity(Series):
@@ -57,8 +64,8 @@ class Identity(Series):
     def __call__(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> np.ndarray:
         return k
 
-    def slopes(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> Slopes:
-        return Slopes(np.ones_like(k), 0.0, 0.0)
+    def slope(self, k: np.ndarray) -> np.ndarray:
+        return np.asarray(np.ones_like(k))
 
     @property
     def last(self) -> int:
@@ -92,8 +99,8 @@ class Polynomial(Series):
     def __call__(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> np.ndarray:
         return np.asarray((self.constant + k) ** self.degree)
 
-    def slopes(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> Slopes:
-        return Slopes(self.degree * (self.constant + k) ** (self.degree - 1), 0.0, 0.0)
+    def slope(self, k: np.ndarray) -> np.ndarray:
+        return np.asarray(self.degree * (self.constant + k) ** (self.degree - 1))
 
     @property
     def last(self) -> int:
@@ -130,8 +137,8 @@ class Inverse(Series):
             )
         return np.asarray(1 / (2 - k / self.scale))
 
-    def slopes(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> Slopes:
-        return Slopes(1 / (2 - k / self.scale) ** 2 / self.scale, 0.0, 0.0)
+    def slope(self, k: np.ndarray) -> np.ndarray:
+        return np.asarray(1 / (2 - k / self.scale) ** 2 / self.scale)
 
     def coefficient(self, a: int) -> Fraction:
         return 1 / (Fraction(self.scale) ** a * 2 ** (a + 1))
@@ -144,8 +151,8 @@ class Exponential(Series):
     def __call__(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> np.ndarray:
         return np.exp(k)
 
-    def slopes(self, k: np.ndarray, kxx: np.ndarray, kyy: np.ndarray) -> Slopes:
-        return Slopes(np.exp(k), 0.0, 0.0)
+    def slope(self, k: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(k))
 
     def coefficient(self, a: int) -> Fraction:
         return Fraction(1, factorial(a))

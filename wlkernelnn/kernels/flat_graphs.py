@@ -123,7 +123,10 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
 
 
 def _from_data(graphs: list[Data]) -> FlatGraphs:
-    num_nodes = np.array([_num_nodes(graph, i) for i, graph in enumerate(graphs)], dtype=np.int64)
+    for i, graph in enumerate(graphs):
+        if graph.num_nodes is None:
+            raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
+    num_nodes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
     edge_indices = [
         _edge_index(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
     ]
@@ -147,12 +150,6 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
     )
-
-
-def _num_nodes(graph: Data, i: int) -> int:
-    if graph.num_nodes is None:
-        raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
-    return int(graph.num_nodes)
 
 
 def numpy_of(value: Any) -> np.ndarray:
