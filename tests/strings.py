@@ -19,7 +19,7 @@ LENGTHS: dict[str, list[int]] = {
     "no_strings": [],
 }
 
-some_lengths = st.lists(st.integers(0, 5), max_size=5)
+some_lengths = st.sampled_from(list(LENGTHS.values())) | st.lists(st.integers(0, 5), max_size=5)
 
 
 def ptr_of(lengths: Sequence[int]) -> Tensor:

@@ -14,7 +14,7 @@ from torch_geometric.nn.inits import uniform
 
 from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.ops.products import linear
-from wlkernelnn.ops.string import Cell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
+from wlkernelnn.ops.string import GatedCell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
 from wlkernelnn.ops.string.gated import affine
 from wlkernelnn.utils.checks import check_count, check_finite, check_one_of, check_widths, is_fraction
 
@@ -25,16 +25,16 @@ from .sync_filters import SyncFilters
 Tokens = tuple[Tensor, Tensor | None, Tensor | None]
 
 # Liang et al. 2019, Table 1; and recurrent additive networks, of which Lee et al. 2017 have two.
-VARIANTS: dict[str, Cell] = {
-    "lstm": Cell("gate", "gate", output=True, squash=True, squash_output=True, bias=True),
-    "rkm_lstm": Cell("gate", "gate", output=True),
-    "rkm_cifg": Cell("rest", "gate", output=True),
-    "linear_gated": Cell("constant", "constant", output=True),
-    "linear": Cell("constant", "constant", output=False, squash_output=True),
-    "gated_cnn": Cell("constant", None, output=True, feedback="none"),
-    "cnn": Cell("constant", None, output=False, squash_output=True, feedback="none"),
-    "ran": Cell("gate", "gate", output=False, feedback="gates"),
-    "ran_tanh": Cell("gate", "gate", output=False, squash_output=True, feedback="gates"),
+VARIANTS: dict[str, GatedCell] = {
+    "lstm": GatedCell("gate", "gate", output=True, squash=True, squash_output=True, bias=True),
+    "rkm_lstm": GatedCell("gate", "gate", output=True),
+    "rkm_cifg": GatedCell("rest", "gate", output=True),
+    "linear_gated": GatedCell("constant", "constant", output=True),
+    "linear": GatedCell("constant", "constant", output=False, squash_output=True),
+    "gated_cnn": GatedCell("constant", None, output=True, feedback="none"),
+    "cnn": GatedCell("constant", None, output=False, squash_output=True, feedback="none"),
+    "ran": GatedCell("gate", "gate", output=False, feedback="gates"),
+    "ran_tanh": GatedCell("gate", "gate", output=False, squash_output=True, feedback="gates"),
 }
 
 
@@ -226,7 +226,7 @@ class RKM(StringModel):
         if cell.forget is not None:
             extended["c"] = decayed_scan(c, f, steps, before.get("c"))
             c = extended["c"][steps.num_strings :]
-        return extended, cell.shown(logits, c if self.norm is None else self.norm(c))
+        return extended, cell.output_of(logits, c if self.norm is None else self.norm(c))
 
     def _read(self, x: Tensor, steps: Steps, before: Tensor | None) -> tuple[Tensor, Tensor | None]:
         if not self.syncs:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops.string import Steps
-from wlkernelnn.utils.checks import check_dropout
+from wlkernelnn.utils.checks import check_dropout, check_one_of
 
 from .dropout import locked_mask
 from .string_model import State, StringModel
@@ -21,8 +21,8 @@ class Stack(StringModel):
     Args:
         layers: At least one.
         dropout: Probability of dropping a value between two layers.
-        jumping: What comes out: ``"last"``, the last layer's output, or ``"cat"``, those of all layers side
-            by side (jumping knowledge, PyG's ``jk``).
+        jumping: What is read of the layers: the ``"last"`` output, the ``"sum"`` of all, or all side by side,
+            ``"cat"`` (Xu et al. 2018, jumping knowledge), as of graph networks.
         locked: Dropout drops the same values at all tokens of a string.
 
     Shapes:
@@ -41,8 +41,10 @@ class Stack(StringModel):
         if not layers:
             raise ValueError("expected at least one layer, got none")
         check_dropout(dropout)
-        if jumping not in ("last", "cat"):
-            raise ValueError(f'jumping must be "last" or "cat", got {jumping!r}')
+        check_one_of("jumping", jumping, ("last", "sum", "cat"))
+        widths = [layer.out_channels for layer in layers]
+        if jumping == "sum" and len(set(widths)) > 1:
+            raise ValueError(f'jumping="sum" needs layers of one width, got {widths}')
         for i, (below, above) in enumerate(itertools.pairwise(layers)):
             if above.in_channels not in (-1, below.out_channels):
                 raise ValueError(
@@ -53,7 +55,7 @@ class Stack(StringModel):
         self.jumping = jumping
         self.locked = locked
         self.in_channels = layers[0].in_channels
-        self.out_channels = sum(layer.out_channels for layer in (layers if jumping == "cat" else layers[-1:]))
+        self.out_channels = sum(widths) if jumping == "cat" else widths[-1]
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
@@ -67,6 +69,8 @@ class Stack(StringModel):
             x, last = layer(x, steps, before)
             outputs.append(x)
             after.append(last)
+        if self.jumping == "sum":
+            x = torch.stack(outputs).sum(0)
         return torch.cat(outputs, -1) if self.jumping == "cat" else x, tuple(after)
 
     def _dropped(self, x: Tensor, steps: Steps) -> Tensor:

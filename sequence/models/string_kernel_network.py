@@ -20,7 +20,7 @@ class StringKernelNetwork(Stack):
         hidden_channels: Width of every layer.
         num_layers: Number of layers.
         dropout: Probability of dropping a value between two layers.
-        jumping: ``"last"`` or ``"cat"``, see :class:`Stack`.
+        jumping: ``"last"``, ``"sum"`` or ``"cat"``, see :class:`Stack`.
         layer_options: Everything else that a :class:`StringKernelConv` takes, the same for all layers; its
             ``dropout`` is called ``rnn_dropout`` here.
 

@@ -1,9 +1,11 @@
-"""Layers that grow a cell at every token."""
+"""Networks that grow a cell at every token, and the base that they share."""
 
 from .rrnn import RRNN
 from .rrnn_gru import RRNNGRU
+from .tree_model import TreeModel
 
 __all__ = [
     "RRNN",
     "RRNNGRU",
+    "TreeModel",
 ]

@@ -1,4 +1,4 @@
-"""One round of growing: candidates, scores, and the choice among them."""
+"""Growing trees (Qian et al., Algorithm 1): candidates, their scores, and the choice among them."""
 
 from .space import Construction, Space
 

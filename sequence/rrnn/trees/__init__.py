@@ -1,4 +1,4 @@
-"""Grown trees: their structure, known cells as trees, distances."""
+"""Grown trees: their structure, known cells written as trees, counts, distances and pictures."""
 
 from .cells import CELLS, GRU, LSTM, TORCH_GRU, Cell
 from .counts import tree_counts, tuple_choices

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,10 @@ from torch import Tensor
 
 from tests.equations import randomize
 from tests.strings import LENGTHS, normal, ptr_of
-from wlkernelnn.ops.string import gated
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 
 D, K = 3, 4
-
-
-@pytest.fixture(params=["stock", "numba"], autouse=True, scope="module")
-def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """By stock operations, all tokens at once where nothing sees h, or by numba's loops."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        if request.param == "stock":
-            monkeypatch.delitem(gated.SCANS, "cpu")
-        else:
-            pytest.importorskip("numba")
-        yield
 
 
 def made(*arguments: Any, **options: Any) -> RKM:

@@ -21,9 +21,11 @@ def layers() -> list[StringKernelConv]:
     return found
 
 
-@pytest.mark.parametrize("jumping", ["last", "cat"])
+@pytest.mark.parametrize("jumping", ["last", "sum", "cat"])
 def test_layers_read_what_the_layer_before_wrote(jumping: str) -> None:
     parts = layers()
+    if jumping == "sum":
+        parts = [StringKernelConv(D, 2, 1).double(), parts[2]]  # of one width
     stack, (x, ptr) = (
         Stack(parts, jumping=jumping),
         end_to_end([normal(length, D) for length in (3, 0, 1, 4)]),
@@ -36,6 +38,8 @@ def test_layers_read_what_the_layer_before_wrote(jumping: str) -> None:
         outputs.append(h)
         expected_after.append(last)
     expected = torch.cat(outputs, dim=1) if jumping == "cat" else h
+    if jumping == "sum":
+        expected = torch.stack(outputs).sum(0)
     torch.testing.assert_close(came, expected)
     assert isinstance(after, tuple)
     for one, other in zip(after, expected_after, strict=True):
@@ -91,8 +95,10 @@ def test_bad_arguments() -> None:
     for dropout in (1.0, -0.5):
         with pytest.raises(ValueError, match=rf"dropout must be in \[0, 1\), got {dropout}"):
             Stack(layers(), dropout=dropout)
-    with pytest.raises(ValueError, match='jumping must be "last" or "cat", got \'max\''):
+    with pytest.raises(ValueError, match="jumping must be one of last, sum, cat, got 'max'"):
         Stack(layers(), jumping="max")
+    with pytest.raises(ValueError, match=r'jumping="sum" needs layers of one width, got \[4, 2, 2\]'):
+        Stack(layers(), jumping="sum")
 
 
 def test_layers_that_do_not_fit() -> None:

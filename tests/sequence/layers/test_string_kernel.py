@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.equations import randomize
@@ -72,15 +74,15 @@ GATES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("ngram", [1, 2, 3])
-@pytest.mark.parametrize("gate", GATES)
-@pytest.mark.parametrize("compose", ["mul", "add"])
-@pytest.mark.parametrize("normalize", [True, False], ids=["normalized", "plain"])
-@pytest.mark.parametrize("readout", ["last", "sum", "learned"])
-@pytest.mark.parametrize(
-    ("act", "highway"),
-    [(None, False), ("tanh", True), ("prelu", False)],
-    ids=["bare", "tanh-highway", "prelu"],
+@settings(deadline=None, max_examples=80, derandomize=True)
+@given(
+    ngram=st.integers(1, 3),
+    gate=st.sampled_from(list(GATES)),
+    compose=st.sampled_from(["mul", "add"]),
+    normalize=st.booleans(),
+    readout=st.sampled_from(["last", "sum", "learned"]),
+    act=st.sampled_from([None, "tanh", "prelu"]),
+    highway=st.booleans(),
 )
 def test_equations(
     ngram: int, gate: str, compose: str, normalize: bool, readout: str, act: str | None, highway: bool

@@ -1,6 +1,6 @@
 """Decayed scans along strings: naive versions that are the equations, and fast ones."""
 
-from .equations import Cell
+from .equations import GatedCell
 from .feedback import feedback_scan
 from .gated import gated_scan
 from .naive import decayed_scan_naive, feedback_scan_naive, gated_scan_naive, ngram_scan_naive
@@ -9,7 +9,7 @@ from .steps import Steps
 from .windows import filtered, last_tokens, windows
 
 __all__ = [
-    "Cell",
+    "GatedCell",
     "Steps",
     "decayed_scan",
     "decayed_scan_naive",

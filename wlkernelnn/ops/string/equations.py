@@ -15,7 +15,7 @@ from .steps import Steps
 
 
 @dataclass(frozen=True)
-class Cell:
+class GatedCell:
     r"""A memory with gates: how the recurrences of :func:`gated_scan` differ.
 
     .. math::
@@ -77,8 +77,8 @@ class Cell:
             i = torch.sigmoid(logits["input"])
         return i * tanh_if(self.squash, logits["cell"]), f
 
-    def shown(self, logits: Mapping[str, Tensor], y: Tensor) -> Tensor:
-        """h = o ⊙ ψ(y)."""
+    def output_of(self, logits: Mapping[str, Tensor], y: Tensor) -> Tensor:
+        """h = o ⊙ ψ(y), of parts by name."""
         h = tanh_if(self.squash_output, y)
         return torch.sigmoid(logits["output"]) * h if self.output else h
 
@@ -133,7 +133,7 @@ def feedback_step(
 
 
 def gated_step(
-    cell: Cell,
+    cell: GatedCell,
     parts: Tensor,
     weight: Tensor | None,
     scales: Sequence[float | Tensor],
@@ -152,7 +152,7 @@ def gated_step(
         new, f = cell.new_and_kept(part, scales)
         c = new + f * c
         y = c if norm is None else norm(c)
-        return y if norm_state else c, cell.shown(part, y)
+        return y if norm_state else c, cell.output_of(part, y)
 
     return step
 

@@ -14,12 +14,12 @@ from wlkernelnn.ops.optional import optional_module
 from wlkernelnn.ops.products import linear, weight_gradient
 
 from . import gated_sweeps
-from .equations import Cell, by_step, gated_step
+from .equations import GatedCell, by_step, gated_step
 from .steps import Steps
 
 
 def gated_scan(
-    cell: Cell,
+    cell: GatedCell,
     x: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
@@ -89,7 +89,7 @@ def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 
 def _plain(
-    cell: Cell,
+    cell: GatedCell,
     steps: Steps,
     norm_state: bool,
     eps: float,
@@ -114,7 +114,7 @@ def _plain(
 
 
 def _forward(
-    cell: Cell,
+    cell: GatedCell,
     steps: Steps,
     norm_state: bool,
     eps: float,

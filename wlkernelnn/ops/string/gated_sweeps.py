@@ -11,7 +11,7 @@ from torch import Tensor
 from wlkernelnn.ops.fast_op import own
 from wlkernelnn.ops.products import multiplier, weight_gradient
 
-from .equations import Cell, tanh_if
+from .equations import GatedCell, tanh_if
 from .feedback import add_product
 from .steps import Steps
 
@@ -20,7 +20,7 @@ _norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 
 def gated(
-    cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
+    cell: GatedCell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
 ) -> tuple[Tensor, Tensor]:
     """What :func:`wlkernelnn.ops.string.gated_scan` returns, without gradients; squashes the parts."""
     weight, c_0, h_0, scale_i, scale_f, gamma, beta = given
@@ -63,7 +63,7 @@ def gated(
 
 
 def gated_gradients(
-    cell: Cell,
+    cell: GatedCell,
     steps: Steps,
     norm_state: bool,
     eps: float,
@@ -150,7 +150,7 @@ def gated_gradients(
     )
 
 
-def _squash(cell: Cell, logits: Tensor, out: Tensor) -> None:
+def _squash(cell: GatedCell, logits: Tensor, out: Tensor) -> None:
     """φ."""
     if cell.squash:
         torch.tanh(logits, out=out)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .equations import Cell, Step, feedback_step, gated_step, ngram_step
+from .equations import GatedCell, Step, feedback_step, gated_step, ngram_step
 
 
 def decayed_scan_naive(
@@ -58,7 +58,7 @@ def feedback_scan_naive(
 
 
 def gated_scan_naive(
-    cell: Cell,
+    cell: GatedCell,
     parts: Tensor,
     weight: Tensor | None,
     ptr: Tensor,

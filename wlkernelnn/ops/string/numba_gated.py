@@ -14,7 +14,7 @@ from wlkernelnn.ops import compiled
 from wlkernelnn.ops.products import multiplier, smallest_worth_a_call, weight_gradient
 
 from . import gated_kernels as kernels
-from .equations import Cell
+from .equations import GatedCell
 from .steps import Steps
 
 DTYPES = (torch.float32, torch.float64)
@@ -24,7 +24,7 @@ GRAIN = 2**17
 
 
 def gated(
-    cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
+    cell: GatedCell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
 ) -> tuple[Tensor, Tensor]:
     """What :func:`wlkernelnn.ops.string.gated_scan` returns, without gradients; squashes the parts."""
     weight, c_0, h_0, *_ = given
@@ -44,7 +44,7 @@ def gated(
 
 
 def gated_gradients(
-    cell: Cell,
+    cell: GatedCell,
     steps: Steps,
     norm_state: bool,
     eps: float,
@@ -85,7 +85,7 @@ class _Scan:
     """What all calls of kernels for a scan have in common."""
 
     def __init__(
-        self, cell: Cell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
+        self, cell: GatedCell, steps: Steps, norm_state: bool, eps: float, parts: Tensor, given: Sequence[Any]
     ) -> None:
         weight, _, _, scale_i, scale_f, gamma, beta = given
         self.num_parts, self.width = len(cell.parts), parts.size(1) // len(cell.parts)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.strings import LENGTHS, normal, ptr_of
-from wlkernelnn.ops.string import Cell, Steps, feedback_scan_naive, gated_scan_naive, ngram_scan_naive
+from wlkernelnn.ops.string import GatedCell, Steps, feedback_scan_naive, gated_scan_naive, ngram_scan_naive
 from wlkernelnn.ops.string.equations import Index, Step, by_step, feedback_step, gated_step, ngram_step
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 
@@ -49,7 +49,7 @@ def test_feedback(place: Index) -> None:
 @PLACES
 def test_gated(place: Index) -> None:
     """c = i φ(c̃) + f c, h = o ψ(c), where the gates, not c̃, see h."""
-    cell = Cell("rest", "gate", True, squash=True, squash_output=True, feedback="gates")
+    cell = GatedCell("rest", "gate", True, squash=True, squash_output=True, feedback="gates")
     weight = torch.tensor([[0.5], [-1.0]])
     step = gated_step(cell, row(0.3, 0.1, 0.2), weight, (1.0, 0.0), None, False)
     c, h = step([row(2.0)[place], row(0.4)[place]], place, place)

@@ -96,26 +96,7 @@ def assert_same(lengths: list[int], n: int, options: dict[str, Any], tolerance: 
     )
 
 
-def every_choice() -> list[Any]:
-    """All settings of all switches."""
-    choices: list[dict[str, Any]] = [{}]
-    for name, values in SWITCHES.items():
-        choices = [{**choice, name: value} for choice in choices for value in values]
-    return [pytest.param(choice, id="-".join(map(readable, choice.items()))) for choice in choices]
-
-
-def readable(setting: tuple[str, Any]) -> str:
-    name, value = setting
-    return value if isinstance(value, str) else name if value else f"no_{name}"
-
-
-@pytest.mark.parametrize("options", every_choice())
-@pytest.mark.parametrize("act", ["identity", "prelu"])
-def test_same_as_naive(options: dict[str, Any], act: str) -> None:
-    assert_same([2, 0, 1], 2, {**options, "act": act})
-
-
-FULL = {"mixed": True, "carry": True, "masked": True, "state": True, "act": "prelu"}
+FULL = {"mixed": True, "carry": True, "masked": True, "state": True, "act": "tanh"}
 
 
 @pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
@@ -125,7 +106,7 @@ def test_same_as_naive_on_strings_of_every_kind(lengths: list[int], n: int, opti
     assert_same(lengths, n, options)
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(deadline=None, max_examples=150, derandomize=True)
 @given(
     lengths=some_lengths,
     n=st.integers(1, 3),
