@@ -184,7 +184,7 @@ def test_only_what_was_tried_is_a_grid(root: Path, monkeypatch: pytest.MonkeyPat
 
 def _best_weights(folder: Path) -> dict[str, torch.Tensor]:
     kept = torch.load(folder / "best.ckpt", weights_only=True)["state_dict"]
-    return {name.removeprefix("net."): value for name, value in kept.items()}
+    return {name.removeprefix("model."): value for name, value in kept.items()}
 
 
 def test_predictions_to_submit(root: Path) -> None:
