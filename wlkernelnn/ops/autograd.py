@@ -20,8 +20,8 @@ def traced(*tensors: Tensor | None) -> bool:
     True under ``torch.compile`` and ``torch.export``, ``torch.jit.trace`` and both ONNX exporters, transforms
     of ``torch.func``, forward-mode differentiation, and modes that see single operations (``make_fx``,
     ``FakeTensorMode``, counters of operations); and for tensors with a dispatch of their own (``FakeTensor``,
-    ``DTensor``). None of them looks into an ``autograd.Function`` or a compiled loop: it would be lost, its
-    gradients would be, or what it computed would become a constant.
+    ``DTensor``, gradients of ``is_grads_batched``). None of them looks into an ``autograd.Function`` or a
+    compiled loop: it would be lost, its gradients would be, or what it computed would become a constant.
 
     This function alone decides. An operation that has a fast version asks it first, with the values that it
     computes with, and runs the naive version where it is true; a backward pass asks it again (it may run
@@ -37,8 +37,14 @@ def traced(*tensors: Tensor | None) -> bool:
         or torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack() > 0
-        or any(t is not None and torch._C._dispatch_keys(t).has(_PYTHON) for t in tensors)
+        or any(t is not None and _sees_operations(t) for t in tensors)
     )
+
+
+def _sees_operations(tensor: Tensor) -> bool:
+    # Several gradients at once, of torch.autograd.grad(…, is_grads_batched=True), are a kind of their own.
+    batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
+    return batched or torch._C._dispatch_keys(tensor).has(_PYTHON)
 
 
 def transformed() -> bool:

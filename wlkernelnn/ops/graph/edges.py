@@ -58,7 +58,7 @@ def pointers(index: Tensor, size: int) -> Tensor:
     """CSR pointers ``[size + 1]`` of an ascending ``index [E]`` into ``size`` rows."""
     if index.is_cpu and not traced(index):  # ten times as fast there; elsewhere it waits
         return torch.nn.functional.pad(index.bincount(minlength=size).cumsum(0), (1, 0))
-    return torch.searchsorted(index, torch.arange(size + 1, device=index.device, dtype=index.dtype))
+    return torch.searchsorted(index, index.new_ones(size + 1).cumsum(0) - 1)
 
 
 def sort_edges(edge_index: Tensor, num_sources: int, num_targets: int) -> SortedEdges:
