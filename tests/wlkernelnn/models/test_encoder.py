@@ -75,10 +75,10 @@ def test_wrong_shape(shape: tuple[int, ...]) -> None:
         CodeEncoder(DIMS, 6)(torch.zeros(shape, dtype=torch.int64))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
-def test_codes_that_are_no_integers(dtype: torch.dtype) -> None:
-    with pytest.raises(ValueError, match=f"expected integer codes, got x of {dtype}"):
-        CodeEncoder(DIMS, 6)(torch.zeros(4, 3, dtype=dtype))
+def test_codes_that_are_no_integers() -> None:
+    for dtype in [torch.float32, torch.complex64]:
+        with pytest.raises(ValueError, match=f"expected integer codes, got x of {dtype}"):
+            CodeEncoder(DIMS, 6)(torch.zeros(4, 3, dtype=dtype))
 
 
 def test_wrong_number_of_columns() -> None:
@@ -86,12 +86,12 @@ def test_wrong_number_of_columns() -> None:
         CodeEncoder(DIMS, 6, num_values=4)(torch.zeros(4, 3, dtype=torch.int64))
 
 
-@pytest.mark.parametrize("number", [-1, 256])
-def test_number_out_of_range(number: int) -> None:
-    x = torch.zeros(4, 7, dtype=torch.int64)
-    x[1, 5] = number
-    with pytest.raises(IndexError, match=r"codes of column 5 are .*, expected 0 … 255"):
-        CodeEncoder(DIMS, 6, num_values=4)(x)
+def test_number_out_of_range() -> None:
+    for number in [-1, 256]:
+        x = torch.zeros(4, 7, dtype=torch.int64)
+        x[1, 5] = number
+        with pytest.raises(IndexError, match=r"codes of column 5 are .*, expected 0 … 255"):
+            CodeEncoder(DIMS, 6, num_values=4)(x)
 
 
 @pytest.mark.parametrize(("code", "shown"), [(-1, "-1 … 0"), (5, "0 … 5")])
