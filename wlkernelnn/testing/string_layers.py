@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.conv.random_walk import RandomWalkKernelConv
 from wlkernelnn.kernels import StringKernel
-from wlkernelnn.sequence import StringKernelConv, path_graph
+from wlkernelnn.sequence import StringKernelConv
 
 from .calling import evaluating, largest_error, require, require_float64, require_strings
 from .string_laws import read
@@ -281,9 +281,8 @@ def _walked(layer: StringKernelConv, walk: RandomWalkKernelConv, string: Tensor,
     scales = 1 - decays if layer.normalize else torch.ones_like(decays)
     out = torch.empty_like(decays)
     for k, (decay, scale) in enumerate(zip(decays.t(), scales.t(), strict=True)):
-        graph = subsequence_graph(x, decay) if decay.any() else path_graph([x])
-        source, _ = graph.edge_index.as_subclass(Tensor)
-        weight = scale[source] * (1.0 if graph.get("edge_weight") is None else graph.edge_weight)
+        graph = subsequence_graph(x, decay)
+        weight = scale[graph.edge_index[0]] * graph.edge_weight
         with evaluating(walk):
             walked = walk(graph.x, graph.edge_index, edge_weight=weight)[:, k]
         total = 0.0
