@@ -218,8 +218,8 @@ def test_vectors_are_read_in_any_precision(precision: str) -> None:
 
 def test_classes_of_other_types() -> None:
     data = reviews(8)
-    data = PackedStrings(data.tokens, data.ptr, data.y.int())
-    with pytest.raises(ValueError, match=r"train has classes of torch\.int32, expected torch\.int64"):
+    data = PackedStrings(data.tokens, data.ptr, data.y.float())
+    with pytest.raises(ValueError, match=r"train has classes of torch\.float32, expected torch\.int64"):
         fit_classifier(classifier(), data, None, OPTIONS, progress=False)
     data = PackedStrings(data.tokens, data.ptr, data.y.long()[:, None])
     message = r"has classes of shape \[8, 1\], expected \[8\]"
