@@ -99,6 +99,12 @@ def test_imports_go_down() -> None:
     assert upward == [("wlkernelnn.cli.benchmark", "wlkernelnn.bench")]
 
 
+def test_blocks_know_no_operations() -> None:
+    assert not [
+        m for m, targets in IMPORTS.items() if package(m) == "blocks" and "ops" in map(package, targets)
+    ]
+
+
 @pytest.mark.parametrize("level", ["modules", "rooms"])
 def test_no_circles(level: str) -> None:
     """Between modules, and between rooms; what a room's ``__init__`` re-exports does not count."""

@@ -11,7 +11,7 @@ from torch.nn.functional import embedding
 
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.datasets.graphs.random_walks import UNITS
-from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.autograd import traced
 from wlkernelnn.utils.checks import check_count
 
 
@@ -73,7 +73,7 @@ class CodeEncoder(torch.nn.Module):
     def _sum_of_rows(self, codes: Tensor) -> Tensor:
         rows = codes + self.offsets
         # A bag has no derivative forwards.
-        return embedding(rows, self.table.weight).sum(1) if transformed() else self.table(rows)
+        return embedding(rows, self.table.weight).sum(1) if traced() else self.table(rows)
 
     def check(self, x: Tensor) -> None:
         """Refuse codes of another shape or, where that costs nothing much, out of range."""

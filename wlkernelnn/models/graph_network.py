@@ -16,7 +16,7 @@ from torch_geometric.nn.inits import reset
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
-from wlkernelnn.ops.autograd import transformed
+from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.segments import segment_sum
@@ -270,7 +270,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             reason = "somebody watches single messages of the layer"
         elif fits:
             return given
-        elif transformed():
+        elif traced():
             reason = "transforms of torch.func follow no search for colours, and PackedLoader has found none"
         elif not batch.x.is_cpu and self.quotient == "auto":
             reason = "the batch is not on the CPU and has no quotient, which PackedLoader can give"

@@ -47,11 +47,6 @@ def _sees_operations(tensor: Tensor) -> bool:
     return batched or torch._C._dispatch_keys(tensor).has(_PYTHON)
 
 
-def transformed() -> bool:
-    """As :func:`traced`, but false under a compiler: for operations that have not moved to it yet."""
-    return not torch.compiler.is_compiling() and traced()
-
-
 def differentiable_gradients(
     function: Callable[..., Sequence[Tensor]],
     values: Sequence[Any],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
@@ -12,17 +12,6 @@ import torch
 # How many blocks evaluate a part of a module now, in whichever threads, and the mode that it had before.
 _evaluated: WeakKeyDictionary[torch.nn.Module, tuple[int, bool]] = WeakKeyDictionary()
 _lock = threading.Lock()
-
-
-@contextmanager
-def in_modes(modes: Mapping[torch.nn.Module, bool]) -> Iterator[None]:
-    """Parts in modes of their own (training or not) in the block; afterwards in those that they had."""
-    before = {part: part.training for part in modes}
-    _set(modes)
-    try:
-        yield
-    finally:
-        _set(before)
 
 
 @contextmanager
@@ -48,8 +37,3 @@ def evaluating(module: torch.nn.Module) -> Iterator[None]:
                     _evaluated[part] = count - 1, before
                 else:
                     part.training = before
-
-
-def _set(modes: Mapping[torch.nn.Module, bool]) -> None:
-    for part, training in modes.items():
-        part.training = training

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from wlkernelnn import WLKernelConv
-from wlkernelnn.blocks.activation import activation, comes_again, is_random
+from wlkernelnn.blocks.activation import activation, is_pure
 from wlkernelnn.sequence import StringKernelConv
 
 INPLACE = torch.nn.ReLU(inplace=True)
@@ -22,7 +22,7 @@ def test_by_name_or_as_it_is() -> None:
     function = activation(torch.tanh)
     assert function(torch.ones(1)) == torch.tanh(torch.ones(1))
     assert "tanh" in repr(function)
-    assert not is_random(function)
+    assert not is_pure(function)
 
 
 @pytest.mark.parametrize("act", [torch.nn.ReLU, 3], ids=["class", "number"])
@@ -113,29 +113,22 @@ def test_a_users_module_keeps_the_mode_that_a_layer_had(kind: str) -> None:
     torch.testing.assert_close(came, expected)
 
 
-def test_a_trial_draws_nothing() -> None:
-    x = torch.randn(3, 4)
-    state = torch.get_rng_state()
-    assert not comes_again(activation(Half()), x)
-    assert comes_again(activation(Half().eval()), x)
-    assert comes_again(activation(torch.nn.Sequential(Half().eval(), torch.nn.PReLU())), x)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 @pytest.mark.parametrize("act", [INPLACE, torch.nn.Sequential(torch.nn.Tanh(), INPLACE)], ids=["all", "part"])
 def test_nothing_works_in_place(act: torch.nn.Module) -> None:
     with pytest.raises(ValueError, match=r"(?s)act must leave its input as it is, got .*inplace=True"):
         activation(act)
 
 
-@pytest.mark.parametrize(
-    "act", [torch.nn.RReLU(), torch.nn.Dropout(0.5), torch.nn.AlphaDropout(0.5)], ids=repr
-)
-def test_random_ones_in_training(act: torch.nn.Module) -> None:
-    assert is_random(act)
-    assert is_random(torch.nn.Sequential(torch.nn.Tanh(), act))
-    assert not is_random(act.eval())
-    assert not is_random(torch.nn.Tanh())
+def test_pure_are_torchs_own_without_parameters_modes_and_hooks() -> None:
+    class Mine(torch.nn.ReLU):
+        pass
+
+    assert all(is_pure(activation(name)) for name in ("relu", "tanh", "gelu", None))
+    others = (torch.nn.PReLU(), torch.nn.Dropout(0.5), torch.nn.RReLU(), Mine(), activation(torch.relu))
+    assert not any(map(is_pure, others))
+    hooked = torch.nn.ReLU()
+    hooked.register_forward_hook(lambda *_: None)
+    assert not is_pure(hooked)
 
 
 @pytest.mark.parametrize("kind", LAYERS)

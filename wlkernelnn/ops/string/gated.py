@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.autograd import optional_module
 from wlkernelnn.ops.fast_op import FastOp
-from wlkernelnn.ops.optional import optional_module
 from wlkernelnn.ops.products import linear, weight_gradient
 
 from . import gated_sweeps

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
+from wlkernelnn.ops.autograd import optional_module
 from wlkernelnn.ops.fast_op import FastOp
-from wlkernelnn.ops.optional import optional_module
 
 from . import ngram_sweeps as sweeps
 from .equations import by_step, ngram_step

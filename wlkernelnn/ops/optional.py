@@ -1,1 +1,0 @@
-from .autograd import optional_module as optional_module
