@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,8 +142,8 @@ def to_packed(x: Tensor, ptr: Pointers) -> PackedSequence:
     return pack_sequence(strings, enforce_sorted=False)
 
 
-def _tensors(strings: Sequence[Any]) -> list[Tensor]:
-    tensors: list[Tensor] = []
+def _tensors(strings: Iterable[Any]) -> list[Tensor]:
+    strings, tensors = list(strings), []
     for i, string in enumerate(strings):
         try:
             tensors.append(torch.as_tensor(string))

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_legacy_batchedtensor
 
 from .autograd import differentiable_gradients, traced
 
@@ -56,7 +57,9 @@ class _Fast(torch.autograd.Function):
         values = [
             other if tensor is None else tensor for tensor, other in zip(saved, ctx.others, strict=False)
         ]
-        if torch.is_grad_enabled() or traced(*grads):  # gradients are differentiated again, or transformed
+        # Those of ``torch.autograd.grad(is_grads_batched=True)``.
+        batched = any(grad is not None and is_legacy_batchedtensor(grad) for grad in grads)
+        if torch.is_grad_enabled() or batched or traced(*grads):  # differentiated again, or transformed
             arrived = [
                 torch.zeros_like(out) if grad is None else grad for out, grad in zip(outs, grads, strict=True)
             ]
