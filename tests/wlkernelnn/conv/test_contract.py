@@ -19,6 +19,7 @@ from tests.graphs import EDGE_INDEX_FORMS, EDGES, GRAPHS, Edges, as_edge_index
 from tests.kernel_convs import (
     ALL_LAYERS,
     ALL_OPTIONS,
+    LAYERS,
     NUM_TYPES,
     OPTIONS,
     D,
@@ -28,6 +29,7 @@ from tests.kernel_convs import (
     select,
     watch,
 )
+from tests.pairwise import pairwise
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.utils.files import read_tensors, write_tensors
@@ -35,9 +37,7 @@ from wlkernelnn.utils.files import read_tensors, write_tensors
 # Laws
 
 
-@ALL_LAYERS
-@ALL_OPTIONS
-@pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS)
+@pairwise(layer=LAYERS.keys(), options=OPTIONS, edges=GRAPHS)
 def test_pyg_contract(layer: str, options: dict[str, Any], edges: Edges) -> None:
     conv, x = make(layer, options), torch.randn(edges.num_sources, D)
     arguments = arguments_of(options, edges.edge_index.size(1))
@@ -81,9 +81,7 @@ def test_graphs_of_a_batch_do_not_meet(layer: str, options: dict[str, Any]) -> N
     torch.testing.assert_close(together, torch.cat(alone))
 
 
-@ALL_LAYERS
-@ALL_OPTIONS
-@pytest.mark.parametrize("form", EDGE_INDEX_FORMS)
+@pairwise(layer=LAYERS.keys(), options=OPTIONS, form=EDGE_INDEX_FORMS)
 def test_edge_index_in_every_form(layer: str, options: dict[str, Any], form: str) -> None:
     edges = EDGES["random"]
     conv = make(layer, options)

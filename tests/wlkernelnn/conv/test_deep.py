@@ -7,6 +7,7 @@ from torch.nn.functional import one_hot
 
 from tests.equations import randomize, step_factors, walk_states
 from tests.graphs import EDGES, GRAPHS, Edges
+from tests.pairwise import pairwise
 from wlkernelnn import DeepKernelConv
 
 D, K = 3, 5
@@ -37,11 +38,13 @@ def literal(conv: DeepKernelConv, x: Tensor, edges: Edges, **known: Tensor) -> T
     return conv.act(states[-1] @ conv.lin_out.weight.t())
 
 
-@ON_GRAPHS
-@pytest.mark.parametrize("walks_only", [False, True], ids=["all_nodes", "walks_only"])
-@pytest.mark.parametrize("decay", [0.4, "gated"], ids=str)
-@pytest.mark.parametrize("compose", ["mul", "add"])
-@pytest.mark.parametrize("walk_length", [1, 2, 3])
+@pairwise(
+    edges=GRAPHS,
+    walks_only=[False, True],
+    decay=[0.4, "gated"],
+    compose=["mul", "add"],
+    walk_length=[1, 2, 3],
+)
 def test_section_3_3(
     edges: Edges, walk_length: int, compose: str, decay: float | str, walks_only: bool
 ) -> None:

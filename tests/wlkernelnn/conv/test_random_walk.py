@@ -7,6 +7,7 @@ from torch.nn.functional import one_hot
 
 from tests.equations import randomize, step_factors, sums_over_walks, walk_states
 from tests.graphs import EDGES, GRAPHS, Edges
+from tests.pairwise import pairwise
 from wlkernelnn import RandomWalkKernelConv
 
 D, K, NUM_TYPES, EDGE_DIM = 3, 5, 4, 2
@@ -69,10 +70,12 @@ def edge_inputs(edges: Edges, edge_features: str) -> tuple[dict, dict[str, Tenso
     return {}, {}, None
 
 
-@ON_GRAPHS
-@pytest.mark.parametrize("edge_features", ["plain", "edge_type", "edge_attr"])
-@pytest.mark.parametrize("decay", [1.0, "learned", "gated"], ids=str)
-@pytest.mark.parametrize("walk_length", [2, 3])
+@pairwise(
+    edges=GRAPHS,
+    edge_features=["plain", "edge_type", "edge_attr"],
+    decay=[1.0, "learned", "gated"],
+    walk_length=[2, 3],
+)
 def test_walks_with_all_factors(
     edges: Edges, walk_length: int, decay: float | str, edge_features: str
 ) -> None:
@@ -87,10 +90,12 @@ def test_walks_with_all_factors(
     torch.testing.assert_close(out, expected, rtol=1e-10, atol=1e-10)
 
 
-@ON_GRAPHS
-@pytest.mark.parametrize("decay", [0.4, "learned", "gated"], ids=str)
-@pytest.mark.parametrize("compose", ["mul", "add"])
-@pytest.mark.parametrize("act", [None, "relu", "tanh", "sigmoid"], ids=str)
+@pairwise(
+    edges=GRAPHS,
+    decay=[0.4, "learned", "gated"],
+    compose=["mul", "add"],
+    act=[None, "relu", "tanh", "sigmoid"],
+)
 def test_equation_8(edges: Edges, act: str | None, compose: str, decay: float | str) -> None:
     conv, x = make(walk_length=3, decay=decay, compose=compose, act=act), features(edges)
     factors = step_factors(conv, x, edges.edge_index)
@@ -139,10 +144,7 @@ DIRECTED = {
 }
 
 
-@pytest.mark.parametrize("edges", DIRECTED.values(), ids=DIRECTED)
-@pytest.mark.parametrize("compose", ["mul", "add"])
-@pytest.mark.parametrize("act", [None, "tanh", "sigmoid"], ids=str)
-@pytest.mark.parametrize("walk_length", [1, 2, 3, 4])
+@pairwise(edges=DIRECTED, compose=["mul", "add"], act=[None, "tanh", "sigmoid"], walk_length=[1, 2, 3, 4])
 def test_walks_only(edges: Edges, walk_length: int, act: str | None, compose: str) -> None:
     """The zero rule of appendix E: only nodes where a walk ends have a state, and send one."""
     conv = make(walk_length=walk_length, decay=0.7, compose=compose, act=act, walks_only=True)

@@ -17,6 +17,7 @@ from tests.graphs import EDGE_INDEX_FORMS, EDGES, as_edge_index, random_edges
 from tests.kernel_convs import (
     ALL_LAYERS,
     ALL_OPTIONS,
+    LAYERS,
     OPTIONS,
     D,
     arguments_of,
@@ -24,6 +25,7 @@ from tests.kernel_convs import (
     select,
     watch,
 )
+from tests.pairwise import pairwise
 from tests.transforms import assert_transforms_agree
 
 
@@ -87,9 +89,7 @@ def test_autocast(layer: str, options: dict[str, Any]) -> None:
         assert bool((came.float() - expected).norm() < 0.1 * expected.norm())
 
 
-@ALL_LAYERS
-@ALL_OPTIONS
-@pytest.mark.parametrize("form", EDGE_INDEX_FORMS)
+@pairwise(layer=LAYERS.keys(), options=OPTIONS, form=EDGE_INDEX_FORMS)
 def test_inference_mode(layer: str, options: dict[str, Any], form: str) -> None:
     edges, conv, x = EDGES["random"], make(layer, options), torch.randn(12, D)
     arguments = arguments_of(options, 40)

@@ -16,6 +16,7 @@ from tests.graphs import EDGES, GRAPHS, Edges
 from tests.kernel_convs import (
     ALL_LAYERS,
     ALL_OPTIONS,
+    LAYERS,
     OPTIONS,
     D,
     K,
@@ -23,13 +24,12 @@ from tests.kernel_convs import (
     make,
     message_passings,
 )
+from tests.pairwise import pairwise
 from wlkernelnn import RandomWalkKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 
 
-@ALL_LAYERS
-@ALL_OPTIONS
-@pytest.mark.parametrize("edges", GRAPHS.values(), ids=GRAPHS)
+@pairwise(layer=LAYERS.keys(), options=OPTIONS, edges=GRAPHS)
 def test_watched_layer_computes_the_same(layer: str, options: dict[str, Any], edges: Edges) -> None:
     """Values and all gradients, also of an activation's own parameter, are those of the fast sums."""
     conv = make(layer, {**options, "act": torch.nn.PReLU()})
@@ -54,11 +54,10 @@ def test_watched_layer_computes_the_same(layer: str, options: dict[str, Any], ed
     assert calls
 
 
-@ALL_LAYERS
-@ALL_OPTIONS
-@pytest.mark.parametrize(
-    "register",
-    [
+@pairwise(
+    layer=LAYERS.keys(),
+    options=OPTIONS,
+    register=[
         f"register_{step}_forward_{when}hook"
         for step in ("propagate", "message", "aggregate")
         for when in ("pre_", "")

@@ -8,6 +8,7 @@ from torch.nn.functional import one_hot
 
 from tests.equations import matrix_of, randomize, step_factors, sums_over_walks, walk_states
 from tests.graphs import EDGES, GRAPHS, Edges, random_edges
+from tests.pairwise import pairwise
 from wlkernelnn import RandomWalkKernelConv, WLKernelConv
 
 D, K, NUM_TYPES, EDGE_DIM = 3, 6, 4, 2
@@ -64,19 +65,17 @@ def literal(
     return torch.cat(outs, dim=1) if conv.readout == "cat" else torch.stack(outs).sum(0)
 
 
-@ON_GRAPHS
-@pytest.mark.parametrize("shared", [False, True], ids=["walks_of_their_own", "shared_walks"])
-@pytest.mark.parametrize("readout", ["sum", "last", "cat"])
-@pytest.mark.parametrize(
-    "options",
-    [
+@pairwise(
+    edges=GRAPHS,
+    shared=[False, True],
+    readout=["sum", "last", "cat"],
+    options=[
         {"num_iterations": 1},
         {"num_iterations": 3},
         {"num_iterations": 2, "walk_length": 3, "decay": 0.6},
         {"num_iterations": 3, "walk_length": 1, "decay": "learned"},
         {"num_iterations": 2, "all_lengths": True, "gate_scale": 10.0},
     ],
-    ids=lambda options: "-".join(f"{name}={value}" for name, value in options.items()),
 )
 def test_section_3_4(edges: Edges, options: dict[str, object], readout: str, shared: bool) -> None:
     conv = make(readout=readout, share_walk_weights=shared, **options)
@@ -86,11 +85,13 @@ def test_section_3_4(edges: Edges, options: dict[str, object], readout: str, sha
     torch.testing.assert_close(out, literal(conv, x, edges), rtol=1e-9, atol=1e-9)
 
 
-@ON_GRAPHS
-@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-@pytest.mark.parametrize("edge_features", ["plain", "edge_type", "edge_attr"])
-@pytest.mark.parametrize("decay", [0.5, "gated"], ids=str)
-@pytest.mark.parametrize("act", ["tanh", torch.nn.PReLU()], ids=["tanh", "prelu"])
+@pairwise(
+    edges=GRAPHS,
+    weighted=[False, True],
+    edge_features=["plain", "edge_type", "edge_attr"],
+    decay=[0.5, "gated"],
+    act={"tanh": "tanh", "prelu": torch.nn.PReLU()},
+)
 def test_edge_features_and_weights(
     edges: Edges, act: str | torch.nn.Module, decay: float | str, edge_features: str, weighted: bool
 ) -> None:
