@@ -177,14 +177,21 @@ def _schema(sources: Sequence[Path]) -> pa.Schema:
     """The columns of the first file; before hours go by, those of the others are seen to be the same."""
     first = read_schema(sources[0])
     for source in sources[1:]:
-        if _short(schema := read_schema(source)) != _short(first):
+        schema = read_schema(source)
+        if _short(schema, like=first) != _short(first):
             raise ValueError(f"{source}: columns {_columns(schema)}, but {_columns(first)} in {sources[0]}")
     return first
 
 
-def _short(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
-    """Names and types; text is text, however many bytes count its length."""
+def _short(schema: pa.Schema, like: pa.Schema | None = None) -> list[tuple[str, pa.DataType]]:
+    """Names and types; text is text, however many bytes count its length.
+
+    A column without any value may be typed as null: it has the type that ``like`` has for its name.
+    """
     short = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    if like is not None:
+        empty = {f.name for f in schema if pa.types.is_null(f.type)} & {*like.names}
+        schema = pa.schema([like.field(f.name) if f.name in empty else f for f in schema])
     return [(field.name, short.get(field.type, field.type)) for field in schema]
 
 
