@@ -65,3 +65,13 @@ def test_gradients_are_clipped_under_all_precisions(precision: str) -> None:
         after = list(net.parameters())
         steps.append(max((new - old).abs().max().item() for new, old in zip(after, before, strict=True)))
     assert steps[0] < steps[1]  # as eps of Adam outweighs such small gradients
+
+
+def test_every_epoch_has_random_numbers_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = TrainedModule(torch.nn.Linear(1, 1), FitOptions(), "rmse", maximize=False)
+    drawn = []
+    for epoch in (0, 1, 0):
+        monkeypatch.setattr(TrainedModule, "current_epoch", epoch)
+        module.on_train_epoch_start()
+        drawn.append(torch.rand(1).item())
+    assert drawn[0] == drawn[2] != drawn[1]
