@@ -16,7 +16,7 @@ def pairwise(**choices: Collection[Any]) -> pytest.MarkDecorator:
         choices: Values of each argument, or a mapping from names of cases to them.
     """
     named = [
-        list(each.items()) if isinstance(each, Mapping) else [(str(v), v) for v in each]
+        list(each.items()) if isinstance(each, Mapping) else [(name_of(value), value) for value in each]
         for each in choices.values()
     ]
     grid = [*product(*(range(len(each)) for each in named))]
@@ -29,3 +29,8 @@ def pairwise(**choices: Collection[Any]) -> pytest.MarkDecorator:
         cells = [each[place] for each, place in zip(named, row, strict=True)]
         rows.append(pytest.param(*(value for _, value in cells), id="-".join(name for name, _ in cells)))
     return pytest.mark.parametrize(tuple(choices), rows)
+
+
+def name_of(value: Any) -> str:
+    """The same in every process: a function's text has its address."""
+    return getattr(value, "__name__", str(value))

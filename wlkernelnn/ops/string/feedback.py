@@ -196,7 +196,7 @@ def _backward(
         torch.stack([grad[: steps.num_strings] for grad in grads]) if needed[4] else None,
         grad_logits,
         grad_logits.t() @ (before[n] if m is None else before[n] * m),
-        torch.stack([(grad_y * c_j).sum(0) for c_j in c]) if needed[7] else None,
+        None if grad_y is None or not needed[7] else torch.stack([(grad_y * c_j).sum(0) for c_j in c]),
         of_h * (_product(value, m) - x) if needed[8] else None,
         of_h * (1 - f) if needed[9] else None,
         None,
