@@ -8,12 +8,12 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 from torch.nn.parameter import is_lazy
 from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import uniform
 
 from wlkernelnn.blocks.decay import Decay
-from wlkernelnn.ops.products import linear
 from wlkernelnn.ops.string import GatedCell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
 from wlkernelnn.ops.string.gated import affine
 from wlkernelnn.utils.checks import check_count, check_finite, check_one_of, check_widths, is_fraction

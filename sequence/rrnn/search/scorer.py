@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from wlkernelnn.ops.fast_op import FastOp
-from wlkernelnn.ops.products import linear, weight_gradient
 
 # Numbers between the two layers that a processor's cache holds.
 _PART = 2**18
@@ -65,7 +65,7 @@ def _backward(
         hidden = torch.relu_(linear(part, weight, bias))
         of_out += of_part.t() @ hidden
         of_hidden = torch.ops.aten.threshold_backward(of_part * out, hidden, 0)
-        of_weight += weight_gradient(part, of_hidden)
+        of_weight += of_hidden.t() @ part
         of_bias += of_hidden.sum(0)
         if of_rows is not None:
             of_rows[some] = linear(of_hidden, weight.t())

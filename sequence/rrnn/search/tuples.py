@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 from torch_geometric.nn.inits import uniform
-
-from wlkernelnn.ops.products import linear
 
 
 class Tuples(torch.nn.Module):

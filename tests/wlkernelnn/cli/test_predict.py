@@ -195,7 +195,7 @@ def test_folders_in_place_of_files(
     [
         ("", "the file is empty"),
         ("smiles\n", "has a header but no rows"),
-        (b"\x89PNG\r\n\x1a\n\x00\x00" * 50, "is not utf-8"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00" * 50, "not a text table: binary data"),
         (None, "no such file"),
     ],
     ids=["empty", "header", "binary", "absent"],

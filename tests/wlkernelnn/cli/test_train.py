@@ -276,7 +276,7 @@ def test_a_table_that_the_run_would_overwrite(
         ("smiles,y\nCCO,1.5\n", "--smiles-columns SMILES", r"no column 'SMILES' \(columns: 'smiles', 'y'\)"),
         ("", "", "the file is empty"),
         ("smiles,y\n", "", "has a header but no rows"),
-        (b"\x00\x01\x02\xff" * 100, "", "is not utf-8"),
+        (b"\x00\x01\x02\xff" * 100, "", "not a text table: binary data"),
         (b"PK\x03\x04" + b"x" * 100, "", "a zip archive or an Excel workbook"),
         ("smiles,y\nCCO,1,2\n", "", r"data row 1 \(line 2\) has 3 fields, expected 2"),
         ("smiles,y\nCCO,1.5\nCC,2\n", "", "the valid part of the split is empty: 2 molecules"),

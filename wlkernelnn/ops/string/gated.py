@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from wlkernelnn.ops.autograd import optional_module
 from wlkernelnn.ops.fast_op import FastOp
-from wlkernelnn.ops.products import linear, weight_gradient
 
 from . import gated_sweeps
 from .equations import GatedCell, by_step, gated_step
@@ -139,7 +139,7 @@ def _backward(
     gradients = gated_for(x, *given).gated_gradients
     slopes, *others = gradients(*options, needed[7:], *kept, given, found, grads)
     of_x = slopes if weight is None else linear(slopes, weight.t()) if needed[4] else None
-    of_weight = weight_gradient(x, slopes) if needed[5] else None
+    of_weight = slopes.t() @ x if needed[5] else None
     return *(None,) * 4, of_x, of_weight, slopes.sum(0) if needed[6] else None, *others
 
 

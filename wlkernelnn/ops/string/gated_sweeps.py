@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops.fast_op import own
-from wlkernelnn.ops.products import multiplier, weight_gradient
 
 from .equations import GatedCell, tanh_if
 from .feedback import add_product
@@ -33,12 +32,12 @@ def gated(
     if weight is None:
         gates.sigmoid_()
     else:
-        times_weight = multiplier(weight, steps.num_strings)
+        transposed = weight.t()
     inputs = steps.each(parts[:, blind:], gates, *map(part.get, ("cell", "input", "forget", "output")))
     pairs = zip(steps.pairs(c), steps.pairs(h), inputs, strict=True)
     for (c_before, c_t), (h_before, h_t), (logits, gates_t, new, i, f, o) in pairs:
         if weight is not None:
-            seeing = times_weight(h_before, logits)
+            seeing = torch.addmm(logits, h_before, transposed)
             if not blind:
                 _squash(cell, seeing[:, :width], new)
             if cell.gates:
@@ -112,8 +111,6 @@ def gated_gradients(
         *(slopes[:, blind:], of_c, slope.get("output"), to_y, part.get("forget")),
         *(grad_raw, grad_raw.unsqueeze(1), grad_y, raw, *moments),
     )
-    if weight is not None:
-        times_transposed = multiplier(weight.t(), num_strings)
     pairs = list(zip(steps.pairs(grad_c), steps.pairs(grad_h), inputs, strict=True))
     for (dc_before, dc), (dh_before, dh), step in reversed(pairs):
         to_h, to_parts, to_o, to_y_t, f_t, d_raw, to_each, dy, *normed = step
@@ -133,7 +130,7 @@ def gated_gradients(
             to_o.mul_(dh)
         dc_before.addcmul_(d_raw, scale_f if f_t is None else f_t)
         if weight is not None:
-            dh_before.add_(times_transposed(to_h))
+            dh_before.addmm_(to_h, weight)
     # What could wait.
     of_norm = [None, None]
     if grad_y is not None:
@@ -142,7 +139,7 @@ def gated_gradients(
         )
     return (
         slopes,
-        weight_gradient(h_before, slopes[:, blind:]) if needed[0] else None,
+        slopes[:, blind:].t() @ h_before if needed[0] else None,
         *(grad_c[:num_strings], grad_h[:num_strings]),
         (grad_raw * new).sum_to_size(scale_i.shape) if needed[3] else None,
         (grad_raw * c_before).sum_to_size(scale_f.shape) if needed[4] else None,

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops import compiled
-from wlkernelnn.ops.products import multiplier, smallest_worth_a_call, weight_gradient
 
 from . import gated_kernels as kernels
 from .equations import GatedCell
@@ -21,6 +20,9 @@ DTYPES = (torch.float32, torch.float64)
 
 # Values (parts of tokens) that are worth waking a thread for.
 GRAIN = 2**17
+
+# Multiplications of a step from which a product of matrices is faster than a compiled loop.
+LOOP_AT_MOST = 2**20
 
 
 def gated(
@@ -33,9 +35,9 @@ def gated(
     arrays = _array(c), _array(h)
     transposed = _array(scan.weight.t())
     if scan.is_by_step:
-        times_weight = multiplier(weight, steps.num_strings)
+        weight_t = weight.t()
         for t, (h_before, _) in enumerate(steps.pairs(h)):
-            seen = times_weight(h_before).view(len(h_before), -1, scan.width)
+            seen = torch.mm(h_before, weight_t).view(len(h_before), -1, scan.width)
             scan.run("forward", t, t + 1, transposed, seen, *arrays)
     else:
         seen = parts.new_empty(scan.num_rows, len(scan.weight) // scan.width, scan.width)
@@ -66,14 +68,14 @@ def gated_gradients(
     own = _array(scan.weight)
     seeing = slopes[:, parts.size(1) - (0 if weight is None else weight.size(0)) :]
     if scan.is_by_step:
-        times_transposed, came = multiplier(weight.t(), num_strings), c[:0]
+        came = c[:0]
         for t, slopes_t in reversed(list(enumerate(steps.split(seeing)))):
             scan.run("backward", t, t + 1, own, came, *arrays)
-            came = times_transposed(slopes_t)
+            came = torch.mm(slopes_t, weight)
     else:
         came = c.new_zeros(scan.num_rows, scan.width)
         scan.run("backward", 0, len(steps.counts), own, came, *arrays)
-    of_weight = weight_gradient(steps.previous(h), seeing) if weight is not None and needed[0] else None
+    of_weight = seeing.t() @ steps.previous(h) if weight is not None and needed[0] else None
     grad_c_0, grad_h_0 = carried + grad_c[:num_strings], grad_h[:num_strings].expand(carried.shape).clone()
     grad_h_0[: len(came)] += came[:num_strings]
     of_i, of_f, of_gamma, of_beta = sums.sum(0)
@@ -90,7 +92,7 @@ class _Scan:
         weight, _, _, scale_i, scale_f, gamma, beta = given
         self.num_parts, self.width = len(cell.parts), parts.size(1) // len(cell.parts)
         work = 0 if weight is None else steps.num_strings * weight.numel()
-        self.is_by_step = work > smallest_worth_a_call()
+        self.is_by_step = work > LOOP_AT_MOST
         self.weight = parts.new_empty(0, self.width) if weight is None or self.is_by_step else weight
         rows = steps.num_strings if self.is_by_step else steps.num_tokens
         self.chunks = compiled.chunks_for(rows * parts.size(1), GRAIN)

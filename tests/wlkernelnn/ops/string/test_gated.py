@@ -33,7 +33,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         else:
             pytest.importorskip("numba")
         if request.param == "numba_by_step":
-            monkeypatch.setattr(gated.numba_gated(), "smallest_worth_a_call", lambda: 0)
+            monkeypatch.setattr(gated.numba_gated(), "LOOP_AT_MOST", 0)
         yield request.param
 
 

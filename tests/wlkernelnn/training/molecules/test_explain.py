@@ -43,8 +43,7 @@ def test_atoms_are_in_the_order_of_their_smiles() -> None:
 def test_a_network_without_num_tasks() -> None:
     class Own(GraphNetwork):
         def __init__(self) -> None:
-            config = {"node_dims": list(data.description.node_dims), "hidden_channels": 8}
-            super().__init__(config, num_steps=0)
+            super().__init__(data.description.node_dims, 8, num_steps=0)
 
         def states(self, codes: torch.Tensor, graph: Any) -> torch.Tensor:
             return self.encoder(codes)
