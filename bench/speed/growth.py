@@ -10,6 +10,7 @@ import torch
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import race, torch_settings, usage
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
+from wlkernelnn.training.allocator import freed_memory_kept
 
 from .contestants import BY_COLOURS, CHANNELS, ITERATIONS, NODES_UP_TO, Contestant, contestant, names, train
 from .data import exhaust
@@ -104,7 +105,7 @@ def measure_growth(options: Options) -> Iterator[tuple[Setting, Records]]:
         data = sample(setting["dataset"], options.molecules)
         for axis, values in (QUICK_AXES if options.quick else AXES).items():
             by_value = _by_size if axis == "molecules" else partial(_steps, axis)
-            with torch_settings(setting["threads"]):
+            with torch_settings(setting["threads"]), freed_memory_kept():
                 works = [
                     (value, what, call, molecules)
                     for value in values

@@ -12,6 +12,7 @@ from wlkernelnn.bench.baselines.chemprop import DEFAULT_BATCH
 from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import race, torch_settings
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.training.allocator import freed_memory_kept
 
 from .contestants import GINES, NODES_UP_TO, SIZES, Contestant, contestants, train
 from .tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
@@ -105,7 +106,7 @@ def measure(kind: str, options: Options) -> Iterator[tuple[Setting, Records]]:
     sizes = options.sizes(KINDS[kind].sizes)
     for setting in settings(options, "dataset", "readout", "precision", "threads"):
         data = sample(setting["dataset"], options.molecules)
-        with torch_settings(setting["threads"], setting["precision"]):
+        with torch_settings(setting["threads"], setting["precision"]), freed_memory_kept():
             records = race_of(kind, data, setting["readout"], sizes, rounds, seconds)
         yield setting | options.shortening(len(data)), records
 

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from wlkernelnn.utils.files import alone_in
 
+from .allocator import freed_memory_kept
 from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, whole
 from .module import TrainedModule
 from .options import LoopOptions
@@ -117,6 +118,7 @@ def train_module(
             _plain_errors(),
             _random_numbers_apart(options.accelerator),
             _matmul_precision(options.matmul_precision),
+            freed_memory_kept(),
         ):
             trainer = pl.Trainer(
                 max_epochs=options.epochs,

@@ -18,6 +18,7 @@ import torch
 
 from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
+from wlkernelnn.training.allocator import freed_memory_kept, keep_freed_memory
 from wlkernelnn.training.molecules.ensemble import Ensemble, load_ensemble
 from wlkernelnn.training.molecules.outputs import Columns, column_values
 
@@ -95,10 +96,11 @@ def predict_tasks(
     """
     if num_workers == 0:
         caches = ensemble.caches()
-        for task in tasks:
-            with _one_thread():
-                result = predict_task(ensemble, task, batch_size, caches)
-            yield result
+        with freed_memory_kept():
+            for task in tasks:
+                with _one_thread():
+                    result = predict_task(ensemble, task, batch_size, caches)
+                yield result
         return
     # Processes start afresh: a fork would inherit locks that torch's threads hold.
     context = multiprocessing.get_context("spawn")
@@ -132,6 +134,7 @@ def _start(model_path: Path) -> None:
     global _ensemble, _caches
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    keep_freed_memory()
     _ensemble = load_ensemble(model_path)
     _caches = _ensemble.caches()
 
