@@ -37,7 +37,7 @@ def best_machine(
     Of classes the features are log(1 + #), as of many atoms of one kind another says little.
 
     Args:
-        data: Graphs with targets (NaN = missing), each of which has a machine, and their task and metric.
+        data: Graphs with targets (NaN = missing), with their task and metric; each target gets a machine.
         split_idx: Their parts; only ``train`` is fitted.
         num_iterations: Of the kernel: those that there are to choose from.
 

@@ -191,7 +191,7 @@ def trial(text: str, name: str, seed: int, corpus: Corpus, content: str, options
 
 
 def shortened(recipe: AWDOptions, epochs: int) -> AWDOptions:
-    """Fewer epochs, of which fewer have to pass before weights are averaged."""
+    """Fewer epochs, and averaging of weights that starts earlier."""
     check_shorten(epochs, recipe.epochs)
     nonmonotone = max(1, round(recipe.nonmonotone * epochs / recipe.epochs))
     return replace(recipe, epochs=epochs, nonmonotone=nonmonotone)

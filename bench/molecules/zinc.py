@@ -32,7 +32,7 @@ def load_zinc(root: str | None = None, **options: Any) -> PackedGraphs:
         **options: As of :func:`~wlkernelnn.datasets.molecules_from`.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
     """
     path = require_file(FILE, root, "the table with columns split, smiles and y")
     return load_molecules(

@@ -27,7 +27,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file for reading its bytes, decompressed if its name ends in ``.gz``.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: A ``.gz`` file that is damaged, when that place is read.
     """
     path = Path(path)
@@ -48,7 +48,7 @@ def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
         encoding: Its encoding.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: Unknown encoding, a damaged ``.gz`` file, or bytes that are not in the encoding: names
             line and byte.
     """

@@ -34,7 +34,7 @@ def read_numbers(path: Place, missing: bool = False) -> np.ndarray:
         float64 ``[lines, columns]``, NaN where a number is missing; ``[0, 0]`` of an empty file.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: A line holds something else, or not as many values as the first.
     """
     text = _content(path)
@@ -66,7 +66,7 @@ def read_integers(path: Place, columns: int | None = None) -> np.ndarray:
         columns: How many there must be.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: A line holds something else, or not as many values as it must.
     """
     values = read_numbers(path)

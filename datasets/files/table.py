@@ -33,7 +33,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
         One row per data row of the file, in order.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file is empty, is not what its name says, has undecodable bytes, a row with too many
             or too few fields, a repeated column name, or lacks a column.
     """
@@ -79,7 +79,7 @@ def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) 
 
 
 def beyond_float32(values: np.ndarray) -> np.ndarray:
-    """Which values would be infinite in a float32; NaN, which stands for none, is no such value."""
+    """Mark values that would be infinite in a float32; NaN stands for a missing value and is not marked."""
     return np.abs(values) > np.finfo(np.float32).max
 
 

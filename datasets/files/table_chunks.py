@@ -103,7 +103,7 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
         path: As of :func:`read_chunks`.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file is empty, or its head is not that of a table.
     """
     path = Path(path)
@@ -126,7 +126,7 @@ def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
         rows: Rows of a piece; the last may have fewer. There is at least one piece, empty if the table is.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: One of the reasons of :func:`~wlkernelnn.datasets.read_table`, when that place is reached.
     """
     path = Path(path)

@@ -128,7 +128,7 @@ def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.
         chosen: Their numbers, those below 0 counted from the end, or a mask of all of them.
 
     Raises:
-        IndexError: There is no such item, or a mask is not of all of them.
+        IndexError: An index is out of range, or a mask does not have one value per item.
     """
     chosen = np.asarray(chosen)
     return np.arange(count)[chosen if chosen.size else chosen.astype(np.int64)]

@@ -298,7 +298,7 @@ class PackedGraphs(Dataset):
         """Open a saved store; the arrays are memory-mapped.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             ValueError: The file is damaged or holds something else.
         """
         tensors, header = read_tensors(path)

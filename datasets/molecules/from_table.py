@@ -93,7 +93,7 @@ def molecules_from(
         the rows that gave none.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file cannot be read, a column is missing, a target is not a number, an argument does
             not fit the others, or a row (``on_invalid="raise"``) or no row of a table gives a molecule.
     """

@@ -38,7 +38,7 @@ def read_split(folder: Path) -> dict[str, np.ndarray]:
     refused.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file holds something else.
     """
     path = folder / FILES[1]

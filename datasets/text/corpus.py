@@ -150,7 +150,7 @@ def load_text(
         name: Name of the corpus; default that of the (training) file.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: Bytes that are not in ``encoding`` (names file, line and byte), a part without tokens, a
             token that is unknown without an ``unknown``, or an option that cannot be.
     """

@@ -80,7 +80,7 @@ def load_glove(
         The vectors, and what was missing.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file is empty or damaged, a line has more or fewer numbers than the first, a word is
             not UTF-8, or a wanted word has something that is not a finite number: names the line.
     """

@@ -98,7 +98,7 @@ class PackedStrings:
             positions: Numbers of strings, those below 0 counted from the end, or a mask of all of them.
 
         Raises:
-            IndexError: There is no such string, or a mask is not of all of them.
+            IndexError: An index is out of range, or a mask does not have one value per string.
         """
         positions = positions_of(len(self), positions)
         (tokens,), _, bounds = take_spans(self.ptr.numpy(), positions, self.tokens.numpy())
@@ -185,7 +185,7 @@ class StringLoader(EpochLoader):
 
 
 def draw_snippets(tokens: TokenIds, length: int, sizes: Sequence[int], seed: int = 0) -> list[PackedStrings]:
-    """Draw snippets of a text for language modelling, of which no two overlap.
+    """Draw snippets of a text for language modelling; no two overlap.
 
     The text is cut every ``length`` tokens, and the pieces are shuffled. Parts are filled in the order of
     ``sizes``: with the same seed, those before the last stay what they are if the last one grows.

@@ -121,7 +121,7 @@ def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
         nodes in it.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file is damaged, not UTF-8, without trees, or a line is not a tree: names line and
             column, what was expected there and what came.
     """

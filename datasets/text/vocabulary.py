@@ -134,7 +134,7 @@ class Vocabulary:
         """Read what :meth:`save` wrote.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             ValueError: It is something else.
         """
         try:

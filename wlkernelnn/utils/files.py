@@ -131,7 +131,7 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor],
     """The tensors (memory-mapped, not copied) and the header that :func:`write_tensors` wrote.
 
     Raises:
-        FileNotFoundError: There is no such file.
+        FileNotFoundError: The file does not exist.
         ValueError: The file is damaged (for example cut short) or was not written by this package.
     """
     path = Path(path)

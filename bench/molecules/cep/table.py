@@ -158,7 +158,7 @@ def with_ensembles(runs: Sequence[Record], mixed: Sequence[str], output_dir: Pat
 
     Args:
         runs: Those of the table, with ensembles that it had.
-        mixed: The rows of the last ensemble, of which each counts the same, however many seeds it has.
+        mixed: The rows of the last ensemble; each counts the same, however many seeds it has.
         output_dir: Folder of the table.
     """
     alone = [run for run in runs if "members" not in run]

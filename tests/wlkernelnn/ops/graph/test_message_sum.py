@@ -44,7 +44,7 @@ def assert_blocks_are_naive(edges: Edges, inputs: list[Tensor]) -> None:
         for (name, kind), value in zip(KINDS.items(), values, strict=True):
             groups[kind][name] = value
         given = {**groups, "edge_type": edge_type}
-        return message_sum_naive(gated_message, edges.edge_index, edges.num_targets, **given)  # type: ignore
+        return message_sum_naive(gated_message, edges.edge_index, edges.num_targets, **given)  # type: ignore[arg-type]
 
     assert_same_with_gradients(fast, naive, inputs)
 
