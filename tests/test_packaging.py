@@ -57,7 +57,8 @@ def test_wheel_has_every_module(tmp_path: Path) -> None:
         folder, *rest = source.relative_to(ROOT).parts
         inside = "/".join([FOLDERS[folder], *rest])
         assert inside in names, f"{inside} is missing from the wheel (packages in setup.cfg)"
-    assert "wlkernelnn/py.typed" in names
+    for data in ("py.typed", "datasets/molecules/published.json", "datasets/text/documents.json"):
+        assert f"wlkernelnn/{data}" in names
     tops = {name.split("/")[0] for name in names}
     assert all(top == "wlkernelnn" or top.endswith(".dist-info") for top in tops), tops
 

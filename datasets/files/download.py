@@ -21,6 +21,8 @@ from rich.progress import wrap_file
 
 from wlkernelnn.utils.files import atomic_path
 
+logger = logging.getLogger("wlkernelnn")
+
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
@@ -40,17 +42,21 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise ValueError(f"{path}: not a whole gzip file ({error})") from error
 
 
-def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
-    """The text of a file, without a byte order mark; its line ends stay as they are.
+@contextmanager
+def opened_zip(path: Path, name: object) -> Iterator[zipfile.ZipFile]:
+    """A zip file for reading, called ``name`` in the ``ValueError`` of a damaged one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{name}: not a whole zip file ({error})") from error
 
-    Args:
-        path: The file; one whose name ends in ``.gz`` is decompressed.
-        encoding: Its encoding.
+
+def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
+    """The text of a file (see :func:`opened`), without a byte order mark; its line ends stay as they are.
 
     Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: Unknown encoding, a damaged ``.gz`` file, or bytes that are not in the encoding: names
-            line and byte.
+        ValueError: Unknown encoding, or bytes that are not in the encoding: names line and byte.
     """
     with opened(path) as file:
         content = file.read()
@@ -66,9 +72,6 @@ def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
         ) from error
 
 
-logger = logging.getLogger("wlkernelnn")
-
-
 def cache_folder() -> Path:
     """``$WLKERNELNN_CACHE``, else ``$XDG_CACHE_HOME/wlkernelnn``, else ``~/.cache/wlkernelnn``."""
     own = os.environ.get("WLKERNELNN_CACHE")
@@ -78,11 +81,7 @@ def cache_folder() -> Path:
 
 
 def data_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
-    """Where data sets are looked for: ``root``, else ``$WLKERNELNN_DATA``, and then the cache.
-
-    Raises:
-        FileNotFoundError: ``root`` or ``$WLKERNELNN_DATA`` is not a folder.
-    """
+    """The folders of :func:`find_file`."""
     named = os.environ.get("WLKERNELNN_DATA") if root is None else root
     folders = [cache_folder() / "data"]
     if named:
@@ -94,12 +93,15 @@ def data_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
 
 
 def find_file(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
-    """A file of a data set in the folders of :func:`data_folders`, or ``None``.
+    """A file of a data set in ``root``, else ``$WLKERNELNN_DATA``, and then the cache; ``None`` if nowhere.
 
     Args:
         name: Path relative to a folder, such as ``"moleculenet/HIV.csv"``. The bare file name in the folder
             itself and the same with ``.gz`` at the end are taken as well.
-        root: See :func:`data_folders`.
+        root: Folder with published data sets.
+
+    Raises:
+        FileNotFoundError: ``root`` or ``$WLKERNELNN_DATA`` is not a folder.
     """
     for folder in data_folders(root):
         for relative in (name, Path(name).name):
@@ -109,33 +111,48 @@ def find_file(name: str, root: str | os.PathLike[str] | None = None) -> Path | N
     return None
 
 
-def require_file(name: str, root: str | os.PathLike[str] | None, source: str) -> Path:
-    """Like :func:`find_file`, for a file that is not downloaded.
+def require_file(
+    name: str,
+    root: str | os.PathLike[str] | None,
+    source: str,
+    url: str = "",
+    sha256: Collection[str] = (),
+    progress: bool = False,
+) -> Path:
+    """Like :func:`find_file`, for a file that must be there; with a ``url`` it is downloaded into the cache.
 
     Args:
         name: Path relative to a folder.
-        root: See :func:`data_folders`.
+        root: Folder with published data sets.
         source: Where people get the file.
+        url: Address to download it from.
+        sha256: Checksums of its known versions; another one is logged.
+        progress: Show a progress bar.
 
     Raises:
         FileNotFoundError: It is nowhere: says what to put where.
     """
-    path = find_file(name, root)
-    if path is None:
-        folders = data_folders(root)
-        raise FileNotFoundError(
-            f"{name} is not in {' nor in '.join(map(str, folders))}. Get it from {source} and put it, as it "
-            f"is or gzipped, at {folders[0] / name}"
-        )
-    return path
+    folders = data_folders(root)
+    if (path := find_file(name, root)) is not None:
+        if sha256 and (checksum := content_sha256(path)) not in sha256:
+            logger.warning(
+                f"{path}: not a known version of this data set (SHA-256 of the content {checksum}); "
+                "results may not compare with published ones"
+            )
+        return path
+    problem, cause = f"{name} is not in {' nor in '.join(map(str, folders))}", None
+    if url:
+        try:
+            return download(url, folders[-1] / Path(url).name, sha256, progress=progress)
+        except (OSError, ValueError) as error:
+            problem, source, cause = f"{problem}, and {error}", f"{url} ({source})", error
+    raise FileNotFoundError(
+        f"{problem}. Get it from {source} and put it, as it is or gzipped, at {folders[0] / name}"
+    ) from cause
 
 
 def content_sha256(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of what is in a file, after decompression if its name ends in ``.gz``.
-
-    Raises:
-        ValueError: A ``.gz`` file that is damaged.
-    """
+    """SHA-256 of the content of a file, decompressed if its name ends in ``.gz``."""
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
@@ -175,9 +192,8 @@ def download(
                     shutil.copyfileobj(shown, file)
         except (OSError, http.client.HTTPException) as error:
             raise OSError(f"{url}: could not be downloaded ({error})") from error
-        came = temporary.stat().st_size
-        if came < expected:
-            raise OSError(f"{url}: came cut short, {came:,} of {expected:,} bytes")
+        if (size := temporary.stat().st_size) < expected:
+            raise OSError(f"{url}: came cut short, {size:,} of {expected:,} bytes")
         if sha256 is not None and (checksum := content_sha256(temporary)) not in sha256:
             raise ValueError(
                 f"{url}: the content has SHA-256 {checksum}, expected {' or '.join(sorted(sha256))}; not kept"
@@ -194,18 +210,10 @@ def fetch_folder(
     root: str | os.PathLike[str] | None,
     progress: bool = False,
 ) -> Path:
-    """A folder of data in the user's cache, from a publisher's zip file.
+    """A folder of data in the user's cache, from the folder ``inside`` of a publisher's zip file.
 
-    No checksum is known: the file is checked to be a whole zip file with ``inside/marker`` in it.
-
-    Args:
-        name: Name of the data set.
-        url: Address of the zip file.
-        folder: Where the data lie in a folder of data sets.
-        inside: The folder in the zip file.
-        marker: A file that must be there.
-        root: See :func:`data_folders`.
-        progress: Show a progress bar.
+    No checksum is known: the file is checked to be a whole zip file with ``inside/marker`` in it. The data
+    set ``name`` goes to ``folder``, relative to a folder of data sets.
 
     Raises:
         FileNotFoundError: They could not be fetched: says what to put where.
@@ -218,12 +226,9 @@ def fetch_folder(
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             archive = download(url, Path(scratch, "archive.zip"), None, progress=progress)
-            content = Path(scratch, "content", inside)
-            try:
-                with zipfile.ZipFile(archive) as files:
-                    files.extractall(Path(scratch, "content"))
-            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-                raise ValueError(f"{url}: not a whole zip file ({error})") from error
+            with opened_zip(archive, url) as files:
+                files.extractall(scratch)
+            content = Path(scratch, inside)
             if not (content / marker).is_file():
                 raise ValueError(f"{url}: there is no {inside}/{marker} in it")
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,15 +12,13 @@ import pandas as pd
 import rdkit
 from rdkit import RDConfig
 
-from wlkernelnn.datasets.files.download import content_sha256, data_folders, download, find_file
+from wlkernelnn.datasets.files.download import require_file
 from wlkernelnn.datasets.files.table import read_table
 from wlkernelnn.datasets.files.table_chunks import is_table
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
 from .from_table import molecules_from, names_of
 from .published import MOLECULE_SETS, MoleculeSet
-
-logger = logging.getLogger("wlkernelnn")
 
 
 def load_molecules(
@@ -60,7 +57,8 @@ def load_molecules(
     if spec.name == "chembl2321810":
         table: Path | pd.DataFrame = _chembl(spec)
     else:
-        table = _locate(spec, root, progress=options.get("progress", False))
+        progress = options.get("progress", False)
+        table = require_file(spec.file, root, spec.source, spec.url, spec.sha256, progress)
     own = {
         "smiles_column": spec.smiles_column,
         "target_columns": spec.target_columns,
@@ -87,31 +85,10 @@ def _published(name: str) -> MoleculeSet:
     return MOLECULE_SETS[key]
 
 
-def _locate(spec: MoleculeSet, root: str | os.PathLike[str] | None, progress: bool) -> Path:
-    """The file of a published set, fetched into the cache if it is nowhere."""
-    path = find_file(spec.file, root)
-    if path is not None:
-        if (checksum := content_sha256(path)) not in spec.sha256:
-            logger.warning(
-                f"{path}: not a known version of this data set (SHA-256 of the content {checksum}); "
-                "results may not compare with published ones"
-            )
-        return path
-    folders = data_folders(root)
-    searched = f"{spec.name}: {spec.file} is not in {' nor in '.join(map(str, folders))}"
-    remedy = f"Get it from {spec.url or spec.source} and put it, as it is or gzipped, into {folders[-1]}"
-    if not spec.url:
-        raise FileNotFoundError(f"{searched}. {remedy}")
-    try:
-        return download(spec.url, folders[-1] / Path(spec.url).name, spec.sha256, progress=progress)
-    except (OSError, ValueError) as error:
-        raise FileNotFoundError(f"{searched}, and {error}. {remedy} (source: {spec.source})") from error
-
-
 def _chembl(spec: MoleculeSet) -> pd.DataFrame:
     """The data set inside rdkit: SMILES and activities in two files, joined by name."""
-    folder = Path(RDConfig.RDContribDir, "FreeWilson", "data")
-    smiles_path, activity_path = folder / "CHEMBL2321810.smi", folder / "CHEMBL2321810_act.csv"
+    smiles_path = Path(RDConfig.RDContribDir, "FreeWilson", "data", spec.file)
+    activity_path = smiles_path.with_name("CHEMBL2321810_act.csv")
     if not smiles_path.is_file():
         raise FileNotFoundError(
             f"{smiles_path}: this rdkit ({rdkit.__version__}) comes without its Contrib folder; "

@@ -118,9 +118,9 @@ def test_a_set_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(FileNotFoundError) as error:
         load_molecules("freesolv", tmp_path)
     for part in (
-        f"freesolv: elsewhere/freesolv.csv is not in {tmp_path} nor in {folder}",
+        f"elsewhere/freesolv.csv is not in {tmp_path} nor in {folder}",
         f"has SHA-256 {hashlib.sha256(served.read_bytes()).hexdigest()}, expected {spec.sha256[0]}",
-        f"Get it from {spec.url} and put it, as it is or gzipped, into {folder}",
+        f"Get it from {spec.url} ({spec.source}) and put it, as it is or gzipped, at {tmp_path / spec.file}",
     ):
         assert part in str(error.value)
     with pytest.raises(
