@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from wlkernelnn.training import allocator
-from wlkernelnn.training.allocator import freed_memory_kept, keep_freed_memory
+from wlkernelnn.training.allocator import freed_memory_kept
 
 if platform.libc_ver()[0] != "glibc":
     pytest.skip("only glibc is told", allow_module_level=True)
@@ -47,10 +47,3 @@ def test_it_is_given_back_at_the_end_of_the_outermost_block() -> None:
             fewest_pages()
         assert fewest_pages() < PAGES / 10
     assert fresh_pages() > PAGES / 1000  # huge pages count once
-
-
-def test_for_the_rest_of_a_process() -> None:
-    keep_freed_memory()
-    with freed_memory_kept():
-        fewest_pages()
-    assert fewest_pages() < PAGES / 10

@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import ColourCache, GraphNetwork
-from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.modes import evaluating
 
@@ -61,6 +60,6 @@ def _of_batches(
     if cache is None and len(data) > batch_size:
         cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
-    with evaluating(net), freed_memory_kept():
+    with evaluating(net):
         parts = [compute(batch.to(device), cache).cpu().numpy() for batch in loader]
     return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)

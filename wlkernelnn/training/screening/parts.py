@@ -132,11 +132,7 @@ class Parts:
     def add(self, table: pa.Table, rejects: Sequence[Reject], counts: Counts) -> None:
         """Write the next part."""
         number = len(self.done)
-        with atomic_path(self._rows(number)) as temporary:
-            if self.suffix == ".csv":
-                _write_csv(temporary, table, header=number == 0)
-            else:
-                pq.write_table(table, temporary)
+        write_table(self._rows(number), table, header=number == 0)
         if rejects:
             first = not any(part.rejected for part in self.done)
             write_text(self._rejects(number), rejects_text(rejects, header=first))
@@ -182,17 +178,20 @@ def _join_text(path: Path, parts: Iterable[Path]) -> None:
                 shutil.copyfileobj(file, out, 2**20)
 
 
-def _write_csv(path: Path, table: pa.Table, header: bool) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv_writer(file)
-        if header:
-            writer.writerow(table.column_names)
-        writer.writerows(zip(*map(_cells, table.columns), strict=True))
-
-
-def _cells(column: pa.ChunkedArray) -> list[Any]:
-    """What to write into a text table; nothing where a value is missing."""
-    if pa.types.is_floating(column.type):
-        # As few digits as tell the number from its neighbours, also of 32 bits.
-        column = pc.cast(pc.if_else(pc.is_nan(column), None, column), pa.string())
-    return column.to_pylist()
+def write_table(path: Path, table: pa.Table, header: bool = True) -> None:
+    """Write a ``.csv`` file, nothing where a value is missing, or a ``.parquet`` file, in one step."""
+    with atomic_path(path) as temporary:
+        if path.suffix == ".parquet":
+            pq.write_table(table, temporary)
+            return
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            writer = csv_writer(file)
+            if header:
+                writer.writerow(table.column_names)
+            columns = []
+            for column in table.columns:
+                if pa.types.is_floating(column.type):
+                    # As few digits as tell the number from its neighbours, also of 32 bits.
+                    column = pc.cast(pc.if_else(pc.is_nan(column), None, column), pa.string())
+                columns.append(column.to_pylist())
+            writer.writerows(zip(*columns, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -29,7 +29,7 @@ from wlkernelnn.training.molecules.outputs import COLUMNS, Columns, column_names
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count, check_one_of
 
-from .parts import Counts, Parts
+from .parts import Counts, Parts, write_table
 from .workers import Predicted, Task, predict_tasks
 
 # Rows of a part: what a kill loses.
@@ -61,6 +61,13 @@ class _Piece(NamedTuple):
         return f"data row {row - self.first + self.first_in_source + 1:,}{line}"
 
 
+_Result = tuple[pa.Table, list[Reject], Counts]
+
+
+class _RowsRefused(ValueError):
+    """Rows give no molecule, and may not be left out."""
+
+
 def predict_tables(
     inputs: Sequence[Path],
     model_path: Path,
@@ -78,8 +85,9 @@ def predict_tables(
     """Predict, or embed, every row of one or several tables, in order, in bounded memory.
 
     Finished parts are kept in a folder: ``output`` itself or, for a single file, one beside it that goes when
-    the file is written. A run that was killed leaves them there. How parts are shared out among processes and
-    runs decides which states of colours are there already: it may change the rounding of a prediction.
+    the file is written (an input of one part needs none). A run that was killed leaves them there. How parts
+    are shared out among processes and runs decides which states of colours are there already: it may change
+    the rounding of a prediction.
 
     Args:
         inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
@@ -109,7 +117,6 @@ def predict_tables(
             one that is no target, a row gives no molecule and ``on_invalid`` is ``"raise"``, or the run to
             resume was another one.
     """
-    suffix = output.suffix or ".parquet"
     check_count("batch_size", batch_size)
     if num_workers is not None:
         check_count("num_workers", num_workers, least=0)
@@ -117,7 +124,55 @@ def predict_tables(
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
     schema = _schema(sources)
+    names = column_names(columns, ensemble)
+    replaced = ensemble.about["target_names"] if columns == "prediction" else ()
+    # Others may be the error of a measurement.
+    if there := [name for name in schema.names if name in names and name not in replaced]:
+        raise ValueError(
+            f"{sources[0]}: has a column {there[0]!r}, and so has the output, which is never replaced: it "
+            "may be a measurement's error, or an earlier prediction; rename or drop it"
+        )
+
+    def results(pieces: Iterator[_Piece]) -> Iterator[_Result]:
+        """What is written for pieces, in their order."""
+        ahead = list(islice(pieces, PARALLEL_FROM))
+        default = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
+        processes = default if num_workers is None else num_workers
+        todo: deque[_Piece] = deque()
+
+        def tasks() -> Iterator[Task]:
+            for piece in chain(ahead, pieces):
+                todo.append(piece)
+                yield Task(piece.first, piece.table[piece.column].to_pylist(), columns)
+
+        # A single piece has nothing to remember for others.
+        caches = ensemble.caches() if len(ahead) > 1 else None
+        predicted = predict_tasks(tasks(), model_path, ensemble, batch_size, processes, caches)
+        with closing(predicted), _bar(progress) as bar:
+            shown = bar.add_task("Predicting", total=None, completed=ahead[0].first if ahead else 0)
+            for result in predicted:
+                piece = todo.popleft()
+                if result.rejects and on_invalid == "raise":
+                    write_rejects(rejects_path, result.rejects)
+                    raise _RowsRefused(_complaint(piece, result.rejects))
+                table = _with_columns(piece.table, names, result)
+                if on_invalid == "skip":
+                    table = table.take(pa.array(result.position))
+                counts = Counts(piece.table.num_rows, len(result.rejects), table.num_rows)
+                yield table, result.rejects, counts
+                bar.advance(shown, counts.read)
+
+    pieces = _pieces(sources, schema, smiles_column)
+    begin = list(islice(pieces, 2))
+    if not begin:
+        raise ValueError(f"{sources[0]}: the file has a header but no rows")
     folder = output.with_name(f"{output.name}.parts") if output.suffix else output
+    if output.suffix and len(begin) == 1 and not folder.exists():
+        [(table, rejects, counts)] = results(iter(begin))
+        write_rejects(rejects_path, rejects)
+        write_table(output, table)
+        return counts
+
     # All that the content of a part depends on.
     origin = {
         "input": [[source.name, _sha256(source)] for source in sources],
@@ -130,42 +185,17 @@ def predict_tables(
         },
         "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
     }
-    with Parts.alone(folder, suffix, origin, resume) as parts:
-        pieces = _pieces(sources, schema, smiles_column)
+    with Parts.alone(folder, output.suffix or ".parquet", origin, resume) as parts:
+        pieces = chain(begin, pieces)
         finished = [piece.table.num_rows for piece in islice(pieces, len(parts.done))]
         if finished != [part.read for part in parts.done]:
             raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
-        ahead = list(islice(pieces, PARALLEL_FROM))
-        if not ahead and not parts.done:
-            raise ValueError(f"{sources[0]}: the file has a header but no rows")
-        names = column_names(columns, ensemble)
-        replaced = ensemble.about["target_names"] if columns == "prediction" else []
-        _check_columns(set(names) - {*replaced}, sources[0], ahead)
-        if num_workers is None:
-            num_workers = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
-
-        todo: deque[_Piece] = deque()
-
-        def tasks() -> Iterator[Task]:
-            for piece in chain(ahead, pieces):
-                todo.append(piece)
-                yield Task(piece.first, piece.table[piece.column].to_pylist(), columns)
-
-        results = predict_tasks(tasks(), model_path, ensemble, batch_size, num_workers)
-        with closing(results), _bar(progress) as bar:
-            shown = bar.add_task("Predicting", total=None, completed=parts.counts.read)
-            for result in results:
-                piece = todo.popleft()
-                if result.rejects and on_invalid == "raise":
-                    write_rejects(rejects_path, result.rejects)
-                    parts.clear()  # of an input that is to be mended, so of no use
-                    raise ValueError(_complaint(piece, result.rejects))
-                table = _with_columns(piece.table, names, result)
-                if on_invalid == "skip":
-                    table = table.take(pa.array(result.position))
-                counts = Counts(piece.table.num_rows, len(result.rejects), table.num_rows)
-                parts.add(table, result.rejects, counts)
-                bar.advance(shown, counts.read)
+        try:
+            for part in results(pieces):
+                parts.add(*part)
+        except _RowsRefused:
+            parts.clear()  # of an input that is to be mended, so of no use
+            raise
         parts.join_rejects(rejects_path)
         if output.suffix:
             parts.join(output)
@@ -212,16 +242,6 @@ def _pieces(sources: Sequence[Path], schema: pa.Schema, smiles_column: str | Non
 
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name!r} ({field.type})" for field in schema)
-
-
-def _check_columns(new: Collection[str], source: Path, pieces: Sequence[_Piece]) -> None:
-    """Refuse to replace what is no prediction of an earlier run, but may be the error of a measurement."""
-    for piece in pieces[:1]:
-        if there := [name for name in piece.table.column_names if name in new]:
-            raise ValueError(
-                f"{source}: has a column {there[0]!r}, and so has the output, which is never replaced: it "
-                "may be a measurement's error, or an earlier prediction; rename or drop it"
-            )
 
 
 def _with_columns(table: pa.Table, names: Sequence[str], result: Predicted) -> pa.Table:

@@ -6,10 +6,9 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +17,6 @@ import torch
 
 from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
-from wlkernelnn.training.allocator import freed_memory_kept, keep_freed_memory
 from wlkernelnn.training.molecules.ensemble import Ensemble, load_ensemble
 from wlkernelnn.training.molecules.outputs import Columns, column_values
 
@@ -64,19 +62,27 @@ def predict_task(
     Raises:
         RuntimeError: Something went wrong other than a row that is no molecule; says in which row.
     """
+    rows = range(task.first, task.first + len(task.smiles))
     try:
-        return _predict(ensemble, task, batch_size, caches)
+        data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
+        values = column_values(task.columns, ensemble, data, batch_size, caches)
     except Exception as error:
-        for row, smiles in enumerate(task.smiles, task.first):
-            try:
-                _predict(ensemble, Task(row, [smiles], task.columns), batch_size)
-            except Exception as cause:
-                raise RuntimeError(f"data row {row + 1}: {smiles!r}: {_said(cause)}") from cause
-        raise RuntimeError(f"{_rows([task])}: {_said(error)}, but not for any of them alone") from error
+        said = f"{type(error).__name__}: {str(error).strip()[:500]}"
+        if len(rows) == 1:
+            raise RuntimeError(f"data row {task.first + 1}: {task.smiles[0]!r}: {said}") from error
+        for row, smiles in zip(rows, task.smiles, strict=True):
+            predict_task(ensemble, Task(row, [smiles], task.columns), batch_size)
+        raise RuntimeError(f"{_rows([task])}: {said}, but not for any of them alone") from error
+    return Predicted(data.row.numpy() - task.first, values, rejects)
 
 
 def predict_tasks(
-    tasks: Iterable[Task], model_path: Path, ensemble: Ensemble, batch_size: int, num_workers: int
+    tasks: Iterable[Task],
+    model_path: Path,
+    ensemble: Ensemble,
+    batch_size: int,
+    num_workers: int,
+    caches: Sequence[ColourCache] | None = None,
 ) -> Generator[Predicted, None, None]:
     """The results of tasks, in their order.
 
@@ -87,6 +93,7 @@ def predict_tasks(
         model_path: Where a process finds the ensemble.
         ensemble: The same ensemble, for this process.
         batch_size: Molecules that go through a network at once.
+        caches: States of earlier tasks, see :meth:`Ensemble.caches`; those of this process alone.
         num_workers: Processes to start, which import the main module anew: a script that gets here needs the
             usual ``if __name__ == "__main__"``. 0 works in this process.
 
@@ -95,12 +102,14 @@ def predict_tasks(
         ChildProcessError: A process died; says on which rows it may have worked.
     """
     if num_workers == 0:
-        caches = ensemble.caches()
-        with freed_memory_kept():
-            for task in tasks:
-                with _one_thread():
-                    result = predict_task(ensemble, task, batch_size, caches)
-                yield result
+        for task in tasks:
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)
+            try:
+                result = predict_task(ensemble, task, batch_size, caches)
+            finally:
+                torch.set_num_threads(threads)
+            yield result
         return
     # Processes start afresh: a fork would inherit locks that torch's threads hold.
     context = multiprocessing.get_context("spawn")
@@ -124,7 +133,7 @@ def predict_tasks(
         executor.shutdown(cancel_futures=True)
 
 
-# In another process.
+# In another process
 
 _ensemble: Ensemble | None = None
 _caches: list[ColourCache] | None = None
@@ -134,7 +143,6 @@ def _start(model_path: Path) -> None:
     global _ensemble, _caches
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    keep_freed_memory()
     _ensemble = load_ensemble(model_path)
     _caches = _ensemble.caches()
 
@@ -150,32 +158,6 @@ def _end_with_parent() -> None:
 def _work(task: Task, batch_size: int) -> Predicted:
     assert _ensemble is not None
     return predict_task(_ensemble, task, batch_size, _caches)
-
-
-# In this one and in others.
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _predict(
-    ensemble: Ensemble, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
-) -> Predicted:
-    rows = range(task.first, task.first + len(task.smiles))
-    data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
-    values = column_values(task.columns, ensemble, data, batch_size, caches)
-    return Predicted(data.row.numpy() - task.first, values, rejects)
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip()[:500]}"
 
 
 def _rows(tasks: Sequence[Task]) -> str:

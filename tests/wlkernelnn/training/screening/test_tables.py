@@ -154,6 +154,18 @@ def test_after_a_refused_row_the_mended_table_is_predicted(run_folder: Path, tmp
         assert run(table, run_folder, output, on_invalid="raise") == Counts(20, 0, 20)
 
 
+def test_an_input_of_one_part_needs_no_folder(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("smiles\nCCO\nno molecule\n")
+    output, parts = tmp_path / "preds.csv", tmp_path / "preds.csv.parts"
+    assert run(tmp_path / "t.csv", run_folder, output) == Counts(2, 1, 2)
+    rejects = tmp_path / "preds.rejects.csv"
+    alone = output.read_bytes(), rejects.read_bytes()
+    assert not parts.exists()
+    parts.mkdir()  # of a run that was killed before its first part
+    assert run(tmp_path / "t.csv", run_folder, output) == Counts(2, 1, 2)
+    assert (output.read_bytes(), rejects.read_bytes()) == alone
+
+
 def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: Path) -> None:
     run(table, run_folder, tmp_path / "out")
     table.write_text(table.read_text().replace("CCO", "CCN"))
