@@ -17,7 +17,7 @@ from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.graphs.splits import PARTS
 from wlkernelnn.training import FitOptions
-from wlkernelnn.training.loop import contents, train_module
+from wlkernelnn.training.loop import train_module
 from wlkernelnn.training.molecules.fitting import EVALUATION_BATCH
 from wlkernelnn.training.molecules.module import NetworkModule
 
@@ -143,7 +143,7 @@ def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: 
         NetworkModule(net, options, split.metric, len(loader)),  # type: ignore[arg-type]  # all that it asks for
         loader,
         in_order["valid"],
-        origin=lambda: contents(data=split.data),
+        origin={"data": split.data},
         directory=directory,
         resume=True,
         progress=True,

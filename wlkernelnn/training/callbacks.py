@@ -38,11 +38,12 @@ class DivergedError(ValueError):
 
 
 class Origin(Callback):
-    """Refuses to go on with the training of something else."""
+    """Refuses to go on with the training of something else: of other data (by their digest) or options."""
 
     def __init__(self, origin: Mapping[str, Any], options: LoopOptions, path: Path) -> None:
+        of = {name: part.digest() if hasattr(part, "digest") else part for name, part in origin.items()}
         told = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
-        self.origin = json.loads(json.dumps({**origin, **told}))  # as it comes from a file
+        self.origin = json.loads(json.dumps(of | told))  # as it comes from a file
         self.path = path
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,12 +7,12 @@ import math
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytorch_lightning as pl
 import rich
@@ -27,6 +27,11 @@ from .allocator import freed_memory_kept
 from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, whole
 from .module import TrainedModule
 from .options import LoopOptions
+
+_HINTS = (
+    ".*(does not have many workers|Checkpoint directory .* exists and is not empty|LeafSpec"
+    "|number of training batches|no `val_dataloader`)"
+)
 
 
 @dataclass
@@ -55,7 +60,7 @@ def train_module(
     batches: Iterable[Any],
     valid_batches: Iterable[Any] | None,
     *,
-    origin: Callable[[], Mapping[str, Any]],
+    origin: Mapping[str, Any],
     directory: str | Path | None,
     resume: bool,
     progress: bool,
@@ -68,55 +73,51 @@ def train_module(
     Args:
         module: Trains the model; it logs ``train_loss`` and ``valid_<metric>``, and has the options.
         batches, valid_batches: The input of its steps.
-        origin: Says what a training to resume must be of, beside its options: its data, by their content.
+        origin: What a training to resume must be of, beside its options: data (by their digest) and JSON.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
         callbacks: More of Lightning's.
 
     Raises:
-        ValueError: ``resume`` without ``directory``, from a damaged file, or of a training of another origin
-            or with other options, ``patience`` without ``valid_batches``, or an accelerator that this machine
-            lacks.
-        FileExistsError: Another process trains in ``directory``.
-        DivergedError: Training diverged.
+        ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
     """
     if resume and directory is None:
         raise ValueError("resume=True needs the directory of the run that was interrupted")
-    options = module.options
-    check_patience(options, valid_batches is not None)
+    options, validated = module.options, valid_batches is not None
+    check_patience(options, validated)
     start = time.perf_counter()
     dtypes = {name: tensor.dtype for name, tensor in _tensors(module)}
     module.train()  # a network that was trained before is in evaluation mode
-    monitor, mode = None, "min"
-    if valid_batches is not None:
-        monitor, mode = f"valid_{module.metric}", "max" if module.maximize else "min"
+    monitor, mode = f"valid_{module.metric}", "max" if module.maximize else "min"
+    console = rich.get_console()
+    bar = progress and (console.is_terminal or console.is_jupyter)
+    history = History(tell=not bar)
     with tempfile.TemporaryDirectory() as scratch, alone_in(directory or scratch):
         folder = Path(directory or scratch)
-        newest = Checkpoint(
+        last = folder / "last.ckpt"
+        if not resume:
+            last.unlink(missing_ok=True)  # of an earlier training, which this one must not be taken for
+        best = newest = Checkpoint(
             folder, filename="last", save_on_train_epoch_end=True, enable_version_counter=False
         )
-        best = newest
-        if monitor is not None:
+        all_callbacks: list[Callback] = [Watchdog(), history]
+        if directory is not None:
+            all_callbacks.insert(0, Origin(origin, options, last))
+        if validated:
             best = Checkpoint(
                 folder, filename="best", monitor=monitor, mode=mode, enable_version_counter=False
             )
-        console = rich.get_console()
-        bar = progress and (console.is_terminal or console.is_jupyter)
-        history = History(tell=not bar)
+            all_callbacks.append(best)
         # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
-        all_callbacks = [Watchdog(), history, *([best] if best is not newest else []), newest, *callbacks]
-        last = folder / "last.ckpt"
-        if directory is not None:
-            all_callbacks.insert(0, Origin(origin(), options, last))
-        if options.patience and monitor is not None:
+        all_callbacks += [newest, *callbacks]
+        if options.patience:
             all_callbacks.append(Patience(monitor, patience=options.patience, mode=mode))
         if bar:
             all_callbacks.append(RichProgressBar())
-        if not resume:
-            last.unlink(missing_ok=True)  # of an earlier training, which this one must not be taken for
+        on_gpu = options.accelerator != "cpu" and torch.cuda.is_available()
         with (
-            _quiet(),
-            _plain_errors(),
-            _random_numbers_apart(options.accelerator),
+            _plain(),
+            # What is drawn afterwards does not depend on the training.
+            torch.random.fork_rng([0] if on_gpu else []),
             _matmul_precision(options.matmul_precision),
             freed_memory_kept(),
         ):
@@ -134,13 +135,8 @@ def train_module(
                 num_sanity_val_steps=0,
                 default_root_dir=folder,
             )
-            trainer.fit(
-                module,
-                batches,
-                valid_batches,
-                ckpt_path=whole(last) if resume and last.exists() else None,
-                weights_only=True,
-            )
+            begun = whole(last) if resume and last.exists() else None
+            trainer.fit(module, batches, valid_batches, ckpt_path=begun, weights_only=True)
         kept = torch.load(best.best_model_path, map_location="cpu", weights_only=True)
     module.load_state_dict(kept["state_dict"])
     for name, tensor in _tensors(module):  # precisions such as "64-true" have converted them
@@ -148,7 +144,7 @@ def train_module(
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN
-        message = f"training diverged: valid_{module.metric} was a number in no epoch"
+        message = f"training diverged: {monitor} was a number in no epoch"
         raise DivergedError(message, len(history.epochs) - 1)
     return FitResult(
         metric=module.metric,
@@ -160,17 +156,6 @@ def train_module(
     )
 
 
-class _Digested(Protocol):
-    """Data that have a name by their content."""
-
-    def digest(self) -> str: ...
-
-
-def contents(**data: _Digested | None) -> dict[str, Any]:
-    """What a training is of, see :func:`train_module`."""
-    return {name: None if part is None else part.digest() for name, part in data.items()}
-
-
 def check_patience(options: LoopOptions, validated: bool) -> None:
     """Refuse patience without a validation score."""
     if options.patience and not validated:
@@ -179,15 +164,8 @@ def check_patience(options: LoopOptions, validated: bool) -> None:
 
 def check_accelerator(options: LoopOptions) -> None:
     """Refuse an accelerator that Lightning does not know or this machine lacks."""
-    with _quiet(), _plain_errors():
-        pl.Trainer(
-            accelerator=options.accelerator,
-            devices=1,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+    with _plain():
+        pl.Trainer(accelerator=options.accelerator, devices=1, logger=False, enable_progress_bar=False)
 
 
 def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
@@ -195,31 +173,18 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Lightning's hints at what was decided on purpose stay out of the user's terminal."""
+def _plain() -> Iterator[None]:
+    """Lightning without its hints at what was decided on purpose, and with errors in Python's words.
+
+    What it refuses is a ``ValueError``; Ctrl-C and SIGTERM are a ``KeyboardInterrupt``.
+    """
     lightning = logging.getLogger("pytorch_lightning")
     level = lightning.level
-    with warnings.catch_warnings():
-        for pattern in (
-            ".*does not have many workers.*",
-            ".*Checkpoint directory .* exists and is not empty.*",
-            ".*LeafSpec.*",
-            ".*number of training batches.*",
-            ".*no `val_dataloader`.*",
-        ):
-            warnings.filterwarnings("ignore", pattern)
-        lightning.setLevel(logging.WARNING)
-        try:
-            yield
-        finally:
-            lightning.setLevel(level)
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """What Lightning refuses is a ``ValueError``; Ctrl-C and SIGTERM are a ``KeyboardInterrupt``."""
+    lightning.setLevel(logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _HINTS)
+            yield
     except MisconfigurationException as error:
         raise ValueError(" ".join(str(error).split())) from error
     except SIGTERMException as error:  # it would end the process with status 0, as if all had been done
@@ -228,14 +193,8 @@ def _plain_errors() -> Iterator[None]:
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
-
-
-@contextmanager
-def _random_numbers_apart(accelerator: str) -> Iterator[None]:
-    """What is drawn afterwards does not depend on the training: networks made one after the other differ."""
-    on_gpu = accelerator != "cpu" and torch.cuda.is_available()
-    with torch.random.fork_rng([0] if on_gpu else []):
-        yield
+    finally:
+        lightning.setLevel(level)
 
 
 @contextmanager

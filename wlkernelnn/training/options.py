@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
-from numbers import Integral, Real
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from wlkernelnn.utils.checks import plain
+from wlkernelnn.utils.checks import check_finite, check_one_of, plain
 
 # Graphs that are predicted at once: the needs of a batch still fit into a processor's caches, more or less.
 BATCH = 8192
 # Weights in float16 alone would lose most steps of an optimizer.
 PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
+
+Range = tuple[Callable[[Any], bool], str]
+AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
+AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
+# Ranges of numbers by their names, which mean the same in every training; all others are at least 0.
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("epochs", "batch_size", "bptt", "lr_decay_samples"), AT_LEAST_1),
+    "seed": (lambda value: 0 <= value < 2**32, "from 0 to 2^32 - 1"),
+    "lr": (lambda value: value > 0, "above 0"),
+    "lr_decay": (lambda value: 0 < value <= 1, "above 0 and at most 1"),
+    "ema_decay": (lambda value: 0 <= value < 1, "at least 0 and below 1"),
+}
 
 
 @dataclass
@@ -47,30 +59,20 @@ class LoopOptions:
     lr: float = 1e-3
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = plain(getattr(self, field.name))
-            setattr(self, field.name, value)
-            if field.type == "int" and not isinstance(value, Integral):
-                raise ValueError(f"{field.name} must be a whole number, got {value!r}")
-            if field.type == "float" and not (isinstance(value, Real) and math.isfinite(value)):
-                raise ValueError(f"{field.name} must be a finite number, got {value!r}")
-        for name, (fine, expected) in self.ranges().items():
-            if not fine:
-                raise ValueError(f"{name} must be {expected}, got {getattr(self, name)!r}")
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        """Whether each option is as it should be, and how that is."""
-        precisions = ("highest", "high", "medium")
-        return {
-            "epochs": (self.epochs >= 1, "at least 1"),
-            "gradient_clip": (self.gradient_clip >= 0, "at least 0"),
-            "patience": (self.patience >= 0, "at least 0"),
-            "seed": (0 <= self.seed < 2**32, "from 0 to 2^32 - 1"),
-            "precision": (str(self.precision) in PRECISIONS, f"one of {', '.join(PRECISIONS)}"),
-            "matmul_precision": (self.matmul_precision in precisions, f"one of {', '.join(precisions)}"),
-            "batch_size": (self.batch_size >= 1, "at least 1"),
-            "lr": (self.lr > 0, "above 0"),
-        }
+        for name, kind in get_type_hints(type(self)).items():
+            value = plain(getattr(self, name))
+            setattr(self, name, value)
+            if kind is int and not isinstance(value, Integral):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
+            if kind is float:
+                check_finite(name, value)
+            if kind in (int, float):
+                fine, expected = RANGES.get(name, AT_LEAST_0)
+                if not fine(value):
+                    raise ValueError(f"{name} must be {expected}, got {value!r}")
+            elif get_origin(kind) is Literal:
+                check_one_of(name, value, get_args(kind))
+        check_one_of("precision", str(self.precision), PRECISIONS)
 
 
 @dataclass
@@ -81,18 +83,11 @@ class DecayOptions(LoopOptions):
         lr_decay: Factor of the learning rate at each decay.
         decay_from: The first epoch, counted from 0, with a decay; each one after it has one too.
 
-    Raises:
-        ValueError: An option is out of its range.
+    The other options are those of :class:`LoopOptions`.
     """
 
     lr_decay: float = 1.0
     decay_from: int = 1
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        return super().ranges() | {
-            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
-            "decay_from": (self.decay_from >= 0, "at least 0"),
-        }
 
     def lr_factor(self, epoch: int) -> float:
         """The learning rate of an epoch, in units of ``lr``."""
@@ -120,7 +115,8 @@ class FitOptions(LoopOptions):
             section 6.3: 0.05 for the Clean Energy Project), 0 for plain shuffling.
         seed: Seed of the order of graphs and of dropout; :func:`~wlkernelnn.training.train_run` draws initial
             weights from it too.
-        epochs, gradient_clip, patience, precision, accelerator, matmul_precision: See :class:`LoopOptions`.
+
+    The other options are those of :class:`LoopOptions`.
 
     Raises:
         ValueError: An option is out of its range.
@@ -136,15 +132,7 @@ class FitOptions(LoopOptions):
     metric: str | None = None
     bucket_width: float = 0.0
 
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        schedules = ("cosine", "exponential", "constant")
-        return super().ranges() | {
-            "weight_decay": (self.weight_decay >= 0, "at least 0"),
-            "schedule": (self.schedule in schedules, f"one of {', '.join(schedules)}"),
-            "warmup_epochs": (self.warmup_epochs >= 0, "at least 0"),
-            "lr_min": (0 <= self.lr_min <= self.lr, f"from 0 to lr={self.lr:g}"),
-            "lr_decay": (0 < self.lr_decay <= 1, "above 0 and at most 1"),
-            "lr_decay_samples": (self.lr_decay_samples >= 1, "at least 1"),
-            "ema_decay": (0 <= self.ema_decay < 1, "at least 0 and below 1"),
-            "bucket_width": (self.bucket_width >= 0, "at least 0"),
-        }
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.lr_min > self.lr:
+            raise ValueError(f"lr_min must be from 0 to lr={self.lr:g}, got {self.lr_min!r}")

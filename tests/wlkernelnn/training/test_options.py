@@ -15,7 +15,7 @@ OUT_OF_RANGE: list[tuple[str, Any, str]] = [
     ("weight_decay", -1e-4, "at least 0"),
     ("schedule", "linear", "one of cosine, exponential, constant"),
     ("warmup_epochs", -1, "at least 0"),
-    ("lr_min", -1.0, "from 0 to lr=0.001"),
+    ("lr_min", -1.0, "at least 0"),
     ("lr_min", 0.1, "from 0 to lr=0.001"),
     ("lr_decay", 1.1, "above 0 and at most 1"),
     ("lr_decay", 0.0, "above 0 and at most 1"),

@@ -17,7 +17,7 @@ from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.models import GraphNetwork
-from wlkernelnn.training.loop import FitResult, check_patience, contents, train_module
+from wlkernelnn.training.loop import FitResult, check_patience, train_module
 from wlkernelnn.training.options import FitOptions
 
 from .metrics import get_metric, score
@@ -108,7 +108,7 @@ def fit(
         NetworkModule(net, options, metric, len(loader)),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
-        origin=lambda: contents(train=train, valid=valid) | {"network": [type(net).__name__, net.config]},
+        origin={"train": train, "valid": valid, "network": [type(net).__name__, net.config]},
         directory=directory,
         resume=resume,
         progress=progress,

@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from wlkernelnn.datasets import BPTTLoader, Corpus, RandomBPTTLoader
 from wlkernelnn.sequence import LanguageModel, detached
-from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.options import LoopOptions
 
 from .language import TextModule, check_vocabulary, negative_log_likelihood
@@ -30,17 +30,13 @@ class AWDOptions(LoopOptions):
         batch_size: Streams that the text is cut into.
         bptt: The usual number of tokens of each stream that gradients go back through; a stretch of T tokens
             has the learning rate lr · T / bptt.
-        lr: Learning rate.
         weight_decay: Of all weights.
         activation: α, how much the mean square of the output that the softmax sees counts (AR).
         slowness: β, how much the mean square of the output's change from token to token counts (TAR).
         nonmonotone: n: averaging begins after an epoch whose validation perplexity is worse than the best of
             those at least n + 1 epochs before.
-        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
-            :class:`LoopOptions`.
 
-    Raises:
-        ValueError: An option is out of its range.
+    The other options are those of :class:`LoopOptions`.
     """
 
     epochs: int = 500
@@ -52,14 +48,6 @@ class AWDOptions(LoopOptions):
     activation: float = 2.0
     slowness: float = 1.0
     nonmonotone: int = 5
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        at_least_0 = ("weight_decay", "activation", "slowness", "nonmonotone")
-        return (
-            super().ranges()
-            | {"bptt": (self.bptt >= 1, "at least 1")}
-            | {name: (getattr(self, name) >= 0, "at least 0") for name in at_least_0}
-        )
 
 
 def fit_awd(
@@ -98,7 +86,7 @@ def fit_awd(
         module,
         batches,
         BPTTLoader(corpus.valid, VALIDATION_STREAMS, options.bptt),
-        origin=lambda: contents(corpus=corpus),
+        origin={"corpus": corpus},
         directory=directory,
         resume=resume,
         progress=progress,

@@ -13,7 +13,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringClassifier
-from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import DecayOptions
 from wlkernelnn.utils.modes import evaluating
@@ -33,11 +33,8 @@ class ClassifierOptions(DecayOptions):
         steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
             once.
         balance: Weight the strings in the loss so that all classes count alike.
-        lr_decay, decay_from, epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision:
-            See :class:`DecayOptions` and :class:`LoopOptions`.
 
-    Raises:
-        ValueError: An option is out of its range.
+    The other options are those of :class:`DecayOptions`.
     """
 
     batch_size: int = 32
@@ -45,13 +42,6 @@ class ClassifierOptions(DecayOptions):
     clip: Literal["norm", "value"] = "norm"
     steps_per_epoch: int = 0
     balance: bool = False
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        return super().ranges() | {
-            "l2": (self.l2 >= 0, "at least 0"),
-            "clip": (self.clip in ("norm", "value"), "one of norm, value"),
-            "steps_per_epoch": (self.steps_per_epoch >= 0, "at least 0"),
-        }
 
 
 def fit_classifier(
@@ -107,7 +97,7 @@ def fit_classifier(
         _ClassifierModule(model, options, class_weight),
         batches,
         None if valid is None else StringLoader(valid, EVALUATION_BATCH),
-        origin=lambda: contents(train=train, valid=valid),
+        origin={"train": train, "valid": valid},
         directory=directory,
         resume=resume,
         progress=progress,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from wlkernelnn.datasets import BPTTLoader, Corpus
 from wlkernelnn.sequence import LanguageModel, detached
-from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import DecayOptions, LoopOptions
 from wlkernelnn.utils.modes import evaluating
@@ -32,11 +32,8 @@ class LanguageOptions(DecayOptions):
         bptt: Tokens of each stream that gradients go back through. The loss is summed over them and averaged
             over the streams.
         lr: Learning rate of SGD.
-        lr_decay, decay_from, epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision:
-            See :class:`DecayOptions` and :class:`LoopOptions`.
 
-    Raises:
-        ValueError: An option is out of its range.
+    The other options are those of :class:`DecayOptions`.
     """
 
     batch_size: int = 32
@@ -44,11 +41,6 @@ class LanguageOptions(DecayOptions):
     lr: float = 1.0
     lr_decay: float = 0.9
     decay_from: int = 20
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        return super().ranges() | {
-            "bptt": (self.bptt >= 1, "at least 1"),
-        }
 
 
 def fit_language_model(
@@ -82,7 +74,7 @@ def fit_language_model(
         _LanguageModule(model, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
         BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
-        origin=lambda: contents(corpus=corpus),
+        origin={"corpus": corpus},
         directory=directory,
         resume=resume,
         progress=progress,

@@ -25,7 +25,7 @@ from wlkernelnn.sequence.rrnn import (
     tuple_choices,
 )
 from wlkernelnn.sequence.rrnn.layers.tree_model import TreeModel
-from wlkernelnn.training.loop import FitResult, contents, train_module
+from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import LoopOptions
 from wlkernelnn.utils.checks import check_one_of
@@ -61,11 +61,8 @@ class TreeOptions(LoopOptions):
             :class:`~wlkernelnn.sequence.RRNN`.
         warm_start: For so many epochs all trees are the target's, while the scorer imitates them. Validation
             is with the network's own trees there too. Not with batch normalisation.
-        epochs, gradient_clip, patience, seed, precision, accelerator, matmul_precision: See
-            :class:`LoopOptions`.
 
-    Raises:
-        ValueError: An option is out of its range.
+    The other options are those of :class:`LoopOptions`.
     """
 
     batch_size: int = 32
@@ -79,17 +76,9 @@ class TreeOptions(LoopOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.warm_start and not self.imitation:
+            raise ValueError(f"warm_start must be at least 0, and 0 without imitation, got {self.warm_start}")
         TreeLoss(self.cell, self.weights, self.max_margin, self.isomorphisms)  # checks them
-
-    def ranges(self) -> dict[str, tuple[bool, str]]:
-        return super().ranges() | {
-            "alternate": (self.alternate >= 0, "at least 0"),
-            "imitation": (self.imitation >= 0, "at least 0"),
-            "warm_start": (
-                self.warm_start >= 0 and (self.imitation > 0 or not self.warm_start),
-                "at least 0, and 0 without imitation",
-            ),
-        }
 
 
 @dataclass
@@ -153,7 +142,7 @@ def fit_trees(
             module,
             StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
             StringLoader(valid, EVALUATION_BATCH),
-            origin=lambda: contents(train=train, valid=valid),
+            origin={"train": train, "valid": valid},
             directory=directory,
             resume=resume,
             progress=progress,
