@@ -21,11 +21,7 @@ def traced(*tensors: Tensor | None) -> bool:
     of ``torch.func``, forward-mode differentiation, and modes that see single operations (``make_fx``,
     ``FakeTensorMode``, counters of operations); and for tensors with a dispatch of their own (``FakeTensor``,
     ``DTensor``, gradients of ``is_grads_batched``). None of them looks into an ``autograd.Function`` or a
-    compiled loop: it would be lost, its gradients would be, or what it computed would become a constant.
-
-    This function alone decides. An operation that has a fast version asks it first, with the values that it
-    computes with, and runs the naive version where it is true; a backward pass asks it again (it may run
-    under ``vmap`` when the forward pass did not).
+    compiled loop. An operation with a fast version asks before it runs it, forwards and backwards.
 
     Args:
         *tensors: Values that are computed with, ``None`` for one that is not given.
@@ -51,7 +47,7 @@ def differentiable_gradients(
     function: Callable[..., Sequence[Tensor]],
     values: Sequence[Any],
     needed: Sequence[bool],
-    grads: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
 ) -> tuple[Tensor | None, ...]:
     """Gradients of a composition of differentiable operations, themselves made of such.
 
@@ -59,7 +55,7 @@ def differentiable_gradients(
         function: The composition.
         values: Its arguments.
         needed: Of which of them the gradient is wanted.
-        grads: Gradients of what it returns.
+        grads: Gradients of what it returns, ``None`` for 0.
 
     Returns:
         A gradient per argument, ``None`` where none is wanted.
@@ -68,17 +64,24 @@ def differentiable_gradients(
     values = [value.view_as(value) if need else value for value, need in zip(values, needed, strict=True)]
     leaves = [value for value, need in zip(values, needed, strict=True) if need]
     # What no leaf changes, such as the state of a memory that nothing learns, has no gradient to give.
-    pairs = [(out, grad) for out, grad in zip(function(*values), grads, strict=True) if out.requires_grad]
+    outs = function(*values)
+    pairs = [(o, g) for o, g in zip(outs, grads, strict=True) if g is not None and o.requires_grad]
     if not pairs:
         return tuple(torch.zeros_like(v) if need else None for v, need in zip(values, needed, strict=True))
-    outs, arrived = zip(*pairs, strict=True)
-    found = iter(torch.autograd.grad(outs, leaves, arrived, create_graph=True, allow_unused=True))
+    reached, arrived = zip(*pairs, strict=True)
+    found = iter(torch.autograd.grad(reached, leaves, arrived, create_graph=True, allow_unused=True))
     return tuple(next(found) if need else None for need in needed)
 
 
 def counting_writes(*tensors: Tensor | None) -> list[Tensor]:
     """Those of which PyTorch knows when they are written to, and which it saves: not those of inference."""
     return [tensor for tensor in tensors if tensor is not None and not tensor.is_inference()]
+
+
+def savable(tensor: Tensor) -> Tensor:
+    """The same values, as PyTorch can save them for gradients: not those of inference."""
+    needless = traced(tensor) or torch.is_inference_mode_enabled() or not tensor.is_inference()
+    return tensor if needless else tensor.clone()
 
 
 def optional_module(name: str) -> Any:

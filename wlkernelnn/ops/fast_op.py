@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_legacy_batchedtensor
 
 from .autograd import differentiable_gradients, traced
 
@@ -22,14 +21,15 @@ class FastOp:
 
     Attributes:
         plain: From the arguments to a tuple of tensors, by differentiable operations.
-        forward: From the arguments to the same tuple, and a tuple of other tensors that ``backward`` needs.
-        backward: From the arguments, the outputs, those other tensors, one bool per argument that says
-            whether its gradient is needed, and a gradient per output (``None`` for 0), to a gradient per
-            argument. Those that are not needed may be anything.
+        forward: From the arguments to the same tuple, and a tuple of the tensors (outputs or others) that
+            ``backward`` needs beside the arguments.
+        backward: From the arguments, those tensors, one bool per argument that says whether its gradient is
+            needed, and a gradient per output (``None`` for 0), to a gradient per argument. Those that are not
+            needed may be anything.
     """
 
     plain: Callable[..., tuple[Tensor, ...]]
-    forward: Callable[..., tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]]
+    forward: Callable[..., tuple[tuple[Tensor, ...], Sequence[Tensor | None]]]
     backward: Callable[..., Sequence[Tensor | None]]
 
     def __call__(self, *values: Any) -> tuple[Tensor, ...]:
@@ -38,34 +38,31 @@ class FastOp:
 
 
 class _Fast(torch.autograd.Function):
+    # What is computed again in the backward pass is to have the precisions of the first time.
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
     def forward(ctx: Any, op: FastOp, *values: Any) -> tuple[Tensor, ...]:
         outs, kept = op.forward(*values)
-        ctx.op, ctx.num_outs = op, len(outs)
+        ctx.op = op
         ctx.others = [None if isinstance(value, Tensor) else value for value in values]
-        tensors = [value if isinstance(value, Tensor) else None for value in values]
-        ctx.save_for_backward(*tensors, *outs, *kept)
+        ctx.save_for_backward(*(value if isinstance(value, Tensor) else None for value in values), *kept)
         ctx.set_materialize_grads(False)
         return outs
 
     @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         if all(grad is None for grad in grads):
             return (None,) * len(ctx.needs_input_grad)
-        op, needed, saved, num_values = ctx.op, ctx.needs_input_grad[1:], ctx.saved_tensors, len(ctx.others)
-        outs, kept = saved[num_values:][: ctx.num_outs], saved[num_values + ctx.num_outs :]
+        # All that was saved is asked for: that is when autograd sees what was written to.
+        op, needed, saved = ctx.op, ctx.needs_input_grad[1:], ctx.saved_tensors
         values = [
             other if tensor is None else tensor for tensor, other in zip(saved, ctx.others, strict=False)
         ]
-        # Those of ``torch.autograd.grad(is_grads_batched=True)``.
-        batched = any(grad is not None and is_legacy_batchedtensor(grad) for grad in grads)
-        if torch.is_grad_enabled() or batched or traced(*grads):  # differentiated again, or transformed
-            arrived = [
-                torch.zeros_like(out) if grad is None else grad for out, grad in zip(outs, grads, strict=True)
-            ]
+        if torch.is_grad_enabled() or traced(*grads):  # differentiated again, or transformed
             with torch.enable_grad():
-                return None, *differentiable_gradients(op.plain, values, needed, arrived)
-        found = op.backward(values, outs, kept, needed, grads)
+                return None, *differentiable_gradients(op.plain, values, needed, grads)
+        found = op.backward(values, saved[len(values) :], needed, grads)
         return None, *(grad if need else None for grad, need in zip(found, needed, strict=True))
 
 

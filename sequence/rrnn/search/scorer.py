@@ -54,7 +54,7 @@ def _forward(rows: Tensor, weight: Tensor, bias: Tensor, out: Tensor) -> tuple[t
 
 
 def _backward(
-    values: Sequence[Tensor], outs: Any, kept: Any, needed: Sequence[bool], grads: Sequence[Tensor]
+    values: Sequence[Tensor], kept: Any, needed: Sequence[bool], grads: Sequence[Tensor]
 ) -> tuple[Tensor | None, ...]:
     rows, weight, bias, out = values
     (grad,) = grads

@@ -15,20 +15,21 @@ def plain(x: Tensor, factor: float) -> tuple[Tensor, Tensor]:
     return factor * x**2, x.clone()
 
 
-def forward(x: Tensor, factor: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor]]:
-    return plain(x, factor), (2 * factor * x,)
+def forward(x: Tensor, factor: float) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, ...]]:
+    outs = plain(x, factor)
+    return outs, (2 * factor * x, *outs)
 
 
 def backward(
     values: Sequence[object],
-    outs: Sequence[Tensor],
     kept: Sequence[Tensor],
     needed: Sequence[bool],
     grads: Sequence[Tensor | None],
 ) -> tuple[Tensor, None]:
+    slope, *outs = kept
     assert (len(values), len(outs), tuple(needed)) == (2, 2, (True, False))
     first, second = own(grads, outs)
-    return 1000 * (first * kept[0] + second), None
+    return 1000 * (first * slope + second), None
 
 
 MARKED = FastOp(plain, forward, backward)

@@ -2,7 +2,6 @@
 
 from .edges import SortedEdges, sort_edges
 from .gated_sum import gated_sum
-from .message_sum import message_sum
 from .naive import (
     gated_message,
     gated_sum_naive,
@@ -11,7 +10,7 @@ from .naive import (
     relabel_message,
     relabel_sum_naive,
 )
-from .neighbor_sum import neighbor_sum
+from .neighbor_sum import message_sum, neighbor_sum
 from .relabel_sum import relabel_sum
 from .segments import segment_sum
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import index_sort
 
-from wlkernelnn.ops.autograd import traced
+from wlkernelnn.ops.autograd import savable, traced
 
 
 class SortedEdges(NamedTuple):
@@ -39,8 +39,8 @@ class SortedEdges(NamedTuple):
 
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
-        """Sources and targets."""
-        return self.source, self.target
+        """Sources and targets, for operations with gradients."""
+        return savable(self.source), savable(self.target)
 
     @property
     def num_targets(self) -> int:

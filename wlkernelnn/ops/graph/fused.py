@@ -1,4 +1,4 @@
-"""Sums over edges that write nothing of size ``[E, K]``: compiled loops on a CPU and a GPU, and by blocks."""
+"""Sums over edges that write nothing of size ``[E, K]``: compiled loops on a CPU and a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, differentiable_gradients, optional_module, traced
+from wlkernelnn.ops.autograd import counting_writes, optional_module, traced
+from wlkernelnn.ops.fast_op import FastOp
 
 
 class Loop(Protocol):
@@ -67,30 +68,11 @@ def loops_for(values: Sequence[Tensor | None]) -> Any:
     return loops if loops is not None and first.dtype in loops.DTYPES else None
 
 
-class FusedSum(torch.autograd.Function):
-    """A :class:`Loop` in autograd's hands.
-
-    Its arguments are the loop, the same function of the values in PyTorch's own operations (which gives
-    second derivatives), and the values.
-    """
-
-    # What is computed again in the backward pass is to have the precisions of the first time.
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu")
-    def forward(ctx: Any, loop: Loop, naive: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
-        ctx.loop, ctx.naive = loop, naive
-        ctx.save_for_backward(*values, *counting_writes(*loop.fixed))
-        return loop.sum(*values)
-
-    @staticmethod
-    @torch.amp.custom_bwd(device_type="cpu")
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # All are asked for: that is when autograd sees what was written to.
-        needed, saved = ctx.needs_input_grad[2:], ctx.saved_tensors
-        values = saved[: len(needed)]
-        if torch.is_grad_enabled() or traced(grad):  # this gradient is differentiated again, or transformed
-            with torch.enable_grad():
-                found = differentiable_gradients(lambda *v: (ctx.naive(*v),), values, needed, (grad,))
-        else:
-            found = ctx.loop.gradients(needed, grad, *values)
-        return (None, None, *(value if need else None for value, need in zip(found, needed, strict=True)))
+def fused_sum(loop: Loop, naive: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
+    """The sum of a :class:`Loop` of these values; ``naive`` is the same in PyTorch's own operations."""
+    op = FastOp(
+        plain=lambda *values: (naive(*values),),
+        forward=lambda *values: ((loop.sum(*values),), counting_writes(*loop.fixed)),
+        backward=lambda values, kept, needed, grads: loop.gradients(needed, grads[0], *values),
+    )
+    return op(*values)[0]

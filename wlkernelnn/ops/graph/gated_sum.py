@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from torch import Tensor
 
+from wlkernelnn.ops.autograd import savable
+
 from .edges import SortedEdges
-from .fused import FusedSum, loops_for
-from .message_sum import blocked_sum
-from .naive import gated_message, gated_sum_naive
+from .fused import fused_sum, loops_for
+from .naive import gated_sum_naive
 from .neighbor_sum import neighbor_sum
 
 
@@ -29,7 +28,7 @@ def gated_sum(
     values of one type take compiled loops over the edges, forwards and backwards: on a CPU where numba is
     installed (the extra ``fast``), float32 and float64, on as many threads as torch has; on a GPU where
     Triton is (it comes with torch's CUDA builds), half precision as well, in float32 arithmetic. The first
-    use compiles them, which takes seconds, and keeps them on disk. Other sums on a CPU go by blocks of edges.
+    use compiles them, which takes seconds, and keeps them on disk.
 
     Args:
         c: ``[num_sources, K]``.
@@ -51,26 +50,21 @@ def gated_sum(
         raise ValueError("edge_gate is a part of a gate: it needs gates as well, got None")
     if gates is None and edge_factor is None:
         return neighbor_sum(c, edges, None if edge_weight is None else edge_weight.view(-1))
+    weight = None if edge_weight is None else edge_weight.view(-1, 1)
+    edge_type = None if edge_type is None else savable(edge_type)
 
-    def naive(
-        a: Tensor | None, b: Tensor | None, G: Tensor | None, c: Tensor, F: Tensor | None, w: Tensor | None
-    ) -> Tensor:
+    def naive(a: Tensor | None, b: Tensor | None, G: Tensor | None, c: Tensor, F: Tensor | None) -> Tensor:
         ab = None if a is None or b is None else (a, b)
-        return gated_sum_naive(c, edges.pair, edges.num_targets, ab, G, F, edge_type, w, gate_scale)
+        return gated_sum_naive(c, edges.pair, edges.num_targets, ab, G, F, edge_type, weight, gate_scale)
 
     a, b = gates or (None, None)
-    weight = None if edge_weight is None else edge_weight.view(-1, 1)
-    values = (a, b, edge_gate, c, edge_factor, weight)
+    values = (a, b, edge_gate, c, edge_factor)
     tables = edge_gate is not None or edge_factor is not None
-    loops = None if tables and edge_type is None else loops_for(values)
+    loops = None if tables and edge_type is None else loops_for((*values, weight))
     if loops is None:
-        message = partial(gated_message, gate_scale=gate_scale)
-        at_edges = "edge" if edge_type is None else "table"
-        kinds = {"gate_j": "source", "gate_i": "target", "edge_gate": at_edges, "c_j": "source"}
-        kinds |= {"edge_factor": at_edges, "edge_weight": "edge"}
-        return blocked_sum(message, edges, edge_type, kinds, values, naive)
+        return naive(*values)
     if gates is None:
         loop = loops.MappedLoop(edges, edge_type, weight, "MULTIPLY")
-        return FusedSum.apply(loop, lambda c, F: naive(None, None, None, c, F, weight), c, edge_factor)
+        return fused_sum(loop, lambda c, F: naive(None, None, None, c, F), c, edge_factor)
     loop = loops.GatedLoop(edges, edge_type if tables else None, weight, gate_scale)
-    return FusedSum.apply(loop, lambda a, b, G, c, F: naive(a, b, G, c, F, weight), *values[:-1])
+    return fused_sum(loop, naive, *values)

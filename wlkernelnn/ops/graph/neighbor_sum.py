@@ -1,7 +1,8 @@
-"""Sum the states of neighbours without writing a row per edge."""
+"""Sum the states of neighbours without writing a row per edge, and sum messages of any kind."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,9 +11,13 @@ from torch import Tensor
 from wlkernelnn.ops.autograd import counting_writes, traced
 
 from .edges import SortedEdges
-from .message_sum import blocked_sum
-from .naive import neighbor_sum_naive, weighted
+from .naive import message_sum_naive, neighbor_sum_naive
 from .segments import bag_sum
+
+
+def message_sum(message: Callable[..., Tensor], edges: SortedEdges, **values: Any) -> Tensor:
+    """:func:`message_sum_naive` of sorted edges, in whose order values and types of edges are."""
+    return message_sum_naive(message, edges.pair, edges.num_targets, **values)
 
 
 class _NeighborSum(torch.autograd.Function):
@@ -36,9 +41,8 @@ class _NeighborSum(torch.autograd.Function):
 def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{(u,v)} w_{uv} \, x_u`: :func:`neighbor_sum_naive`, faster.
 
-    A bag of rows is gathered and summed at once, forwards by target and backwards by source: nothing of size
-    ``[E, d]`` is written and nothing needs atomics. In a graph that is known to be undirected, both
-    directions are the same sum, and nothing has to be sorted.
+    Rows are gathered and summed at once, forwards by target and backwards by source: nothing of size
+    ``[E, d]`` is written, unless weights are trained. Undirected edges need no sorting for the second.
 
     Args:
         x: ``[num_sources, d]``.
@@ -48,15 +52,8 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
     Returns:
         ``[num_targets, d]``.
     """
-
-    def naive(x: Tensor, weight: Tensor | None) -> Tensor:
-        return neighbor_sum_naive(x, edges.pair, edges.num_targets, weight)
-
     weight = None if weight is None else weight.to(x.dtype)
     learned = weight is not None and weight.requires_grad and torch.is_grad_enabled()
-    if traced(x, weight):
-        return naive(x, weight)
-    if weight is not None and learned:
-        kinds = {"x": "source", "weight": "edge"}
-        return blocked_sum(weighted, edges, None, kinds, (x, weight.view(-1, 1)), naive)
+    if learned or traced(x, weight):
+        return neighbor_sum_naive(x, edges.pair, edges.num_targets, weight)
     return _NeighborSum.apply(x, edges, weight)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.activation import is_pure
+from wlkernelnn.ops.autograd import savable
 
 from .edges import SortedEdges
-from .fused import FusedSum, loops_for
-from .message_sum import blocked_sum
-from .naive import relabel_message, relabel_sum_naive
+from .fused import fused_sum, loops_for
+from .naive import relabel_sum_naive
 from .neighbor_sum import neighbor_sum
 
 # Activations of the compiled loops.
@@ -29,9 +27,8 @@ def relabel_sum(
 ) -> Tensor:
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} w_e \, \sigma(m_u + V_e)`, of whatever is given.
 
-    :func:`relabel_sum_naive`, faster. With a table for V, and ``ReLU``, ``Tanh`` or ``Identity`` for σ, the
-    compiled loops of :func:`gated_sum` are taken where that function would take them; other activations of
-    torch without parameters go by blocks of edges on a CPU, and any other σ runs as it is, once per edge.
+    :func:`relabel_sum_naive`, faster: with a table for V, and ``ReLU``, ``Tanh`` or ``Identity`` for σ, the
+    compiled loops of :func:`gated_sum` are taken where that function would take them.
 
     Args:
         m: ``[num_sources, K]``.
@@ -48,20 +45,13 @@ def relabel_sum(
     if edge_shift is None:
         return neighbor_sum(act(m), edges, None if weight is None else weight.view(-1))
 
-    def naive(m: Tensor, V: Tensor, w: Tensor | None) -> Tensor:
-        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, edge_type, w)
+    edge_type = None if edge_type is None else savable(edge_type)
 
-    values = (m, edge_shift, weight)
-    if not is_pure(act):
-        return naive(*values)
-    loops = loops_for(values) if edge_type is not None and type(act) in KINDS else None
+    def naive(m: Tensor, V: Tensor) -> Tensor:
+        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, edge_type, weight)
+
+    compiled = edge_type is not None and type(act) in KINDS and is_pure(act)
+    loops = loops_for((m, edge_shift, weight)) if compiled else None
     if loops is None:
-        message = partial(relabel_message, act=act)
-        kinds = {
-            "m_j": "source",
-            "edge_shift": "edge" if edge_type is None else "table",
-            "edge_weight": "edge",
-        }
-        return blocked_sum(message, edges, edge_type, kinds, values, naive)
-    loop = loops.MappedLoop(edges, edge_type, weight, KINDS[type(act)])
-    return FusedSum.apply(loop, lambda m, V: naive(m, V, weight), m, edge_shift)
+        return naive(m, edge_shift)
+    return fused_sum(loops.MappedLoop(edges, edge_type, weight, KINDS[type(act)]), naive, m, edge_shift)

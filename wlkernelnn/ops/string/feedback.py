@@ -8,17 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wlkernelnn.blocks.activation import is_pure
 from wlkernelnn.blocks.compose import composed
 from wlkernelnn.ops.fast_op import FastOp, own
 
 from .equations import by_step, feedback_step
 from .steps import Steps
-
-# Activations that can be computed again in the backward pass: elementwise, without state or chance.
-PURE = (
-    *(torch.nn.Identity, torch.nn.Tanh, torch.nn.Sigmoid, torch.nn.ReLU, torch.nn.LeakyReLU, torch.nn.ELU),
-    *(torch.nn.SELU, torch.nn.GELU, torch.nn.SiLU, torch.nn.Softplus, torch.nn.Mish, torch.nn.Hardtanh),
-)
 
 
 def feedback_scan(
@@ -60,7 +55,7 @@ def feedback_scan(
         :math:`c_1 … c_n` and h, each behind its state, ``[B + N, d]`` in step order.
     """
     f, x = carry or (None, None)
-    fast = (act is None or type(act) in PURE) and not (mask is not None and mask.requires_grad)
+    fast = (act is None or is_pure(act)) and not (mask is not None and mask.requires_grad)
     scan = _feedback_scan if fast else _plain
     return scan(steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, *u)
 
@@ -130,18 +125,17 @@ def _forward(
             h.copy_(value)
         else:
             torch.lerp(x_t, value if mask_t is None else value * mask_t, f_t, out=h)
-    return tuple(buffers), (gates, y)
+    return tuple(buffers), (gates, y, *buffers)
 
 
 def _backward(
     values: Sequence[Any],
-    buffers: Sequence[Tensor],
     kept: Sequence[Tensor],
     needed: Sequence[bool],
     arrived: Sequence[Tensor | None],
 ) -> Sequence[Tensor | None]:
     steps, act, compose, normalize, _, logits, weight, mix, f, x, mask, *u = values
-    gates, y = kept
+    gates, y, *buffers = kept
     n, grads = len(u), own(arrived, buffers)
     before = [steps.previous(buffer) for buffer in buffers]
     c = [buffer[steps.num_strings :] for buffer in buffers[:n]]

@@ -122,22 +122,23 @@ def _forward(
     weight: Tensor | None,
     bias: Tensor | None,
     *given: Tensor | None,
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor]]:
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
     # With the product of all tokens, so that it can be overwritten, and is not kept beside.
     parts = affine(x, weight, bias)
-    return gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given), (parts,)
+    c, h = gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given)
+    return (c, h), (parts, c, h)
 
 
 def _backward(
     values: Sequence[Any],
-    found: Sequence[Tensor],
     kept: Sequence[Tensor],
     needed: Sequence[bool],
     grads: Sequence[Tensor | None],
 ) -> Sequence[Tensor | None]:
     options, (x, weight, _), given = values[:4], values[4:7], values[7:]
     gradients = gated_for(x, *given).gated_gradients
-    slopes, *others = gradients(*options, needed[7:], *kept, given, found, grads)
+    parts, *found = kept
+    slopes, *others = gradients(*options, needed[7:], parts, given, found, grads)
     of_x = slopes if weight is None else linear(slopes, weight.t()) if needed[4] else None
     of_weight = slopes.t() @ x if needed[5] else None
     return *(None,) * 4, of_x, of_weight, slopes.sum(0) if needed[6] else None, *others

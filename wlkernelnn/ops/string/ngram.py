@@ -86,14 +86,14 @@ def _plain(
 
 def _forward(
     steps: Steps, decay: float | Tensor, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
-) -> tuple[tuple[Tensor, ...], tuple[()]]:
-    return scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize), ()
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    c = scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize)
+    return c, c
 
 
 def _backward(
     values: Sequence[Any],
     c: Sequence[Tensor],
-    kept: Sequence[Tensor],
     needed: Sequence[bool],
     grads: Sequence[Tensor | None],
 ) -> Sequence[Tensor | None]:

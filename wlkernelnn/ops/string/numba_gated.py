@@ -37,8 +37,8 @@ def gated(
     if scan.is_by_step:
         weight_t = weight.t()
         for t, (h_before, _) in enumerate(steps.pairs(h)):
-            seen = torch.mm(h_before, weight_t).view(len(h_before), -1, scan.width)
-            scan.run("forward", t, t + 1, transposed, seen, *arrays)
+            seen = torch.mm(h_before, weight_t).to(h.dtype)  # autocast makes it another one
+            scan.run("forward", t, t + 1, transposed, seen.view(len(seen), -1, scan.width), *arrays)
     else:
         seen = parts.new_empty(scan.num_rows, len(scan.weight) // scan.width, scan.width)
         scan.run("forward", 0, len(steps.counts), transposed, seen, *arrays)
@@ -71,7 +71,7 @@ def gated_gradients(
         came = c[:0]
         for t, slopes_t in reversed(list(enumerate(steps.split(seeing)))):
             scan.run("backward", t, t + 1, own, came, *arrays)
-            came = torch.mm(slopes_t, weight)
+            came = torch.mm(slopes_t, weight).to(c.dtype)
     else:
         came = c.new_zeros(scan.num_rows, scan.width)
         scan.run("backward", 0, len(steps.counts), own, came, *arrays)

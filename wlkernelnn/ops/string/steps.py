@@ -198,7 +198,7 @@ def _permute(x: Tensor, order: Tensor, back: Tensor) -> tuple[Tensor]:
 
 
 def _permute_back(
-    values: Sequence[Any], outs: Any, kept: Any, needed: Any, grads: Sequence[Tensor]
+    values: Sequence[Any], kept: Any, needed: Any, grads: Sequence[Tensor]
 ) -> tuple[Tensor, None, None]:
     return grads[0].index_select(0, values[2]), None, None
 

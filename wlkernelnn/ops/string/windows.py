@@ -116,7 +116,7 @@ def _correlate(x: Tensor, filters: Tensor, dilation: int) -> tuple[Tensor]:
 
 
 def _correlate_back(
-    values: Sequence[Any], outs: Any, kept: Any, needed: Sequence[bool], grads: Sequence[Tensor]
+    values: Sequence[Any], kept: Any, needed: Sequence[bool], grads: Sequence[Tensor]
 ) -> tuple[Tensor | None, Tensor | None, None]:
     x, filters, dilation = values
     (grad,) = grads

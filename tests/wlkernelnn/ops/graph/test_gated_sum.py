@@ -304,7 +304,7 @@ def test_what_is_written_to_before_the_gradients_is_seen(written: str, gated: bo
         c.requires_grad_(),
         edges,
         (a, b) if gated else None,
-        edge_factor=torch.randn(3, 4, device=device),
+        edge_factor=torch.randn(3, 4, device=device, requires_grad=True),
         edge_type=fixed["edge_type"],
         edge_weight=fixed["edge_weight"],
     )

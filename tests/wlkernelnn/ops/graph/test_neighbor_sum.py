@@ -9,7 +9,7 @@ from torch_geometric import EdgeIndex
 
 from tests.graphs import EDGES, Edges, assert_same_with_gradients, random_edges
 from wlkernelnn.datasets import sorted_edge_index
-from wlkernelnn.ops.graph import neighbor_sum, neighbor_sum_naive, sort_edges
+from wlkernelnn.ops.graph import message_sum, neighbor_sum, neighbor_sum_naive, sort_edges
 
 WEIGHTS = pytest.mark.parametrize("weights", ["unweighted", "constant_weights", "trained_weights"])
 
@@ -106,17 +106,17 @@ def test_strided_values_and_cotangents() -> None:
     torch.testing.assert_close(*gradients)
 
 
-@pytest.mark.parametrize("weights", ["unweighted", "constant_weights"])
+@WEIGHTS
 def test_second_derivatives(weights: str) -> None:
     edges = EDGES["isolated"]  # whose order by source is not that by target
     sorted_edges = sort_edges(*edges)
-    x, *weight = inputs_of(edges, weights, torch.float64, channels=2)
+    inputs = inputs_of(edges, weights, torch.float64, channels=2)
 
-    def cubed(x: Tensor) -> Tensor:
+    def cubed(x: Tensor, *weight: Tensor) -> Tensor:
         return neighbor_sum(x**3, sorted_edges, *weight)
 
-    assert torch.autograd.gradcheck(cubed, (x,))
-    assert torch.autograd.gradgradcheck(cubed, (x,))
+    assert torch.autograd.gradcheck(cubed, inputs)
+    assert torch.autograd.gradgradcheck(cubed, inputs)
 
 
 @WEIGHTS
@@ -149,3 +149,17 @@ def test_second_derivatives_where_edges_are_known_to_go_both_ways() -> None:
     assert edges.is_undirected
     x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: neighbor_sum(x**3, edges), (x,))
+
+
+def test_any_message_will_do() -> None:
+    """One with parameters, and one that draws, whose rows are computed once."""
+    edges, slope = EDGES["random"], torch.tensor([0.1], requires_grad=True)
+    sorted_edges, a = sort_edges(*edges), torch.randn(12, 5, requires_grad=True)
+    out = message_sum(
+        lambda a: torch.nn.functional.prelu(torch.nn.functional.dropout(a, 0.5), slope),
+        sorted_edges,
+        source={"a": a},
+    )
+    gradient, of_slope = torch.autograd.grad(out.sum(), [a, slope])
+    torch.testing.assert_close((gradient * a).sum(), out.sum())  # it is piecewise linear in what was drawn
+    assert bool(of_slope)

@@ -146,6 +146,22 @@ def test_single_precision(cell: GatedCell, lengths: list[int]) -> None:
         assert out.dtype == torch.float32
 
 
+def test_under_autocast() -> None:
+    """Products are of lower precision, states and gradients are not."""
+    cell, lengths = CELLS["lstm"], LENGTHS["equal"]
+    leaves = {k: v.requires_grad_() for k, v in inputs_of(cell, lengths, "none", True, torch.float32).items()}
+    expected = scanned(True, cell, lengths, "none", leaves)
+    with torch.autocast("cpu", torch.bfloat16):
+        outs = scanned(True, cell, lengths, "none", leaves)
+    of_expected, of_outs = (
+        torch.autograd.grad(sum(part.sum() for part in parts), list(leaves.values()))
+        for parts in (expected, outs)
+    )
+    for came, right in zip([*outs, *of_outs], [*expected, *of_expected], strict=True):
+        assert came.dtype == torch.float32
+        assert bool((came - right).norm() < 0.05 * right.norm())
+
+
 @pytest.mark.parametrize(
     ("name", "norm"),
     [
