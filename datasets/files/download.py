@@ -43,13 +43,14 @@ def opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def opened_zip(path: Path, name: object) -> Iterator[zipfile.ZipFile]:
-    """A zip file for reading, called ``name`` in the ``ValueError`` of a damaged one."""
+def opened_zip(path: Path, url: str = "") -> Iterator[zipfile.ZipFile]:
+    """A zip file for reading, just fetched from ``url`` or found; a damaged one is a ``ValueError``."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{name}: not a whole zip file ({error})") from error
+        hint = "" if url else "; delete it to fetch it again"
+        raise ValueError(f"{url or path}: not a whole zip file ({error}){hint}") from error
 
 
 def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:

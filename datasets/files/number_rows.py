@@ -24,20 +24,21 @@ def fail(path: Place, line: int, problem: str) -> NoReturn:
 
 
 def read_numbers(path: Place, missing: bool = False) -> np.ndarray:
-    """The numbers of a file, with commas between those of a line.
+    """The numbers of a file, with commas between those of a line: float64 ``[lines, columns]``.
 
     Args:
         path: The file; one whose name ends in ``.gz`` is decompressed (not inside a zip file).
-        missing: A number may be missing: nothing stands there, or NaN. A blank line counts then.
-
-    Returns:
-        float64 ``[lines, columns]``, NaN where a number is missing; ``[0, 0]`` of an empty file.
+        missing: A number may be missing (NaN): nothing stands there, or NaN. A blank line counts then.
 
     Raises:
         FileNotFoundError: The file does not exist.
         ValueError: A line holds something else, or not as many values as the first.
     """
-    text = _content(path)
+    if isinstance(path, zipfile.Path) and path.is_file():
+        text = path.read_bytes()
+    else:
+        with opened(str(path)) as file:
+            text = file.read()
     # Where a number may be missing, a blank line at the end is one too.
     text = text if missing else text.rstrip()
     if not text:
@@ -58,26 +59,32 @@ def read_numbers(path: Place, missing: bool = False) -> np.ndarray:
     return table if whole else _line_by_line(path, text, missing)
 
 
-def read_integers(path: Place, columns: int | None = None) -> np.ndarray:
+def read_integers(
+    path: Place, columns: int | None = None, rows: int | None = None, of: str = "rows"
+) -> np.ndarray:
     """int64 ``[lines, columns]``, like :func:`read_numbers`.
 
     Args:
         path: The file.
         columns: How many there must be.
+        rows: How many lines there must be, the number ``of`` something.
+        of: Named in the error.
 
     Raises:
         FileNotFoundError: The file does not exist.
-        ValueError: A line holds something else, or not as many values as it must.
+        ValueError: A line holds something else, or not as many values as it must, or lines are missing.
     """
     values = read_numbers(path)
     if not len(values):
-        return np.zeros((0, columns or 1), dtype=np.int64)
+        values = np.zeros((0, columns or 1))
     if columns not in (None, values.shape[1]):
         fail(path, 0, f"expected {columns} value(s) on a line, got {values.shape[1]}")
     # Comparisons with NaN are false.
     if not (right := (values == np.floor(values)) & (np.abs(values) < 2**53)).all():
         line, column = np.argwhere(~right)[0]
         fail(path, line, f"expected an integer, got {values[line, column]:g}")
+    if rows is not None:
+        check_lines(path, values, rows, of)
     return values.astype(np.int64)
 
 
@@ -94,26 +101,14 @@ def check_targets(path: Place, values: np.ndarray) -> None:
     """Raise a ``ValueError`` unless a float32 holds all values of a file, NaN for missing ones too."""
     if (wrong := np.argwhere(lost_in_float32(values))).size:
         line, column = wrong[0]
-        fail(
-            path,
-            line,
-            f"expected a finite number of 32 bits, or NaN for a missing value, got {values[line, column]:g}",
-        )
+        expected = "a finite number of 32 bits, or NaN for a missing value"
+        fail(path, line, f"expected {expected}, got {values[line, column]:g}")
 
 
 def check_lines(path: Place, values: np.ndarray, expected: int, what: str) -> None:
     """Raise a ``ValueError`` unless a file has so many lines."""
     if len(values) != expected:
         raise ValueError(f"{path}: has {len(values)} lines, expected {expected}, the number of {what}")
-
-
-def _content(path: Place) -> bytes:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file")
-    if isinstance(path, zipfile.Path):
-        return path.read_bytes()
-    with opened(path) as file:
-        return file.read()
 
 
 def _line_by_line(path: Place, text: bytes, missing: bool) -> np.ndarray:

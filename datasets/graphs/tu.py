@@ -6,13 +6,12 @@ import logging
 import os
 import re
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from wlkernelnn.datasets.files.download import data_folders, fetch_folder
+from wlkernelnn.datasets.files.download import data_folders, fetch_folder, opened_zip
 from wlkernelnn.datasets.files.number_rows import (
     Place,
     check_lines,
@@ -23,7 +22,7 @@ from wlkernelnn.datasets.files.number_rows import (
     read_numbers,
 )
 
-from .arrays import bounds_of
+from .arrays import bounds_of, distinct_rows
 from .description import Description
 from .packed import PackedGraphs
 
@@ -38,9 +37,7 @@ def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGrap
     The files ``NAME_A.txt``, ``NAME_graph_indicator.txt``, … are looked for in ``root`` (default
     ``$WLKERNELNN_DATA``), then in the user's cache, each time in the folders ``tu/NAME``, ``NAME``,
     ``NAME/raw`` (PyG's layout), in the folder itself, and in ``tu/NAME.zip``. If they are nowhere, the zip
-    file is fetched from the collection's publisher into the cache. No checksums of these files are known: a
-    download is only checked to be a whole zip file with the right names in it. Only the text files of the
-    format are read.
+    file is fetched from the collection's publisher into the cache; no checksum of it is known.
 
     Args:
         name: Name of the data set, as it begins the names of its files.
@@ -63,18 +60,15 @@ def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGrap
 
     Raises:
         FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where.
-        ValueError: No such name is possible, or a file is not as the format says: names file and line.
+        ValueError: The name cannot be one, or a file is not as the format says: names file and line.
     """
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"name must be that of a TU data set, such as MUTAG, got {name!r}")
     place = _locate(name, root)
     if place.is_dir():
         return _read(name, place)
-    try:
-        with zipfile.ZipFile(place) as archive:
-            return _read(name, zipfile.Path(archive, f"{name}/"))
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{place}: not a whole zip file ({error}); delete it to fetch it again") from error
+    with opened_zip(place) as archive:
+        return _read(name, zipfile.Path(archive, f"{name}/"))
 
 
 def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
@@ -109,30 +103,22 @@ def _read(name: str, folder: Place) -> PackedGraphs:
     check_range(file("A"), edges, 1, num_nodes, "the number of a node")
     source, target = (edges - 1).T
     if (crossing := np.flatnonzero(graph[source] != graph[target])).size:
-        e = crossing[0]
-        a, b = edges[e]
-        fail(
-            file("A"),
-            e,
-            f"node {a} of graph {graph[a - 1] + 1} and node {b} of graph {graph[b - 1] + 1} are joined",
-        )
+        a, b = edges[crossing[0]]
+        joined = f"node {a} of graph {graph[a - 1] + 1} and node {b} of graph {graph[b - 1] + 1} are joined"
+        fail(file("A"), crossing[0], joined)
     edge_order = np.argsort(graph[source], kind="stable")
 
     x = np.zeros((num_nodes, 1), dtype=np.int64)
     node_dims: tuple[int, ...] = (1,)
     if file("node_labels").is_file():
-        labels = read_integers(file("node_labels"))
-        check_lines(file("node_labels"), labels, num_nodes, "nodes")
-        coded = [np.unique(column, return_inverse=True) for column in labels.T]
-        x = np.column_stack([codes for _, codes in coded])
-        node_dims = tuple(len(values) for values, _ in coded)
+        labels = read_integers(file("node_labels"), rows=num_nodes, of="nodes")
+        values, codes = zip(*(np.unique(column, return_inverse=True) for column in labels.T), strict=True)
+        x, node_dims = np.column_stack(codes), tuple(map(len, values))
     edge_type, num_edge_types = None, 0
     if file("edge_labels").is_file():
-        labels = read_integers(file("edge_labels"))
-        check_lines(file("edge_labels"), labels, len(edges), "edges")
-        rows = labels[:, 0] if labels.shape[1] == 1 else labels
-        values, edge_type = np.unique(rows, axis=0, return_inverse=True)
-        num_edge_types = len(values)
+        labels = read_integers(file("edge_labels"), rows=len(edges), of="edges")
+        kinds, edge_type = distinct_rows(labels)
+        edge_type, num_edge_types = edge_type[edge_order], len(kinds)
     for part in ("node_attributes", "edge_attributes"):
         if file(part).is_file():
             logger.warning(
@@ -146,7 +132,7 @@ def _read(name: str, folder: Place) -> PackedGraphs:
         np.stack([place[source], place[target]])[:, edge_order],
         node_ptr,
         bounds_of(np.bincount(graph[source], minlength=num_graphs)),
-        edge_type=None if edge_type is None else edge_type.reshape(-1)[edge_order],
+        edge_type=edge_type,
         y=y,
         description=Description(name=name, node_dims=node_dims, num_edge_types=num_edge_types, **about),
     )
@@ -165,10 +151,8 @@ def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dic
         return values, {"task": "regression", "metric": "mae", "target_names": names}
     if not labels.is_file():
         raise FileNotFoundError(f"{labels}: no such file, nor {attributes}: one of them has the targets")
-    values = read_integers(labels, columns=1)[:, 0]
-    check_lines(labels, values, num_graphs, "graphs")
-    classes, codes = np.unique(values, return_inverse=True)
-    return codes[:, None], {
+    classes, codes = np.unique(read_integers(labels, 1, num_graphs, "graphs"), return_inverse=True)
+    return codes.reshape(-1, 1), {
         "task": "classification" if len(classes) <= 2 else "multiclass",
         "metric": "accuracy",
         "target_names": ("class",),

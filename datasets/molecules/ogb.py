@@ -5,21 +5,21 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import rdkit
 
 from wlkernelnn.datasets.files.download import data_folders, fetch_folder
-from wlkernelnn.datasets.files.number_rows import check_lines, read_integers
+from wlkernelnn.datasets.files.number_rows import read_integers
 from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import SplitIndex
 from wlkernelnn.datasets.graphs.store_cache import cached_store
 
 from . import pcqm4mv2
-from .features import Features, get_features
+from .features import get_features
 from .load import load_molecules
 from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
 from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set
@@ -44,8 +44,7 @@ def load_ogb(
 
     The set's folder, such as ``ogbg_molhiv``, in the layout of OGB's own downloads, is looked for in ``root``
     (default ``$WLKERNELNN_DATA``) and in its folder ``ogb``, then in the user's cache. If it is nowhere, the
-    zip file is fetched from its publisher into the cache, without a question. No checksums of these files are
-    known: a download is only checked to be a whole zip file with the right files in it.
+    zip file is fetched from its publisher into the cache; no checksum of it is known.
 
     ogbg-molhiv can also be made from a split beside a table of SMILES: where ``ogbg_molhiv`` holds no graphs
     but only ``split/scaffold``, they come from MoleculeNet's table (see
@@ -79,16 +78,8 @@ def load_ogb(
     get_features(features)  # an unknown name is an error before anything is read
     folder, beside = _places(spec, root)
     if beside is not None:
-        data = load_molecules(
-            spec.table,
-            root,
-            split=None,
-            name=spec.name,
-            features=features,
-            num_workers=num_workers,
-            progress=progress,
-            cache=cache,
-        )
+        options = {"features": features, "num_workers": num_workers, "progress": progress, "cache": cache}
+        data = load_molecules(spec.table, root, split=None, name=spec.name, **options)
         data.split_idx = _split(data, read_parts(beside), beside / SPLIT)
         return _checked(data, spec, beside)
     found = folder or fetch_folder(
@@ -96,22 +87,14 @@ def load_ogb(
     )
 
     def build() -> PackedGraphs:
-        read = _read_pcqm4mv2 if spec.name == "pcqm4mv2" else _read_molecules
-        return read(found, spec, features, num_workers, progress)
+        return _read(found, spec, features, num_workers, progress)
 
     key = _key(spec, features, found)
     return _checked(cached_store(key, build) if cache else build(), spec, found)
 
 
 def ogb_source(name: str, root: str | os.PathLike[str] | None = None, *, features: str = "ogb") -> str:
-    """Where the graphs of :func:`load_ogb` come from, once they are there, in words.
-
-    Args:
-        name, root, features: As there.
-
-    Raises:
-        ValueError: Unknown name.
-    """
+    """Where the graphs of :func:`load_ogb` come from, once they are there, in words."""
     spec = ogb_set(name)
     if _places(spec, root)[1] is not None:
         # Only OGB's whole archive says what its split is.
@@ -125,15 +108,7 @@ def ogb_source(name: str, root: str | os.PathLike[str] | None = None, *, feature
 
 
 def ogb_parts(name: str, root: str | os.PathLike[str] | None = None) -> dict[str, np.ndarray]:
-    """OGB's numbers of the graphs of each part, those that :func:`load_ogb` cannot make included.
-
-    Args:
-        name, root: As there.
-
-    Raises:
-        FileNotFoundError: The files are nowhere.
-        ValueError: Unknown name, or a file is not as the format says.
-    """
+    """OGB's numbers of the graphs of each part, those that :func:`load_ogb` cannot make included."""
     spec = ogb_set(name)
     folder, beside = _places(spec, root)
     if spec.name == "pcqm4mv2" and folder is not None:
@@ -143,23 +118,12 @@ def ogb_parts(name: str, root: str | os.PathLike[str] | None = None) -> dict[str
     return read_parts(found)
 
 
-def _about(spec: OGBSet, features: str, target_names: tuple[str, ...]) -> Description:
-    return Description(
-        name=spec.name,
-        features=features,
-        node_dims=get_features(features).node_dims,
-        num_edge_types=get_features(features).num_edge_types,
-        task=spec.task,
-        metric=spec.metric,
-        target_names=target_names,
-        unit=spec.unit,
-    )
-
-
 def _key(spec: OGBSet, features: str, folder: Path) -> str:
     """Digest of all that a store depends on."""
-    content = (CACHE_VERSION, rdkit.__version__, spec, _columns(get_features(features)))
-    digest = hashlib.sha256(repr(content).encode())
+    table = get_features(features)
+    columns = [(column.name, column.values) for column in (*table.atom, *table.bond)]
+    meaning = (table.name, columns, table.num_node_values, table.num_graph_values)
+    digest = hashlib.sha256(repr((CACHE_VERSION, rdkit.__version__, spec, meaning)).encode())
     for name in spec.files:
         path = folder / name
         if not path.is_file():
@@ -169,14 +133,8 @@ def _key(spec: OGBSet, features: str, folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _columns(features: Features) -> tuple[object, ...]:
-    """What the codes of a set of features mean."""
-    columns = [(column.name, column.values) for column in (*features.atom, *features.bond)]
-    return features.name, columns, features.num_node_values, features.num_graph_values
-
-
 def _checked(data: PackedGraphs, spec: OGBSet, where: Path) -> PackedGraphs:
-    """The store, after a word on what differs from the published set."""
+    """The store, after warnings of what differs from the published set."""
     size = len(data) + len(data.rejects)
     if size != spec.size:
         logger.warning(
@@ -190,9 +148,6 @@ def _checked(data: PackedGraphs, spec: OGBSet, where: Path) -> PackedGraphs:
             f"rejects); there are: {there}"
         )
     return data
-
-
-# Places
 
 
 def _places(spec: OGBSet, root: str | os.PathLike[str] | None) -> tuple[Path | None, Path | None]:
@@ -212,39 +167,40 @@ def _find(spec: OGBSet, root: str | os.PathLike[str] | None, file: str) -> Path 
     return None
 
 
-# Reading a folder
-
-
-def _read_pcqm4mv2(
-    folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool
-) -> PackedGraphs:
-    smiles, y = pcqm4mv2.read_molecules(folder)
-    about = _about(spec, features, pcqm4mv2.TARGETS)
-    data = _featurized(smiles, y, about, num_workers, progress)
-    data.split_idx = _split(data, pcqm4mv2.read_split(folder), folder / spec.files[-1])
-    return data
-
-
-def _read_molecules(
-    folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool
-) -> PackedGraphs:
-    y = read_labels(folder / LABELS, spec)
-    smiles, names = read_mapping(folder / spec.files[-1], y)
-    about = _about(spec, features, names)
-    if features == "ogb":
+def _read(folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool) -> PackedGraphs:
+    """The store of a folder: OGB's own graphs, or those that its SMILES give."""
+    columns = get_features(features)
+    if spec.name == "pcqm4mv2":
+        smiles, names, y = pcqm4mv2.read_molecules(folder)
+        parts, where = pcqm4mv2.read_split(folder), spec.files[-1]
+    else:
+        y = read_labels(folder / LABELS, spec)
+        smiles, names = read_mapping(folder / spec.files[-1], y)
+        parts, where = read_parts(folder), SPLIT
+    about = Description(
+        name=spec.name,
+        features=features,
+        node_dims=columns.node_dims,
+        num_edge_types=columns.num_edge_types,
+        task=spec.task,
+        metric=spec.metric,
+        target_names=names,
+        unit=spec.unit,
+    )
+    if features == "ogb" and GRAPHS[0] in spec.files:
         data = read_graphs(folder, smiles, y, about)
     else:
-        data = _featurized(smiles, y, about, num_workers, progress)
-        _compare_sizes(data, folder)
-    data.split_idx = _split(data, read_parts(folder), folder / SPLIT)
+        graphs, _ = featurize(smiles, features=features, num_workers=num_workers, progress=progress)
+        data = graphs.with_targets(y[graphs.row.numpy()], **about.of_set())
+        if NUM_NODES in spec.files:
+            _compare_sizes(data, folder / NUM_NODES)
+    data.split_idx = _split(data, parts, folder / where)
     return data
 
 
-def _compare_sizes(data: PackedGraphs, folder: Path) -> None:
-    """A word on molecules that have another number of atoms than OGB's graphs of them."""
-    path = folder / NUM_NODES
-    theirs = read_integers(path, columns=1)[:, 0]
-    check_lines(path, theirs, len(data) + len(data.rejects), "SMILES")
+def _compare_sizes(data: PackedGraphs, path: Path) -> None:
+    """Warn of molecules that have another number of atoms than OGB's graphs of them."""
+    theirs = read_integers(path, 1, len(data) + len(data.rejects), "SMILES")[:, 0]
     theirs, ours = theirs[data.row.numpy()], data.arrays.node_ptr.diff().numpy()
     if (other := np.flatnonzero(theirs != ours)).size:
         first = int(other[0])
@@ -253,14 +209,6 @@ def _compare_sizes(data: PackedGraphs, folder: Path) -> None:
             f"{data.smiles[first]!r} in line {int(data.row[first]) + 1} with {theirs[first]} instead of "
             f"{ours[first]}: results do not compare with published ones"
         )
-
-
-def _featurized(
-    smiles: Sequence[object], y: np.ndarray, about: Description, num_workers: int | None, progress: bool
-) -> PackedGraphs:
-    """What SMILES give, those without any target too."""
-    graphs, _ = featurize(smiles, features=about.features, num_workers=num_workers, progress=progress)
-    return graphs.with_targets(y[graphs.row.numpy()], **about.of_set())
 
 
 def _split(data: PackedGraphs, parts: Mapping[str, np.ndarray], where: Path) -> SplitIndex:

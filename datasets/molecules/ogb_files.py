@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from wlkernelnn.datasets.files.number_rows import (
-    check_lines,
     check_range,
     check_targets,
     fail,
@@ -32,28 +31,19 @@ def read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Descr
     """OGB's own graphs: the numbers of all of them end to end, each bond once."""
     features = get_features(about.features)
     atoms_file, ends_file, bonds_file, nodes_file, edges_file = (folder / name for name in GRAPHS)
-    num_nodes = read_integers(nodes_file, columns=1)[:, 0]
-    check_lines(nodes_file, num_nodes, len(y), "graphs")
+    num_nodes = read_integers(nodes_file, 1, len(y), "graphs")[:, 0]
     check_range(nodes_file, num_nodes, 1, None, "a number of nodes")
-    num_bonds = read_integers(edges_file, columns=1)[:, 0]
-    check_lines(edges_file, num_bonds, len(y), "graphs")
+    num_bonds = read_integers(edges_file, 1, len(y), "graphs")[:, 0]
     check_range(edges_file, num_bonds, 0, None, "a number of edges")
 
-    atoms = _codes(atoms_file, features.node_columns, features.node_dims)
-    check_lines(atoms_file, atoms, int(num_nodes.sum()), "nodes")
-    bonds = _codes(bonds_file, features.edge_columns, features.edge_dims)
-    check_lines(bonds_file, bonds, int(num_bonds.sum()), "edges")
-    ends = read_integers(ends_file, columns=2)
-    check_lines(ends_file, ends, int(num_bonds.sum()), "edges")
+    atoms = _codes(atoms_file, features.node_columns, features.node_dims, num_nodes.sum(), "nodes")
+    bonds = _codes(bonds_file, features.edge_columns, features.edge_dims, num_bonds.sum(), "edges")
+    ends = read_integers(ends_file, 2, num_bonds.sum(), "edges")
     size = np.repeat(num_nodes, num_bonds)[:, None]
     if (outside := np.argwhere((ends < 0) | (ends >= size))).size:
         line, column = outside[0]
-        fail(
-            ends_file,
-            line,
-            f"expected a node of its graph, from 0 to {size[line, 0] - 1}, got {ends[line, column]}",
-        )
-
+        expected = f"a node of its graph, from 0 to {size[line, 0] - 1}"
+        fail(ends_file, line, f"expected {expected}, got {ends[line, column]}")
     if (loops := np.flatnonzero(ends[:, 0] == ends[:, 1])).size:
         fail(ends_file, loops[0], f"expected a bond of two atoms, got one of atom {ends[loops[0], 0]} alone")
 
@@ -72,8 +62,8 @@ def read_graphs(folder: Path, smiles: Sequence[str], y: np.ndarray, about: Descr
     )
 
 
-def _codes(path: Path, columns: Sequence[str], dims: Sequence[int]) -> np.ndarray:
-    codes = read_integers(path, columns=len(dims))
+def _codes(path: Path, columns: Sequence[str], dims: Sequence[int], rows: int, of: str) -> np.ndarray:
+    codes = read_integers(path, len(dims), rows, of)
     for column, name, size in zip(codes.T, columns, dims, strict=True):
         check_range(path, column, 0, size - 1, f"a code of {name}")
     return codes

@@ -24,22 +24,17 @@ _ARRAYS: list[Any] = [
 ]
 
 
-def read_molecules(folder: Path) -> tuple[list[object], np.ndarray]:
-    """SMILES of all molecules, and their gaps ``[G, 1]``; those of the test parts are NaN."""
+def read_molecules(folder: Path) -> tuple[list[str], tuple[str, ...], np.ndarray]:
+    """SMILES of all molecules, the target's name, and gaps ``[G, 1]``; those of the test parts are NaN."""
     path = folder / FILES[0]
     table = read_table(path, ["smiles", *TARGETS])
-    return table["smiles"].tolist(), numeric_targets(table, TARGETS, path)
+    return table["smiles"].tolist(), TARGETS, numeric_targets(table, TARGETS, path)
 
 
 def read_split(folder: Path) -> dict[str, np.ndarray]:
     """OGB's numbers of the molecules of each part, from ``split_dict.pt``.
 
-    The file is a pickle: only integers in arrays and dictionaries are read from it, everything else is
-    refused.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: The file holds something else.
+    The file is a pickle: only integers in arrays and dictionaries are read, all else is a ``ValueError``.
     """
     path = folder / FILES[1]
     expected = f"a dictionary of integer arrays called {', '.join(PARTS)}"
@@ -51,8 +46,8 @@ def read_split(folder: Path) -> dict[str, np.ndarray]:
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         raise ValueError(f"{path}: expected {expected}, got something else, or a damaged file") from error
     if not isinstance(content, dict) or set(content) != set(PARTS):
-        came = ", ".join(map(repr, content)) if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"{path}: expected {expected}, got {came}")
+        found = ", ".join(map(repr, content)) if isinstance(content, dict) else type(content).__name__
+        raise ValueError(f"{path}: expected {expected}, got {found}")
     parts = {part: np.asarray(content[part]) for part in PARTS}
     for part, numbers in parts.items():
         if numbers.ndim != 1 or numbers.dtype != np.int64:

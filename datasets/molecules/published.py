@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from wlkernelnn.datasets.graphs.splits import SplitKind
 from wlkernelnn.utils.files import read_json
@@ -52,10 +53,13 @@ class MoleculeSet:
         return "classification" if self.metric == "roc_auc" else "regression"
 
 
+def _from_json(name: str, spec: dict[str, Any]) -> MoleculeSet:
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in spec.items()}
+    return MoleculeSet(name, **values)
+
+
 #: The data sets that :func:`~wlkernelnn.datasets.load_molecules` knows, by name.
 MOLECULE_SETS: dict[str, MoleculeSet] = {
-    name: MoleculeSet(
-        name, **{key: tuple(value) if isinstance(value, list) else value for key, value in spec.items()}
-    )
+    name: _from_json(name, spec)
     for name, spec in read_json(Path(__file__).with_name("published.json")).items()
 }
