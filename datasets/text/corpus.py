@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -55,30 +55,24 @@ class Corpus:
         return content_hash("corpus", *(getattr(self, part) for part in PARTS))
 
 
-@dataclass(frozen=True)
-class _Published:
-    """A published corpus: its files, where they come from, and how large it is known to be."""
+class _Published(NamedTuple):
+    """A published corpus: its files, where they come from, and how many tokens they are known to have."""
 
-    files: tuple[str, str, str]
+    files: str
     source: str
     num_tokens: tuple[int, int, int]
 
 
-def _wikitext(folder: str, num_train: int) -> _Published:
-    train, valid, test = (f"{folder}/wiki.{part}.tokens" for part in PARTS)
-    source = f"the publisher of {folder} (the word-level archive; Creative Commons BY-SA)"
-    return _Published((train, valid, test), source, (num_train, 217_646, 245_569))
-
-
+_WIKITEXT = "its publisher (the word-level archive; Creative Commons BY-SA)"
 # Tokens count the end of every line. Those of WikiText are the usual ones, not measured here.
 _CORPORA = {
     "ptb": _Published(
-        files=("ptb/ptb.train.txt", "ptb/ptb.valid.txt", "ptb/ptb.test.txt"),
-        source="Mikolov's pre-processed Penn Treebank (simple-examples/data; licensed by the LDC)",
-        num_tokens=(929_589, 73_760, 82_430),
+        "ptb/ptb.{}.txt",
+        "Mikolov's pre-processed Penn Treebank (simple-examples/data; licensed by the LDC)",
+        (929_589, 73_760, 82_430),
     ),
-    "wikitext-2": _wikitext("wikitext-2", 2_088_628),
-    "wikitext-103": _wikitext("wikitext-103", 103_227_021),
+    "wikitext-2": _Published("wikitext-2/wiki.{}.tokens", _WIKITEXT, (2_088_628, 217_646, 245_569)),
+    "wikitext-103": _Published("wikitext-103/wiki.{}.tokens", _WIKITEXT, (103_227_021, 217_646, 245_569)),
 }
 
 
@@ -105,10 +99,9 @@ def load_wikitext(
 ) -> Corpus:
     """WikiText (Merity et al. 2017), for language modelling by words.
 
-    The files ``wiki.train.tokens``, ``wiki.valid.tokens`` and ``wiki.test.tokens`` of the folder ``name`` are
-    read by the usual convention: words stand between blanks, and every line, an empty one too, ends in one
-    end-of-line token. The files (each also ``.gz``) are looked for in ``root`` (default
-    ``$WLKERNELNN_DATA``), then in the user's cache; no checksum of them is known, so they are not downloaded.
+    The files ``wiki.train.tokens``, ``wiki.valid.tokens`` and ``wiki.test.tokens`` (each also ``.gz``) of the
+    folder ``name`` are looked for as by :func:`load_ptb`; no checksum of them is known, so they are not
+    downloaded. Words stand between blanks, and every line, an empty one too, ends in one end-of-line token.
 
     Args:
         name: Which of the two.
@@ -164,15 +157,17 @@ def load_text(
     tokens: list[_Tokens] = list(texts) if level == "characters" else [_Words(text) for text in texts]
     if len(paths) == 1:
         paths = paths * 3
-        tokens = _cut(texts[0] if level == "characters" else list(tokens[0]), sizes)
+        whole = texts[0] if level == "characters" else list(tokens[0])
+        first, second = np.rint(np.cumsum(sizes[:2]) * len(whole)).astype(int)
+        tokens = [whole[:first], whole[first:second], whole[second:]]
     return _corpus(tokens, paths, unknown, min_count, name or Path(paths[0]).name)
 
 
+@dataclass
 class _Words:
     """The words of a text with a token at the end of every line, as often as they are asked for."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    text: str
 
     def __iter__(self) -> Iterator[str]:
         for line in io.StringIO(self.text, newline=None):
@@ -182,11 +177,6 @@ class _Words:
 
 # Iterated twice, to count and to encode: the words of a long text are never all in memory at once.
 _Tokens = str | list[str] | _Words
-
-
-def _cut(tokens: str | list[str], sizes: Sizes) -> list[_Tokens]:
-    first, second = np.rint(np.cumsum(sizes[:2]) * len(tokens)).astype(int)
-    return [tokens[:first], tokens[first:second], tokens[second:]]
 
 
 def _corpus(
@@ -210,12 +200,13 @@ def _corpus(
 
 def _load(name: str, root: str | os.PathLike[str] | None) -> Corpus:
     known = _CORPORA[name]
-    paths = [require_file(file, root, known.source) for file in known.files]
+    paths = [require_file(known.files.format(part), root, known.source) for part in PARTS]
     corpus = _corpus([_Words(read_text(path)) for path in paths], paths, UNKNOWN, 1, name)
-    came = tuple(len(getattr(corpus, part)) for part in PARTS)
-    if came != known.num_tokens:
+    num_tokens = tuple(len(getattr(corpus, part)) for part in PARTS)
+    if num_tokens != known.num_tokens:
+        found, published = (" / ".join(f"{n:,}" for n in counts) for counts in (num_tokens, known.num_tokens))
         logger.warning(
-            f"{paths[0].parent}: {' / '.join(f'{n:,}' for n in came)} tokens, the published {name} has "
-            f"{' / '.join(f'{n:,}' for n in known.num_tokens)}; results may not compare with published ones"
+            f"{paths[0].parent}: {found} tokens, the published {name} has {published}; results may not "
+            "compare with published ones"
         )
     return corpus

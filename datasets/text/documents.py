@@ -8,18 +8,19 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wlkernelnn.datasets.files.download import find_file, require_file
 from wlkernelnn.datasets.files.table_chunks import text_rows
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, check_one_of
+from wlkernelnn.utils.files import read_json
 
-from .packed_strings import LabelledStrings, PackedStrings
+from .packed_strings import LabelledStrings
 from .vocabulary import Vocabulary
 
 logger = logging.getLogger("wlkernelnn")
@@ -29,12 +30,11 @@ UNKNOWN = "<unk>"
 _TEST_FRACTION = 0.1
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """A file with some of the training documents.
+class _Sample(NamedTuple):
+    """A file with some of the training documents; its columns are a class and one text.
 
     Attributes:
-        file: Path in a folder of data sets; its columns are a class and one text.
+        file: Path in a folder of data sets.
         first_class: Number of the first class in it.
         has_test: Whether the official test file lies beside it; else a part of the sample is for testing.
     """
@@ -54,13 +54,13 @@ class DocumentSet:
         classes: Names of the classes 1, 2, ….
         sizes: How many documents train and test have.
         max_length: Tokens of a document that the release of Liang et al. 2019 reads.
-        line_break: How the files write one.
         archive: The publisher's archive with both files.
+        line_break: How the files write one.
         sample: A part of the training documents, for where the file is not at hand.
     """
 
     title: str
-    texts: tuple[str, ...]
+    texts: Sequence[str]
     classes: tuple[str, ...]
     sizes: tuple[int, int]
     max_length: int
@@ -69,61 +69,21 @@ class DocumentSet:
     sample: _Sample | None = None
 
 
+def _from_json(spec: dict[str, Any]) -> DocumentSet:
+    values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in spec.items()}
+    if "sample" in spec:
+        values["sample"] = _Sample(**spec["sample"])
+    return DocumentSet(**values)
+
+
+#: The data sets that :func:`load_documents` knows, by name.
 DOCUMENT_SETS = {
-    "ag_news": DocumentSet(
-        title="AG News",
-        texts=("title", "description"),
-        classes=("World", "Sports", "Business", "Sci/Tech"),
-        sizes=(120_000, 7_600),
-        max_length=128,
-        archive="ag_news_csv",
-        line_break="\\",
-        sample=_Sample("ag_news/train_sample.csv", first_class=1, has_test=True),
-    ),
-    "dbpedia": DocumentSet(
-        title="DBpedia",
-        texts=("title", "content"),
-        classes=(
-            *("Company", "EducationalInstitution", "Artist", "Athlete", "OfficeHolder"),
-            *("MeanOfTransportation", "Building", "NaturalPlace", "Village", "Animal"),
-            *("Plant", "Album", "Film", "WrittenWork"),
-        ),
-        sizes=(560_000, 70_000),
-        max_length=128,
-        archive="dbpedia_csv",
-        sample=_Sample("dbpedia/dbpedia_14k.csv", first_class=0, has_test=False),
-    ),
-    "yahoo_answers": DocumentSet(
-        title="Yahoo! Answers",
-        texts=("question title", "question content", "best answer"),
-        classes=(
-            *("Society & Culture", "Science & Mathematics", "Health", "Education & Reference"),
-            *("Computers & Internet", "Sports", "Business & Finance", "Entertainment & Music"),
-            *("Family & Relationships", "Politics & Government"),
-        ),
-        sizes=(1_400_000, 60_000),
-        max_length=96,
-        archive="yahoo_answers_csv",
-    ),
-    "yelp_full": DocumentSet(
-        title="Yelp Review Full",
-        texts=("review",),
-        classes=("1 star", "2 stars", "3 stars", "4 stars", "5 stars"),
-        sizes=(650_000, 50_000),
-        max_length=128,
-        archive="yelp_review_full_csv",
-    ),
+    name: _from_json(spec) for name, spec in read_json(Path(__file__).with_name("documents.json")).items()
 }
 
 
 class DocumentFiles(NamedTuple):
-    """Which files a set is read from.
-
-    Attributes:
-        train: Documents for training, all or a sample.
-        test: Those for testing; ``None`` where a part of the sample has to do.
-        is_sample: Whether ``train`` is a sample.
-    """
+    """Which files a set is read from; ``test`` is ``None`` where a part of the sample has to do."""
 
     train: Path
     test: Path | None
@@ -136,28 +96,16 @@ class _Documents(NamedTuple):
     tokens: list[list[str]]
     y: np.ndarray
 
-    def cut(self, count: int, rng: np.random.Generator) -> tuple[_Documents, _Documents]:
+    def cut(self, count: int, rng: np.random.Generator) -> Iterator[_Documents]:
         """So many documents, drawn at random, and the others, both in their order."""
-        order = rng.permutation(len(self.y))
-        drawn, others = (
-            _Documents([self.tokens[i] for i in positions], self.y[positions])
-            for positions in (np.sort(order[:count]), np.sort(order[count:]))
-        )
-        return drawn, others
+        for part in np.split(rng.permutation(len(self.y)), [count]):
+            part.sort()
+            yield _Documents([self.tokens[i] for i in part], self.y[part])
 
 
 def document_files(name: str, root: str | os.PathLike[str] | None = None) -> DocumentFiles:
-    """The files that :func:`load_documents` would read.
-
-    Args:
-        name, root: As there.
-
-    Raises:
-        FileNotFoundError: They are nowhere: says which to put where.
-        ValueError: There is no such set.
-    """
-    if name not in DOCUMENT_SETS:
-        raise ValueError(f"name must be one of {', '.join(map(repr, DOCUMENT_SETS))}, got {name!r}")
+    """The files that :func:`load_documents` would read; errors are those of that function."""
+    check_one_of("name", name, DOCUMENT_SETS)
     documents = DOCUMENT_SETS[name]
     source = f"the archive {documents.archive} of Zhang et al. 2015"
     sample = documents.sample
@@ -206,65 +154,54 @@ def load_documents(
         ValueError: An option cannot be, or a file is damaged, not UTF-8 or has a row that is no document:
             names file and line, what was expected and what was there.
     """
-    files = document_files(name, root)
+    files, documents = document_files(name, root), DOCUMENT_SETS[name]
     if max_length is not None:
         check_count("max_length", max_length)
     check_count("min_count", min_count)
     check_count("num_valid", num_valid)
     rng = np.random.default_rng(seed)
-    documents, test, note = _read_all(name, files, max_length, rng)
-    if num_valid >= len(documents.y):
-        raise ValueError(f"num_valid must leave some of {len(documents.y):,} documents, got {num_valid:,}")
-    valid, train = documents.cut(num_valid, rng)
-    words = itertools.chain.from_iterable(train.tokens)
-    vocabulary = Vocabulary.build(words, unknown=UNKNOWN, min_count=min_count)
-    packed_train, packed_valid, packed_test = (
-        PackedStrings.encode(part.tokens, part.y, vocabulary) for part in (train, valid, test)
-    )
-    classes = DOCUMENT_SETS[name].classes
-    return LabelledStrings(packed_train, packed_valid, packed_test, vocabulary, classes, name, note)
-
-
-def _read_all(
-    name: str, files: DocumentFiles, max_length: int | None, rng: np.random.Generator
-) -> tuple[_Documents, _Documents, str]:
-    """Documents to train and to test with, and what is to be known of them."""
-    documents, sample = DOCUMENT_SETS[name], DOCUMENT_SETS[name].sample
-    if sample is not None and files.is_sample:
-        train = _read(files.train, documents, ("text",), sample.first_class, max_length)
-        note = f"a sample of {len(train.y):,} of {documents.sizes[0]:,} training documents"
+    notes = []
+    if documents.sample is not None and files.is_sample:
+        train = _read(files.train, documents, ("text",), documents.sample.first_class, max_length)
+        notes.append(f"a sample of {len(train.y):,} of {documents.sizes[0]:,} training documents")
     else:
         train = _read(files.train, documents, documents.texts, 1, max_length)
-        note = _unlike_published(f"{name}/train.csv", len(train.y), documents.sizes[0])
+        notes += _unlike_published(f"{name}/train.csv", len(train.y), documents.sizes[0])
     if files.test is None:
         test, train = train.cut(round(_TEST_FRACTION * len(train.y)), rng)
-        return train, test, f"{note}, {len(test.y):,} of them for testing"
-    test = _read(files.test, documents, documents.texts, 1, max_length)
-    of_test = _unlike_published(f"{name}/test.csv", len(test.y), documents.sizes[1])
-    return train, test, "; ".join(filter(None, (note, of_test)))
+        notes[0] += f", {len(test.y):,} of them for testing"
+    else:
+        test = _read(files.test, documents, documents.texts, 1, max_length)
+        notes += _unlike_published(f"{name}/test.csv", len(test.y), documents.sizes[1])
+    if num_valid >= len(train.y):
+        raise ValueError(f"num_valid must leave some of {len(train.y):,} documents, got {num_valid:,}")
+    valid, train = train.cut(num_valid, rng)
+    words = itertools.chain.from_iterable(train.tokens)
+    vocabulary = Vocabulary.build(words, unknown=UNKNOWN, min_count=min_count)
+    parts = (train, valid, test)
+    return LabelledStrings.encode(parts, vocabulary, documents.classes, name, "; ".join(notes))
 
 
-def _unlike_published(file: str, came: int, published: int) -> str:
-    """Tell, and return, what there is to know of a file of another size; nothing otherwise."""
-    if came == published:
-        return ""
-    note = f"{file} has {came:,} documents, the published one {published:,}"
+def _unlike_published(file: str, size: int, published: int) -> list[str]:
+    """A note on a file of another size than the published one, which is logged too."""
+    if size == published:
+        return []
+    note = f"{file} has {size:,} documents, the published one {published:,}"
     logger.warning(f"{note}; results may not compare with published ones")
-    return note
+    return [note]
 
 
 def _read(
     path: Path, documents: DocumentSet, texts: Sequence[str], first_class: int, max_length: int | None
 ) -> _Documents:
     """The documents of a file; ``texts`` are its columns behind the class."""
-    classes = {str(first_class + i): i for i in range(len(documents.classes))}
+    last = first_class + len(documents.classes) - 1
+    classes = {str(number): number - first_class for number in range(first_class, last + 1)}
     tokens, y = [], []
     for line, (label, *parts) in text_rows(path, ("class", *texts)):
         if label.strip() not in classes:
-            last = first_class + len(classes) - 1
-            raise ValueError(
-                f"{path}: line {line}: expected a class from {first_class} to {last}, got {label!r}"
-            )
+            expected = f"a class from {first_class} to {last}"
+            raise ValueError(f"{path}: line {line}: expected {expected}, got {label!r}")
         y.append(classes[label.strip()])
         tokens.append(document_tokens(" ".join(parts).replace(documents.line_break, " "), max_length))
     return _Documents(tokens, np.array(y, dtype=np.int64))

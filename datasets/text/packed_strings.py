@@ -48,22 +48,15 @@ class PackedStrings:
         object.__setattr__(self, "y", y.long() if holds_integers(y) else y)
         if not self.ptr.numel() or int(self.ptr[0]) or (self.ptr.diff() < 0).any():
             raise ValueError("PackedStrings: ptr must begin with 0 and never decrease")
-        for name, values, expected in (("tokens", self.tokens, self.ptr[-1]), ("y", self.y, len(self))):
-            if len(values) != expected:
-                raise ValueError(
-                    f"PackedStrings: {name} has {len(values)} entries, expected {int(expected)} by ptr"
-                )
+        for name, values, count in (("tokens", self.tokens, self.ptr[-1]), ("y", self.y, len(self))):
+            if len(values) != count:
+                raise ValueError(f"PackedStrings: {name} has {len(values)} entries, expected {count} by ptr")
 
     @classmethod
     def encode(
         cls, strings: Sequence[Sequence[str]], y: Sequence[int] | np.ndarray, vocabulary: Vocabulary
     ) -> PackedStrings:
-        """Pack strings of tokens.
-
-        Args:
-            strings: The tokens of each string. A ``str`` is a string of characters.
-            y: The label of each, ``[S]`` or ``[S, tasks]``.
-            vocabulary: Numbers the tokens.
+        """Pack strings of tokens (a ``str`` is one of characters) and labels ``[S]`` or ``[S, tasks]``.
 
         Raises:
             ValueError: A token is not in the vocabulary, or there are not as many labels as strings.
@@ -94,11 +87,7 @@ class PackedStrings:
     def select(self, positions: np.ndarray | Tensor | Sequence[int]) -> PackedStrings:
         """The strings at some positions, in their order, with repetitions if there are any.
 
-        Args:
-            positions: Numbers of strings, those below 0 counted from the end, or a mask of all of them.
-
-        Raises:
-            IndexError: An index is out of range, or a mask does not have one value per string.
+        Positions below 0 count from the end; a mask has a value per string, else it is an ``IndexError``.
         """
         positions = positions_of(len(self), positions)
         (tokens,), _, bounds = take_spans(self.ptr.numpy(), positions, self.tokens.numpy())
@@ -136,6 +125,19 @@ class LabelledStrings:
             check_ids(strings.tokens, len(self.vocabulary), f"{self.name} {part} tokens".strip())
             check_ids(strings.y, len(self.classes), f"{self.name} {part} y".strip())
 
+    @classmethod
+    def encode(
+        cls,
+        parts: Sequence[tuple[Sequence[Sequence[str]], Sequence[int] | np.ndarray]],
+        vocabulary: Vocabulary,
+        classes: tuple[str, ...],
+        name: str = "",
+        note: str = "",
+    ) -> LabelledStrings:
+        """Pack the strings and classes of three parts: see :meth:`PackedStrings.encode`."""
+        train, valid, test = (PackedStrings.encode(strings, y, vocabulary) for strings, y in parts)
+        return cls(train, valid, test, vocabulary, classes, name, note)
+
     def class_counts(self) -> dict[str, list[int]]:
         """How many strings of each class every part has."""
         num_classes = len(self.classes)
@@ -149,17 +151,7 @@ class StringLoader(EpochLoader):
     ``ptr [B+1]``, ``batch [N]``, ``y [B]``, all int64 but for vectors and a ``y`` of another type, and B as
     ``num_graphs``. An empty string is one whose two entries of ``ptr`` are equal.
 
-    Args:
-        data: The strings.
-        batch_size: Strings in a batch.
-        shuffle: Draw a new order in every epoch, from ``seed`` and the epoch's number.
-        drop_last: Leave out a last batch that is smaller than the others.
-        seed: Seed of the shuffling.
-        resample: Maps an epoch's number to positions in ``data`` (with repetitions, if it likes) and takes
-            the place of shuffling.
-
-    Raises:
-        ValueError: ``batch_size`` < 1, or both ``shuffle`` and ``resample``.
+    Arguments and errors: see :class:`~wlkernelnn.datasets.PackedLoader`.
     """
 
     data: PackedStrings
@@ -167,8 +159,8 @@ class StringLoader(EpochLoader):
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:
         ptr, flat, labels = self.data.ptr.numpy(), self.data.tokens.numpy(), self.data.y.numpy()
         for strings in self._chunks(positions):
-            (tokens,), lengths, bounds = take_spans(ptr, strings, flat)
-            x, y = tokens, labels.take(strings, axis=0)
+            (x,), lengths, bounds = take_spans(ptr, strings, flat)
+            y = labels.take(strings, axis=0)
             if np.issubdtype(x.dtype, np.integer):
                 x = x.astype(np.int64)
             batch = np.repeat(np.arange(len(strings)) % self.batch_size, lengths)
@@ -215,10 +207,8 @@ def draw_snippets(tokens: TokenIds, length: int, sizes: Sequence[int], seed: int
             f"got {len(tokens):,}"
         )
     order = np.random.default_rng(seed).permutation(len(pieces))[: sum(sizes)]
-    return [_packed(part) for part in pieces[torch.from_numpy(order)].split(list(sizes))]
-
-
-def _packed(snippets: Tensor) -> PackedStrings:
-    read, following = snippets[:, :-1], snippets[:, 1:]
-    ptr = torch.arange(len(snippets) + 1) * read.size(1)
-    return PackedStrings(smallest(read.flatten().numpy()), ptr, following.long())
+    parts = []
+    for part in pieces[torch.from_numpy(order)].split(sizes):
+        ptr = torch.arange(len(part) + 1) * (length - 1)
+        parts.append(PackedStrings(smallest(part[:, :-1].flatten().numpy()), ptr, part[:, 1:].long()))
+    return parts

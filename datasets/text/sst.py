@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
 from wlkernelnn.datasets.files.download import read_text, require_file
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.utils.checks import check_one_of
 
-from .packed_strings import LabelledStrings, PackedStrings
+from .packed_strings import LabelledStrings
 from .vocabulary import Vocabulary
 
 _SOURCE = "https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"
@@ -20,17 +20,11 @@ _FILES = ("sst/trees/train.txt", "sst/trees/dev.txt", "sst/trees/test.txt")
 _SENTIMENTS = ("0", "1", "2", "3", "4")
 
 
-class _Labels(NamedTuple):
-    """Names of the classes, and the class of each sentiment 0 … 4 (``None``: left out)."""
-
-    classes: tuple[str, ...]
-    of: tuple[int | None, ...]
-
-
-_LABELS = {
-    "fine": _Labels(("very negative", "negative", "neutral", "positive", "very positive"), (0, 1, 2, 3, 4)),
-    "binary": _Labels(("negative", "positive"), (0, 0, None, 1, 1)),
-    "ternary": _Labels(("negative", "neutral", "positive"), (0, 0, 1, 2, 2)),
+# Names of the classes, and the class of each sentiment 0 … 4 (``None``: left out).
+_LABELS: dict[str, tuple[tuple[str, ...], tuple[int | None, ...]]] = {
+    "fine": (("very negative", "negative", "neutral", "positive", "very positive"), (0, 1, 2, 3, 4)),
+    "binary": (("negative", "positive"), (0, 0, None, 1, 1)),
+    "ternary": (("negative", "neutral", "positive"), (0, 0, 1, 2, 2)),
 }
 
 
@@ -81,33 +75,27 @@ def load_sst(
         FileNotFoundError: The files are nowhere: says which to put where.
         ValueError: Unknown ``labels``, or a file is damaged, not UTF-8 or not made of trees: names the place.
     """
-    if labels not in _LABELS:
-        raise ValueError(f"labels must be one of {', '.join(map(repr, _LABELS))}, got {labels!r}")
-    classes, of = _LABELS[labels]
-    trees = [read_trees(require_file(file, root, _SOURCE)) for file in _FILES]
-    if lowercase:
-        trees = [[Tree(tuple(map(str.lower, t.tokens)), t.phrases) for t in part] for part in trees]
-    words = chain.from_iterable(tree.tokens for part in trees for tree in part)
-    vocabulary = Vocabulary.build(words)
-    parts = {}
-    for name, part in zip(PARTS, trees, strict=True):
-        labelled = _distinct(part) if phrases and name == "train" else _sentences(part)
-        kept = [(tokens, y) for tokens, label in labelled if (y := of[label]) is not None]
-        parts[name] = PackedStrings.encode([tokens for tokens, _ in kept], [y for _, y in kept], vocabulary)
-    train, valid, test = (parts[name] for name in PARTS)
-    return LabelledStrings(train, valid, test, vocabulary, classes, f"sst-{labels}")
+    check_one_of("labels", labels, _LABELS)
+    classes, class_of = _LABELS[labels]
+    parts, words = [], list[str]()
+    for number, file in enumerate(_FILES):
+        trees = read_trees(require_file(file, root, _SOURCE))
+        if lowercase:
+            trees = [Tree(tuple(map(str.lower, tree.tokens)), tree.phrases) for tree in trees]
+        words += chain.from_iterable(tree.tokens for tree in trees)
+        sentences = [(tree.tokens, tree.phrases[-1].label) for tree in trees]
+        labelled = _distinct_phrases(trees) if phrases and number == 0 else sentences
+        kept = [(tokens, y) for tokens, label in labelled if (y := class_of[label]) is not None]
+        parts.append(([tokens for tokens, _ in kept], [y for _, y in kept]))
+    return LabelledStrings.encode(parts, Vocabulary.build(words), classes, f"sst-{labels}")
 
 
-def _sentences(trees: Iterable[Tree]) -> Iterator[tuple[tuple[str, ...], int]]:
-    return ((tree.tokens, tree.phrases[-1].label) for tree in trees)
-
-
-def _distinct(trees: Iterable[Tree]) -> Iterable[tuple[tuple[str, ...], int]]:
+def _distinct_phrases(trees: Iterable[Tree]) -> list[tuple[tuple[str, ...], int]]:
     first: dict[tuple[str, ...], int] = {}
     for tokens, phrases in trees:
         for label, begin, end in phrases:
             first.setdefault(tokens[begin:end], label)
-    return first.items()
+    return list(first.items())
 
 
 def read_trees(path: str | os.PathLike[str]) -> list[Tree]:

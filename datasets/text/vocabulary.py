@@ -109,17 +109,11 @@ class Vocabulary:
         try:
             return torch.from_numpy(np.fromiter(ids, dtype=np.int64))
         except KeyError as error:
-            raise ValueError(
-                f"token {error.args[0]!r} is not in the vocabulary of {len(self):,} tokens, which has no "
-                "unknown token"
-            ) from None
+            problem = f"is not in the vocabulary of {len(self):,} tokens, which has no unknown token"
+            raise ValueError(f"token {error.args[0]!r} {problem}") from None
 
     def decode(self, ids: Tensor | Iterable[int]) -> list[str]:
-        """The tokens of ids.
-
-        Raises:
-            ValueError: An id is not that of a token; names the id and its position.
-        """
+        """The tokens of ids; a ``ValueError`` names an id that is not one, and its position."""
         numbers = torch.as_tensor(ids if isinstance(ids, Tensor) else list(ids))
         check_ids(numbers, len(self), "ids")
         return [self.tokens[i] for i in numbers.tolist()]
@@ -131,12 +125,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read what :meth:`save` wrote.
-
-        Raises:
-            FileNotFoundError: The file does not exist.
-            ValueError: It is something else.
-        """
+        """Read what :meth:`save` wrote; a ``ValueError`` if it is something else."""
         try:
             content = json.loads(read_text(path))
             if content["format"] != FORMAT:
@@ -149,11 +138,7 @@ class Vocabulary:
 
 
 def as_ids(tokens: TokenIds, name: str = "tokens") -> Tensor:
-    """Token ids of a text, of any integers in a tensor, an array or a list, as int64 ``[N]``.
-
-    Raises:
-        ValueError: They are not integers, or not of this shape.
-    """
+    """Any integers ``[N]`` in a tensor, an array or a list as int64; a ``ValueError`` if they are not."""
     ids = torch.as_tensor(tokens)
     if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
         raise ValueError(f"{name} must be integers [N], got {ids.dtype} {list(ids.shape)}")
@@ -161,12 +146,9 @@ def as_ids(tokens: TokenIds, name: str = "tokens") -> Tensor:
 
 
 def check_ids(ids: Tensor, num_tokens: int, name: str) -> None:
-    """Raise a ``ValueError`` unless ``ids`` are integers ``[n]`` from 0 to ``num_tokens`` − 1."""
-    if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
-        raise ValueError(f"{name}: expected integers [n], got {ids.dtype} {list(ids.shape)}")
+    """Raise a ``ValueError`` unless ``ids`` are integers ``[N]`` from 0 to ``num_tokens`` − 1."""
+    ids = as_ids(ids, name)
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_tokens):
-        position = int(((ids.long() < 0) | (ids.long() >= num_tokens)).nonzero()[0])
-        raise ValueError(
-            f"{name}: expected ids from 0 to {num_tokens - 1}, got {int(ids[position])} at position "
-            f"{position}"
-        )
+        position = int(((ids < 0) | (ids >= num_tokens)).nonzero()[0])
+        wrong = f"got {int(ids[position])} at position {position}"
+        raise ValueError(f"{name}: expected ids from 0 to {num_tokens - 1}, {wrong}")

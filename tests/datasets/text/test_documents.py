@@ -217,7 +217,7 @@ def test_quotes_that_are_never_closed(folder: Path) -> None:
 
 
 def test_files_and_options_that_cannot_be_used(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"name must be one of 'ag_news', .* got 'imdb'"):
+    with pytest.raises(ValueError, match=r"name must be one of ag_news, .* got 'imdb'"):
         load_documents("imdb", folder)
     with pytest.raises(ValueError, match="num_valid must leave some of 4 documents, got 4"):
         load_documents("ag_news", folder, num_valid=4)

@@ -185,7 +185,7 @@ def test_files_and_options_that_cannot_be_used(tmp_path: Path) -> None:
     path.write_bytes("(2 café)".encode("latin-1"))
     with pytest.raises(ValueError, match=r"trees\.txt: line 1: byte 0xe9 at 6 is not utf-8"):
         read_trees(path)
-    with pytest.raises(ValueError, match="labels must be one of 'fine', 'binary', 'ternary', got 'coarse'"):
+    with pytest.raises(ValueError, match="labels must be one of fine, binary, ternary, got 'coarse'"):
         load_sst(tmp_path, labels="coarse")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError, match=r"sst/trees/train\.txt is not in .*Get it from https://nlp"):
         load_sst(tmp_path)

@@ -104,7 +104,7 @@ def test_tokens_and_ids_that_are_not_in_it() -> None:
         vocabulary.decode([0, 3, 4])
     with pytest.raises(ValueError, match="ids: expected ids from 0 to 3, got -1 at position 0"):
         vocabulary.decode(torch.tensor([-1]))
-    with pytest.raises(ValueError, match=r"ids: expected integers \[n\], got torch.float32 \[1\]"):
+    with pytest.raises(ValueError, match=r"ids must be integers \[N\], got torch.float32 \[1\]"):
         vocabulary.decode([0.5])  # type: ignore[list-item]
     assert vocabulary.decode([]) == []
     # More tokens than an id of one byte can have.
