@@ -39,10 +39,8 @@ class BPTTLoader:
         batch_size, bptt = check_count("batch_size", batch_size), check_count("bptt", bptt)
         tokens = as_ids(tokens)
         if len(tokens) <= batch_size:
-            raise ValueError(
-                f"{batch_size} streams need at least {batch_size + 1} tokens (the last is only a target), "
-                f"got {len(tokens)}"
-            )
+            needed = f"at least {batch_size + 1} tokens (the last is only a target)"
+            raise ValueError(f"{batch_size} streams need {needed}, got {len(tokens)}")
         self.batch_size = batch_size
         self.bptt = bptt
         used = (len(tokens) - 1) // batch_size * batch_size
@@ -66,9 +64,7 @@ class BPTTLoader:
 
 
 # The rule of Merity et al.: now and then half the length, then a normal distribution.
-HALVED = 0.05
-DEVIATION = 5.0
-SHORTEST = 5
+HALVED, DEVIATION, SHORTEST = 0.05, 5.0, 5
 
 
 class RandomBPTTLoader:

@@ -33,24 +33,19 @@ class WordVectors:
     def out_of_vocabulary(self, ids: Tensor | None = None) -> dict[str, float]:
         """How much the file does not cover.
 
-        Args:
-            ids: Token ids of a text, to count how often such tokens occur in it.
-
         Returns:
-            ``oov_types`` and ``oov_type_fraction``, over the vocabulary; with ``ids`` also ``oov_tokens``
-            and ``oov_token_fraction``, over the text.
+            ``oov_types`` and ``oov_type_fraction``, over the vocabulary; for the token ``ids`` of a text also
+            ``oov_tokens`` and ``oov_token_fraction``, over the text.
         """
-        missing = ~self.known
-        report = _share(missing, "type")
-        if ids is None:
-            return report
-        check_ids(ids, len(missing), "ids")
-        return report | _share(missing[ids.long()], "token")
-
-
-def _share(missing: Tensor, name: str) -> dict[str, float]:
-    count = int(missing.sum())
-    return {f"oov_{name}s": count, f"oov_{name}_fraction": count / max(len(missing), 1)}
+        missing = {"type": ~self.known}
+        if ids is not None:
+            check_ids(ids, len(self.known), "ids")
+            missing["token"] = ~self.known[ids.long()]
+        report: dict[str, float] = {}
+        for name, of_name in missing.items():
+            count = int(of_name.sum())
+            report |= {f"oov_{name}s": count, f"oov_{name}_fraction": count / max(len(of_name), 1)}
+        return report
 
 
 def load_glove(
@@ -126,17 +121,14 @@ def load_glove(
 
 def _check_width(path: Path, number: int, line: bytes, width: int) -> None:
     """Raise an error unless the line has too many fields only because its word holds blanks."""
-    fields = line.split(b" ")
+    where = f"{path}: line {number}"
     if not width:
-        raise ValueError(
-            f"{path}: line {number}: expected a word and its numbers with a blank between each, "
-            f"got {line[:60].decode(errors='replace')!r}"
-        )
+        shown = line[:60].decode(errors="replace")
+        raise ValueError(f"{where}: expected a word and its numbers with a blank between each, got {shown!r}")
+    fields = line.split(b" ")
     rest_of_word = fields[1:-width]
-    if not rest_of_word or not all(field and not _is_number(field) for field in rest_of_word):
-        raise ValueError(
-            f"{path}: line {number}: expected {width} numbers as in the first line, got {len(fields) - 1}"
-        )
+    if not rest_of_word or any(not field or _is_number(field) for field in rest_of_word):
+        raise ValueError(f"{where}: expected {width} numbers as in the first line, got {len(fields) - 1}")
 
 
 def _is_number(field: bytes) -> bool:

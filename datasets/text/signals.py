@@ -18,8 +18,7 @@ from wlkernelnn.datasets.files.download import require_file
 from .packed_strings import PackedStrings
 
 
-@dataclass(frozen=True)
-class _Published:
+class _Published(NamedTuple):
     """Where a published set lies, where it comes from, what its classes are called, and what to know."""
 
     file: str
@@ -36,6 +35,8 @@ _SIGNALS = {
         note="X and Y, of the eyes, and the reference nd are among the channels",
     )
 }
+# The arrays of a file: the kinds of numpy's types that each may have, and their name for people.
+_ARRAYS = {"X": ("iuf", "numbers"), "y": ("iu", "integers"), "subject": ("iuUS", "names")}
 
 
 class SubjectSplit(NamedTuple):
@@ -80,17 +81,11 @@ class Signals:
                     f"got shape {list(values.shape)}"
                 )
         if len(wrong := np.argwhere(~np.isfinite(self.x))):
-            trial, channel, time = wrong[0]
-            raise ValueError(
-                f"{name}: X[{trial}, {channel}, {time}] must be a finite number, "
-                f"got {self.x[trial, channel, time]} ({len(wrong):,} such values)"
-            )
-        outside = np.flatnonzero((self.y < 0) | (self.y >= len(self.classes)))
-        if len(outside):
-            raise ValueError(
-                f"{name}: y[{outside[0]}] must be a class from 0 to {len(self.classes) - 1}, "
-                f"got {self.y[outside[0]]}"
-            )
+            value = f"{self.x[tuple(wrong[0])]} ({len(wrong):,} such values)"
+            raise ValueError(f"{name}: X{wrong[0].tolist()} must be a finite number, got {value}")
+        if len(wrong := np.flatnonzero((self.y < 0) | (self.y >= len(self.classes)))):
+            expected = f"a class from 0 to {len(self.classes) - 1}"
+            raise ValueError(f"{name}: y[{wrong[0]}] must be {expected}, got {self.y[wrong[0]]}")
 
     def __len__(self) -> int:
         return len(self.x)
@@ -101,11 +96,7 @@ class Signals:
         return list(dict.fromkeys(self.subject.tolist()))
 
     def leave_one_subject_out(self) -> Iterator[SubjectSplit]:
-        """One split per subject.
-
-        Raises:
-            ValueError: There is only one subject.
-        """
+        """One split per subject; a ``ValueError`` if there is only one."""
         if len(self.subjects) < 2:
             raise ValueError(f"leaving a subject out needs at least 2 of them, got {len(self.subjects)}")
         for subject in self.subjects:
@@ -163,7 +154,7 @@ def _signals(path: Path, classes: tuple[str, ...] | None, name: str, note: str) 
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds one array")
-            for part in ("X", "y", "subject"):
+            for part in _ARRAYS:
                 if part not in archive:
                     raise ValueError(f"no array {part!r} (arrays: {', '.join(archive) or 'none'})")
                 arrays[part] = archive[part]
@@ -171,14 +162,10 @@ def _signals(path: Path, classes: tuple[str, ...] | None, name: str, note: str) 
         raise ValueError(
             f"{path}: expected an .npz archive with arrays X, y and subject, without pickles ({error})"
         ) from error
-    x, y, subject = arrays["X"], arrays["y"], arrays["subject"]
-    for part, kinds, expected in (
-        ("X", "iuf", "numbers"),
-        ("y", "iu", "integers"),
-        ("subject", "iuUS", "names"),
-    ):
+    for part, (kinds, expected) in _ARRAYS.items():
         if arrays[part].dtype.kind not in kinds:
             raise ValueError(f"{path}: {part} must be an array of {expected}, got {arrays[part].dtype}")
+    x, y, subject = arrays.values()
     if classes is None:
         # Of labels {0, 1000000} none but two are classes.
         found = np.unique(y)

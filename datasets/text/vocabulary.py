@@ -137,18 +137,22 @@ class Vocabulary:
             raise ValueError(f"{Path(path)}: not a vocabulary of wlkernelnn ({error})") from error
 
 
-def as_ids(tokens: TokenIds, name: str = "tokens") -> Tensor:
-    """Any integers ``[N]`` in a tensor, an array or a list as int64; a ``ValueError`` if they are not."""
+def _integers(tokens: TokenIds, name: str) -> Tensor:
     ids = torch.as_tensor(tokens)
     if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
         raise ValueError(f"{name} must be integers [N], got {ids.dtype} {list(ids.shape)}")
-    return ids.long()
+    return ids
+
+
+def as_ids(tokens: TokenIds, name: str = "tokens") -> Tensor:
+    """Any integers ``[N]`` in a tensor, an array or a list as int64; a ``ValueError`` if they are not."""
+    return _integers(tokens, name).long()
 
 
 def check_ids(ids: Tensor, num_tokens: int, name: str) -> None:
     """Raise a ``ValueError`` unless ``ids`` are integers ``[N]`` from 0 to ``num_tokens`` − 1."""
-    ids = as_ids(ids, name)
+    ids = _integers(ids, name)
     if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= num_tokens):
-        position = int(((ids < 0) | (ids >= num_tokens)).nonzero()[0])
+        position = int(((ids.long() < 0) | (ids.long() >= num_tokens)).nonzero()[0])
         wrong = f"got {int(ids[position])} at position {position}"
         raise ValueError(f"{name}: expected ids from 0 to {num_tokens - 1}, {wrong}")
