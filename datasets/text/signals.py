@@ -83,9 +83,9 @@ class Signals:
         if len(wrong := np.argwhere(~np.isfinite(self.x))):
             value = f"{self.x[tuple(wrong[0])]} ({len(wrong):,} such values)"
             raise ValueError(f"{name}: X{wrong[0].tolist()} must be a finite number, got {value}")
-        if len(wrong := np.flatnonzero((self.y < 0) | (self.y >= len(self.classes)))):
+        if len(outside := np.flatnonzero((self.y < 0) | (self.y >= len(self.classes)))):
             expected = f"a class from 0 to {len(self.classes) - 1}"
-            raise ValueError(f"{name}: y[{wrong[0]}] must be {expected}, got {self.y[wrong[0]]}")
+            raise ValueError(f"{name}: y[{outside[0]}] must be {expected}, got {self.y[outside[0]]}")
 
     def __len__(self) -> int:
         return len(self.x)
