@@ -38,16 +38,17 @@ def featurize_all(smiles: Sequence[str]) -> None:
         featurizer(MoleculeDatapoint.from_smi(text).mol)
 
 
-def default_network(num_tasks: int) -> torch.nn.Module:
-    """What ``chemprop train`` makes by default: bond messages of 300 channels, depth 3."""
+def default_network(num_tasks: int, width: int = 300) -> torch.nn.Module:
+    """The network that ``chemprop train`` makes by default: bond messages, depth 3, all widths the same."""
     from chemprop.models import MPNN
     from chemprop.nn import BondMessagePassing, NormAggregation, RegressionFFN
 
-    return MPNN(BondMessagePassing(), NormAggregation(), RegressionFFN(n_tasks=num_tasks))
+    head = RegressionFFN(n_tasks=num_tasks, input_dim=width, hidden_dim=width)
+    return MPNN(BondMessagePassing(d_h=width), NormAggregation(), head)
 
 
 def molecules(data: PackedGraphs) -> Any:
-    """The molecules as chemprop's data set, all featurized beforehand, as ``chemprop train`` has it."""
+    """The molecules as chemprop's data set, all featurized beforehand, as for ``chemprop train``."""
     from chemprop.data import MoleculeDatapoint, MoleculeDataset
 
     rows = zip(data.smiles, data.y.numpy(), strict=True)
@@ -88,24 +89,15 @@ class ChempropLoader(EpochLoader):
 
 
 class ChempropNetwork(torch.nn.Module):
-    """chemprop's default network (Yang et al. 2019): bond messages, depth 3, all widths the same.
-
-    Args:
-        width: Width of everything.
-        y: Targets ``[G, 1]`` of the training part, whose mean and standard deviation are those of the result.
-    """
+    """chemprop's default network (Yang et al. 2019), scaled by the training targets ``y [G, 1]``."""
 
     task = "regression"
     target_mean: Tensor
     target_std: Tensor
 
     def __init__(self, width: int, y: Tensor) -> None:
-        from chemprop.models import MPNN
-        from chemprop.nn import BondMessagePassing, NormAggregation, RegressionFFN
-
         super().__init__()
-        head = RegressionFFN(input_dim=width, hidden_dim=width)
-        self.mpnn = MPNN(BondMessagePassing(d_h=width), NormAggregation(), head)
+        self.mpnn = default_network(1, width)
         self.register_buffer("target_mean", y.mean(0))
         self.register_buffer("target_std", y.std(0, correction=0))
 
@@ -114,13 +106,10 @@ class ChempropNetwork(torch.nn.Module):
 
 
 def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: Path) -> Fitted:
-    """Train chemprop's network of about so many parameters on a split.
+    """Train chemprop's network of about so many parameters on molecules with one target.
 
-    Args:
-        split: Molecules with one target.
-        options: The recipe: batches, epochs, learning rate, weight decay, resampling and seed are read.
-        parameters: Number of parameters to come close to.
-        directory: Folder of checkpoints, from which an interrupted run goes on.
+    Of the options batches, epochs, learning rate, weight decay, resampling and seed are read. An interrupted
+    run goes on from its checkpoints in the folder.
     """
     data = {part: molecules(split[part]) for part in PARTS}
     y = split["train"].y

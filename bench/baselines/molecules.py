@@ -33,23 +33,16 @@ ALPHAS = tuple(10.0 ** np.arange(-1, 5))
 
 @dataclass(frozen=True)
 class Result:
-    """What a method predicts for a test set.
-
-    Attributes:
-        name: The method.
-        prediction: ``[G, tasks]``: values in the unit of the targets, or probabilities of class 1.
-        parameters: How many numbers were fitted (of a forest: the nodes of its trees).
-        seconds: Wall time: of a network, its epochs; else of fitting and predicting, fingerprints included.
-    """
+    """Predictions of a method for a test set."""
 
     name: str
-    prediction: np.ndarray
-    parameters: int
-    seconds: float
+    prediction: np.ndarray  # [G, tasks]: values in the unit of the targets, or probabilities of class 1
+    parameters: int  # of a forest: the nodes of its trees
+    seconds: float  # of a network, its epochs; else of fitting and predicting, fingerprints included
 
 
 def _means(data: PackedGraphs) -> np.ndarray:
-    """The mean of every task's known targets, ``[tasks]``; 0 where none is known."""
+    """The mean of every task's known targets, ``[tasks]``, or 0."""
     return data.y.nanmean(0).nan_to_num(0.0).numpy()
 
 
@@ -95,12 +88,11 @@ def random_forest(train: PackedGraphs, test: PackedGraphs, seed: int = 0, num_tr
     For regression a split looks at a third of the columns, as Breiman recommends, not at all of them.
     """
     start = time.perf_counter()
-    forest = (
-        partial(RandomForestClassifier)
-        if train.task == "classification"
-        else partial(RandomForestRegressor, max_features=1 / 3)
-    )
-    make = partial(forest, num_trees, random_state=seed, n_jobs=-1)
+    same = {"random_state": seed, "n_jobs": -1}
+    if train.task == "classification":
+        make = partial(RandomForestClassifier, num_trees, **same)
+    else:
+        make = partial(RandomForestRegressor, num_trees, max_features=1 / 3, **same)
     models, (prediction,) = fit_tasks(make, train, _fingerprints(train), [_fingerprints(test)])
     nodes = sum(tree.tree_.node_count for model in models for tree in model.estimators_)
     return Result("Morgan random forest", prediction, nodes, time.perf_counter() - start)
@@ -152,17 +144,7 @@ class _GINELayers(torch.nn.Module):
 
 
 class GINENetwork(GraphNetwork):
-    """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
-
-    Args:
-        node_dims: As of :class:`~wlkernelnn.models.GraphNetwork`.
-        hidden_channels: Width of everything.
-        num_layers: Number of convolutions.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
-
-    Raises:
-        ValueError: There are no edge codes, or an argument is out of its range.
-    """
+    """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks."""
 
     def __init__(
         self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
@@ -181,13 +163,6 @@ class RandomWalkNetwork(GraphNetwork):
     r"""A :class:`~wlkernelnn.RandomWalkKernelConv` between the encoder, pooling and head of our networks.
 
     :math:`h^{(0)} = \mathrm{relu}(W f)`, the layer, and the sum over nodes (Lei et al. 2017, section 3.2).
-
-    Args:
-        node_dims: As of :class:`~wlkernelnn.models.GraphNetwork`.
-        hidden_channels: Width of everything.
-        walk_length: Number of nodes of a walk.
-        decay, all_lengths: As of the layer.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
     """
 
     def __init__(
@@ -199,17 +174,10 @@ class RandomWalkNetwork(GraphNetwork):
         all_lengths: bool = True,
         **shared: Any,
     ) -> None:
-        super().__init__(
-            node_dims, hidden_channels, num_steps=walk_length - 1, **{"quotient": "auto"} | shared
-        )
-        self.conv = RandomWalkKernelConv(
-            hidden_channels,
-            hidden_channels,
-            walk_length,
-            decay,
-            num_edge_types=self.num_edge_types,
-            all_lengths=all_lengths,
-        )
+        shared = {"quotient": "auto"} | shared
+        super().__init__(node_dims, hidden_channels, num_steps=walk_length - 1, **shared)
+        more = {"num_edge_types": self.num_edge_types, "all_lengths": all_lengths}
+        self.conv = RandomWalkKernelConv(hidden_channels, hidden_channels, walk_length, decay, **more)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
         h = self.encoder(codes).relu()
@@ -222,24 +190,13 @@ def gine(
     valid: PackedGraphs,
     test: PackedGraphs,
     parameters: int,
-    options: FitOptions | None = None,
-    *,
-    progress: bool = True,
+    options: FitOptions,
     **network: Any,
 ) -> Result:
-    """Train a GINE network of about so many parameters, by the recipe of our networks.
-
-    Args:
-        train, valid, test: Graphs with targets.
-        parameters: Number of parameters to come close to.
-        options: How to train.
-        progress: Show a progress bar.
-        **network: Arguments of :class:`GINENetwork`.
-    """
-    options = options or FitOptions()
+    """Train a :class:`GINENetwork` of about so many parameters, by the recipe of our networks."""
     make = partial(GINENetwork.from_data, train, **network)
     width = width_for(lambda width: make(hidden_channels=width), parameters)
     torch.manual_seed(options.seed)
     net = make(hidden_channels=width)
-    fitted = fit(net, train, valid, options, progress=progress)
+    fitted = fit(net, train, valid, options, progress=True)
     return Result("GINE", predict(net, test), count_parameters(net), sum(fitted.epoch_seconds))

@@ -66,16 +66,12 @@ class _Relabelling(MessagePassing):
 
 
 class NaiveWLConv(torch.nn.Module):
-    """A :class:`~wlkernelnn.WLKernelConv` in plain PyG: a Linear of a neighbour is computed at every edge,
-    and every message is written out.
+    """A :class:`~wlkernelnn.WLKernelConv` in plain PyG: every message and its Linears are computed at edges.
 
     Args:
-        layer: The layer whose parameters are used. It is like that of a default
-            :class:`~wlkernelnn.models.GraphKernelNetwork`: gated, relu, edge codes, walks of up to 2 nodes
-            that the iterations share; several iterations; readout "sum" or "last".
-
-    Raises:
-        ValueError: The layer has another readout.
+        layer: The layer whose parameters are used, one as a default
+            :class:`~wlkernelnn.models.GraphKernelNetwork` has it: gated, relu, edge codes, walks of up to 2
+            nodes that the iterations share, several iterations, readout "sum" or "last" (else a ValueError).
     """
 
     def __init__(self, layer: WLKernelConv) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import MessagePassing
 
 from wlkernelnn.blocks.linear import Linear
-from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.graph import EdgeFeatures, Graph, QuotientGraph
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 
+from .neural_fingerprint import BondConv
 
-class MeanFieldConv(MessagePassing):
+
+class MeanFieldConv(BondConv):
     r"""Embedded mean field of `"Discriminative Embeddings of Latent Variable Models for Structured Data"
     <https://arxiv.org/abs/1603.05629>`_ (Dai et al. 2016, algorithm 1), with the bonds of their release.
 
@@ -25,30 +25,19 @@ class MeanFieldConv(MessagePassing):
         \mu_v^{(t)} = \mathrm{relu}\Big( x_v + b + \sum_{u \in N(v)} ( W \mu_u^{(t-1)} + W_e e_{uv} ) \Big)
         \qquad \mu_v^{(0)} = 0
 
-    Args:
-        channels: Width of the states, and of the input, which is a linear map of the node features already.
-        num_edge_types: Edges carry codes in [0, num_edge_types).
-        num_iterations: T.
-
-    Shapes:
-        - input: ``x [N, channels]``, ``edge_index [2, E]`` and ``edge_type [E]``; or rows of the first
-          colours and a :class:`~wlkernelnn.ops.colours.Quotient`
-        - output: ``[N, channels]``, :math:`\mu^{(T)}`; of a quotient, a row per last colour
+    The input ``x [N, channels]`` is a linear map of the node features already. The output is
+    :math:`\mu^{(T)}`, ``[N, channels]``; of a quotient, a row per last colour.
     """
 
     def __init__(self, channels: int, num_edge_types: int, num_iterations: int = 4) -> None:
-        super().__init__(aggr="add")
+        super().__init__(channels, num_edge_types)
         self.num_iterations = num_iterations
         self.bias = torch.nn.Parameter(torch.zeros(channels))
         self.lin = Linear(channels, channels, bias=False)
-        self.edge_map = EdgeMap(channels, num_edge_types, None)
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         torch.nn.init.zeros_(self.bias)
-        self.lin.reset_parameters()
-        self.edge_map.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor | Quotient, edge_type: Tensor | None = None) -> Tensor:
         x = x + self.bias
@@ -70,16 +59,9 @@ class MeanFieldConv(MessagePassing):
             mu = (graph.lift(x, 0, t + 1) + total).relu()
         return graph.lift(mu, self.num_iterations, max(self.num_iterations, graph.depth))
 
-    def message(self, m_j: Tensor, edge: Tensor) -> Tensor:
-        return m_j + edge
-
 
 def reverse_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
-    """For every edge u → v the position of v → u, int64 ``[E]``.
-
-    Raises:
-        ValueError: An edge is there in one direction only.
-    """
+    """For every edge u → v the position of v → u, int64 ``[E]``; a ValueError if it is not there."""
     source, target = edge_index
     key, reverse_key = source * num_nodes + target, target * num_nodes + source
     ordered, order = key.sort()
@@ -89,7 +71,7 @@ def reverse_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
     return reverse
 
 
-class LoopyBPConv(MessagePassing):
+class LoopyBPConv(BondConv):
     r"""Embedded loopy belief propagation (Dai et al. 2016, algorithm 2), as in Lei et al. 2017's release.
 
     .. math::
@@ -98,32 +80,16 @@ class LoopyBPConv(MessagePassing):
 
         \mathrm{out}[v] &= \mathrm{relu}\Big( W_1 x_v + W_2 \sum_{u \in N(v)} \nu_{uv}^{(T)} \Big)
 
-    Args:
-        channels: Width of the messages, and of the input, which is a linear map of the node features already.
-        num_edge_types: Edges carry codes in [0, num_edge_types).
-        num_iterations: T.
-
-    Shapes:
-        - input: ``x [N, channels]``, ``edge_index [2, E]``, every edge in both directions and no two nodes
-          joined twice, and ``edge_type [E]``
-        - output: ``[N, channels]``
-
-    Raises:
-        ValueError: An edge is there in one direction only.
+    The input ``x [N, channels]`` is a linear map of the node features already. Every edge is there in both
+    directions (else a ValueError), and no two nodes are joined twice.
     """
 
     def __init__(self, channels: int, num_edge_types: int, num_iterations: int = 4) -> None:
-        super().__init__(aggr="add")
+        super().__init__(channels, num_edge_types)
         self.num_iterations = num_iterations
-        self.edge_map = EdgeMap(channels, num_edge_types, None)
         self.lin = Linear(channels, channels, bias=False)
         self.lin_node = Linear(channels, channels, bias=False)
         self.lin_message = Linear(channels, channels, bias=False)
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        for module in (self.edge_map, self.lin, self.lin_node, self.lin_message):
-            module.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
         edge_index = edge_index.as_subclass(Tensor)
@@ -132,28 +98,20 @@ class LoopyBPConv(MessagePassing):
         potential = x.index_select(0, source) + self.edge_map.rows(EdgeFeatures(None, None, edge_type))
         nu = potential.relu()
         for _ in range(self.num_iterations - 1):
-            heard = self.propagate(edge_index, size=size, nu=nu)
+            heard = self.propagate(edge_index, size=size, edge=nu)
             others = heard.index_select(0, source) - nu.index_select(0, reverse)
             nu = (potential + self.lin(others)).relu()
-        heard = self.propagate(edge_index, size=size, nu=nu)
+        heard = self.propagate(edge_index, size=size, edge=nu)
         return (self.lin_node(x) + self.lin_message(heard)).relu()
 
-    def message(self, nu: Tensor) -> Tensor:
-        return nu
+    def message(self, edge: Tensor) -> Tensor:
+        return edge
 
 
 class MeanFieldNetwork(GraphNetwork):
     r"""Embedded mean field between the encoder, pooling and head of our networks.
 
-    The vector of a graph is :math:`\sum_v \mathrm{relu}(W_o \mu_v^{(T)} + b_o)`, as in the release of
-    structure2vec.
-
-    Args:
-        node_dims: As of :class:`~wlkernelnn.models.GraphNetwork`.
-        num_edge_types: Number of edge codes.
-        hidden_channels: Width of everything.
-        num_iterations: As of :class:`MeanFieldConv`.
-        **shared: Any other argument of :class:`~wlkernelnn.models.GraphNetwork`.
+    The vector of a graph is :math:`\sum_v \mathrm{relu}(W_o \mu_v^{(T)} + b_o)`, as in the release.
     """
 
     def __init__(
@@ -164,13 +122,8 @@ class MeanFieldNetwork(GraphNetwork):
         num_iterations: int = 4,
         **shared: Any,
     ) -> None:
-        super().__init__(
-            node_dims,
-            hidden_channels,
-            num_steps=num_iterations,
-            num_edge_types=num_edge_types,
-            **{"quotient": "auto"} | shared,
-        )
+        shared = {"quotient": "auto"} | shared | {"num_edge_types": num_edge_types}
+        super().__init__(node_dims, hidden_channels, num_steps=num_iterations, **shared)
         self.conv = MeanFieldConv(hidden_channels, num_edge_types, num_iterations)
         self.lin_out = Linear(hidden_channels, hidden_channels)
 
@@ -179,12 +132,7 @@ class MeanFieldNetwork(GraphNetwork):
 
 
 class LoopyBPNetwork(GraphNetwork):
-    """Embedded loopy belief propagation between the encoder, pooling and head of our networks.
-
-    Args:
-        node_dims, num_edge_types, hidden_channels, **shared: As of :class:`MeanFieldNetwork`.
-        num_iterations: As of :class:`LoopyBPConv`.
-    """
+    """Embedded loopy belief propagation between the encoder, pooling and head of our networks."""
 
     def __init__(
         self,
@@ -194,11 +142,9 @@ class LoopyBPNetwork(GraphNetwork):
         num_iterations: int = 4,
         **shared: Any,
     ) -> None:
-        super().__init__(
-            node_dims, hidden_channels, num_steps=None, num_edge_types=num_edge_types, **shared
-        )  # messages belong to edges, not to nodes
+        # Messages belong to edges, not to nodes: colours do not decide them.
+        super().__init__(node_dims, hidden_channels, num_steps=None, num_edge_types=num_edge_types, **shared)
         self.conv = LoopyBPConv(hidden_channels, num_edge_types, num_iterations)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
-        assert isinstance(graph, Data)
-        return self.conv(self.encoder(codes), graph.edge_index, graph.edge_type)
+        return self.conv(self.encoder(codes), *self.edges(graph))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import Any
@@ -25,7 +25,7 @@ from .molecules import fit_tasks
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 
 Record = dict[str, Any]
-# What was chosen, Φ, how many machines were fitted, and what they predict of every part.
+# A choice, Φ, how many machines were fitted, and their predictions for every part.
 Candidate = tuple[Record, sparse.csr_array, int, dict[str, np.ndarray]]
 
 
@@ -34,21 +34,35 @@ def best_machine(
 ) -> tuple[dict[str, np.ndarray], Record]:
     """The machine on the WL subtree kernel with the best score on ``valid``: logistic regression or ridge.
 
-    Of classes the features are log(1 + #), as of many atoms of one kind another says little.
+    Each target (NaN = missing) gets a machine, fitted to ``train``. For classes the features are log(1 + #),
+    as one more of many atoms of a kind says little.
 
     Args:
-        data: Graphs with targets (NaN = missing), with their task and metric; each target gets a machine.
-        split_idx: Their parts; only ``train`` is fitted.
-        num_iterations: Of the kernel: those that there are to choose from.
+        data: Graphs with targets, their task and metric.
+        split_idx: Their parts.
+        num_iterations: Of the kernel: those to choose from.
 
     Returns:
-        Predictions of every part, ``[G, tasks]``; and what was chosen, the score on ``valid`` of everything
-        that was tried, the number of colours of the training part, and of weights.
+        Predictions of every part, ``[G, tasks]``; and the choice, the score on ``valid`` of everything that
+        was tried, the number of colours of the training part, and of weights.
     """
     classes = data.task == "classification"
-    candidates = _logistic if classes else _ridge
+    candidates = (_logistic if classes else _ridge)(data, split_idx, num_iterations)
     metric = data.metric or DEFAULT_METRIC["classification" if classes else "regression"]
-    return _best(candidates(data, split_idx, num_iterations), data, split_idx, metric)
+    sign = 1 if get_metric(metric).maximize else -1
+    y = data.y[split_idx["valid"]].numpy()
+    tried: list[Record] = []
+    best: tuple[float, dict[str, np.ndarray], Record] | None = None
+    for choice, features, machines, predictions in candidates:
+        valid = score(metric, y, predictions["valid"])
+        tried.append({**choice, "valid": valid})
+        if best is None or sign * valid > best[0]:
+            colours = len(np.unique(features[split_idx["train"]].indices))
+            # Logistic regression has a constant beside them.
+            weights = machines * (colours + classes)
+            best = sign * valid, predictions, {"chosen": tried[-1], "colours": colours, "weights": weights}
+    assert best is not None
+    return best[1], best[2] | {"tried": tried}
 
 
 def _ridge(data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]) -> Iterator[Candidate]:
@@ -116,23 +130,3 @@ def fit_machine(split: Split, num_iterations: Sequence[int]) -> Fitted:
 def _scale(features: sparse.csr_array) -> float:
     """The mean of K(G, G)."""
     return float(features.multiply(features).sum() / features.shape[0])
-
-
-def _best(
-    candidates: Iterable[Candidate], data: PackedGraphs, split_idx: SplitIndex, metric: str
-) -> tuple[dict[str, np.ndarray], Record]:
-    """Predictions of the candidate with the best score on ``valid``, and what there is to know."""
-    sign = 1 if get_metric(metric).maximize else -1
-    y = data.y[split_idx["valid"]].numpy()
-    tried: list[Record] = []
-    best: tuple[float, dict[str, np.ndarray], Record] | None = None
-    for choice, features, machines, predictions in candidates:
-        valid = score(metric, y, predictions["valid"])
-        tried.append({**choice, "valid": valid})
-        if best is None or sign * valid > best[0]:
-            colours = len(np.unique(features[split_idx["train"]].indices))
-            # Logistic regression has a constant beside them.
-            weights = machines * (colours + (data.task == "classification"))
-            best = sign * valid, predictions, {"chosen": tried[-1], "colours": colours, "weights": weights}
-    assert best is not None
-    return best[1], best[2] | {"tried": tried}

@@ -17,76 +17,46 @@ from .parameters import count_parameters
 from .runs import Runs, Table
 from .trained import TrainedOptions, about_training, kept
 
-# Makes a run, or takes the one that was made: of options and what is known of the call, its record.
+# Makes a run, or takes the one that was made: from options and what is known of the call, its record.
 Run = Callable[[Any, Record], Record]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table.
-
-    Attributes:
-        title: What it is.
-        published: What others report.
-        arguments: Of its network.
-        training: Options of the training, where they are not those of the other rows.
-        trained: Whether it is a network, which seeds and epochs matter to.
-    """
+    """A row of a table."""
 
     title: str
-    published: Any = "–"
-    arguments: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
-    trained: bool = True
+    published: Any = "–"  # by others
+    arguments: dict[str, Any] = field(default_factory=dict)  # of its network
+    training: dict[str, Any] = field(default_factory=dict)  # options that differ from those of the other rows
+    trained: bool = True  # a network, with seeds and epochs
 
 
 @dataclass(frozen=True)
 class Page:
-    """A table, and the runs that fill it.
-
-    Attributes:
-        table: What it looks like.
-        runs: Those of this call, each made when it is asked for.
-        stem: Name of its files; by default that of the benchmark.
-        stays: Whether a run that the file has is of the same data, see :class:`~.runs.Runs`.
-        completed: Adds to the runs what follows from them, such as ensembles.
-        draw: Writes a picture of all runs to a path.
-    """
+    """A table, and the runs that fill it."""
 
     table: Table
-    runs: Iterable[Run]
-    stem: str = ""
-    stays: Callable[[Record], bool] = lambda run: True
-    completed: Callable[[list[Record]], list[Record]] = list
-    draw: Callable[[list[Record], Path], None] | None = None
+    runs: Iterable[Run]  # each made when it is asked for
+    stem: str = ""  # of its files; by default the name of the benchmark
+    stays: Callable[[Record], bool] = lambda run: True  # whether a run of the file is of the same data
+    completed: Callable[[list[Record]], list[Record]] = list  # adds what follows from the runs: ensembles
+    draw: Callable[[list[Record], Path], None] | None = None  # writes a picture of all runs
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A benchmark whose networks are trained once and kept.
+    """A benchmark whose networks are trained once and kept."""
 
-    Attributes:
-        name: As ``wlkernelnn benchmark`` knows it.
-        about: For ``--help``.
-        options: Those of its command.
-        pages: Its tables, of the options.
-        packages: What its figures depend on beside the packages of every benchmark.
-        defaults: Of options, where they are not those of the class.
-    """
-
-    name: str
-    about: str | None
+    name: str  # as `wlkernelnn benchmark` knows it
+    about: str | None  # for --help
     options: type[TrainedOptions]
-    pages: Callable[[Any], Iterable[Page]]
-    packages: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    pages: Callable[[Any], Iterable[Page]]  # its tables, of the options
+    packages: tuple[str, ...] = ()  # that its figures depend on, beside those of every benchmark
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of options, if not those of the class
 
     def main(self, argv: list[str] | None = None) -> None:
-        """Train, score, print the tables, and write each as Markdown and JSON.
-
-        Args:
-            argv: Arguments; default the command line's.
-        """
+        """Train, score, print the tables, and write each as Markdown and JSON."""
         options = parsed(self.name, self.about, self.options, argv, self.defaults)
         known = about_training(self.name, argv, options, *self.packages)
         for page in self.pages(options):
@@ -99,24 +69,14 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Trial:
-    """A network that is trained and scored: a run of a row.
+    """A network that is trained and scored: a run of a row."""
 
-    Attributes:
-        names: Its folder below that of the benchmark's runs.
-        recipe: Options of the training, with the seed and all epochs.
-        build: Makes the network; torch is seeded.
-        fit: Trains the network by a recipe, with ``directory`` and ``resume``.
-        score: What to say of a network that was trained.
-        says: What else its record says.
-        count: The size of the network.
-    """
-
-    names: tuple[str, ...]
-    recipe: Any
-    build: Callable[[], Any]
-    fit: Callable[..., Any]
-    score: Callable[[Any, Any], Record]
-    says: Record
+    names: tuple[str, ...]  # its folder below that of the benchmark's runs
+    recipe: Any  # options of the training, with the seed and all epochs
+    build: Callable[[], Any]  # makes the network; torch is seeded
+    fit: Callable[..., Any]  # trains it by a recipe, with `directory` and `resume`
+    score: Callable[[Any, Any], Record]  # of the trained network and its FitResult
+    says: Record  # more for the record
     count: Callable[[Any], Record] = lambda network: {"parameters": count_parameters(network)}
 
     def __call__(self, options: TrainedOptions, known: Record) -> Record:
@@ -133,11 +93,7 @@ class Trial:
         return kept(folder, epochs, train, known)
 
     def _outcome(self, network: torch.nn.Module, limited: Any, folder: Path) -> Record:
-        """``epochs``, ``stopped``, ``seconds``, ``history`` and scores.
-
-        Of a training that diverged there are the epochs before, and ``diverged``, the epoch, counted from 0,
-        in which it did, instead of scores.
-        """
+        """Epochs, seconds, history and scores; or the epoch, counted from 0, in which training diverged."""
         try:
             fitted = self.fit(network, limited, directory=folder, resume=True)
         except DivergedError as error:

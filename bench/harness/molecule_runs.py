@@ -31,39 +31,30 @@ from .trained import kept
 
 @dataclass(frozen=True)
 class Split:
-    """A data set and its parts.
+    """A data set and its parts."""
 
-    Attributes:
-        data: All graphs, with targets.
-        kind: How it was split, for people: ``"random"``, ``"scaffold"``, …
-        index: Positions in ``data`` of ``"train"``, ``"valid"`` and ``"test"``; the last may be left out.
-    """
-
-    data: PackedGraphs
-    kind: str
-    index: SplitIndex
+    data: PackedGraphs  # all graphs, with targets
+    kind: str  # how it was split, for people: "random", "scaffold", …
+    index: SplitIndex  # positions of "train", "valid" and, unless it must not be seen, "test"
 
     def __getitem__(self, part: str) -> PackedGraphs:
         return self.data[self.index[part]]
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that there are."""
         return tuple(part for part in PARTS if part in self.index)
 
     @property
     def metric(self) -> str:
-        """The data set's own metric."""
         return self.data.metric or DEFAULT_METRIC[self.data.task or "regression"]
 
     @cached_property
     def rows(self) -> str:
-        """The input rows of every part, counted from 0, as JSON: the content of the file of :meth:`write`."""
+        """The input rows of every part, counted from 0, as JSON."""
         return json.dumps({part: self[part].row.tolist() for part in self.parts}) + "\n"
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of ``rows``."""
         return hashlib.sha256(self.rows.encode()).hexdigest()
 
     def write(self, folder: Path) -> Path:
@@ -76,22 +67,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a method learned from a split.
+    """The result of fitting a method to a split."""
 
-    Attributes:
-        predictions: For each part ``[G, tasks]``: values in the unit of the targets, or probabilities; no
-            part, if training diverged.
-        parameters: How many numbers were fitted.
-        seconds: Wall time of fitting.
-        epochs: Epochs that were trained, 0 for a method without.
-        more: What else its record is to hold.
-    """
-
-    predictions: dict[str, np.ndarray]
-    parameters: int
+    predictions: dict[str, np.ndarray]  # by part [G, tasks]: values or probabilities; none if it diverged
+    parameters: int  # how many numbers were fitted
     seconds: float
     epochs: int = 0
-    more: Record = field(default_factory=dict)
+    more: Record = field(default_factory=dict)  # for its record
 
 
 def run_method(
@@ -109,9 +91,8 @@ def run_method(
 ) -> Record:
     """Fit a method, score it and keep its record; or take the record that lies there.
 
-    A run lies in a folder of ``folder`` that is named after its seed and all that decides it: runs of other
-    splits or options are other runs. Beside its record it holds ``valid_predictions.csv`` and
-    ``test_predictions.csv``, whose rows are those of the input, counted from 0.
+    A run lies in a folder that is named after its seed and all that decides it: runs of other splits or
+    options are other runs. Beside its record lie ``valid_predictions.csv`` and ``test_predictions.csv``.
 
     Args:
         model: The row of a table that the run is of.
@@ -121,7 +102,7 @@ def run_method(
         seed, decided_by: What decides the run; becomes part of the record.
         epochs, recipe_epochs: Those that are wanted, and those of the whole recipe.
         metrics: Metrics beside the data set's own.
-        known: What a record is to say of the call.
+        known: What is known of the call, for the record.
     """
     about = split.data.description
     decided = {
@@ -161,7 +142,7 @@ def run_method(
             **(known or {}),
         }
 
-    # One run may be of several rows and kinds of splits: what it is here, its file does not say.
+    # One run may be of several rows and kinds of splits.
     return kept(place, epochs, train, known or {}) | {
         "model": model,
         "split": split.kind,
@@ -185,10 +166,10 @@ def run_network(
     """Train a network, or go on with it, and score it at its best validation epoch; see :func:`run_method`.
 
     Args:
-        network, arguments: The class, and its arguments beside what the data say.
+        network, arguments: The class, and its arguments beside those that the data decide.
         options: The whole recipe, with the seed.
-        epochs: Stop after so many epochs; default the recipe's. A cosine is then that long, so that runs of
-            other lengths are other runs; otherwise a later run with more goes on.
+        epochs: Stop after so many. A cosine is then that long, so that runs of other lengths are other runs;
+            otherwise a later run with more goes on.
     """
     epochs = options.epochs if epochs is None else min(epochs, options.epochs)
     limited = replace(options, epochs=epochs)
@@ -225,9 +206,7 @@ def run_network(
 
 
 def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | None = None) -> Record:
-    """The mean prediction of several runs on one split: their parameters and seconds are summed.
-
-    Where one of them diverged, so did the ensemble.
+    """The mean prediction of several runs: parameters and seconds are summed; it diverged if one run did.
 
     Args:
         model: The row that it is of.
@@ -275,10 +254,7 @@ def made_alike(records: Sequence[Record]) -> bool:
 
 
 def for_table(record: Record, folder: Path) -> Record:
-    """A record for the JSON file of a table in a folder: its paths go from there, and its split lies there.
-
-    The runs and their histories may stay on the machine that they were made on, while tables are handed on.
-    """
+    """A record for the JSON file of a table in a folder: paths go from there, and its split lies there."""
 
     def from_there(path: str | Path) -> str:
         return Path(os.path.relpath(path, folder)).as_posix()
@@ -297,10 +273,7 @@ def for_table(record: Record, folder: Path) -> Record:
 
 
 def score_of(part: str, metric: str | None = None, digits: int = 3) -> Cell:
-    """Mean over runs of a metric, by default their own, and, of several, its standard deviation (unbiased).
-
-    Of small errors there are more digits than ``digits`` behind the point: three that count.
-    """
+    """Mean and deviation over runs of a metric, by default their own; small errors get more digits."""
 
     def of_runs(runs: list[Record]) -> str:
         scores = [run["scores"][part][metric or run["metric"]] for run in survivors(runs)]

@@ -24,8 +24,7 @@ class TableOptions:
     """Where results go.
 
     Args:
-        output_dir: Folder of the table, as Markdown and JSON; of a quick run runs/quick, unless another one
-            is given.
+        output_dir: Folder of the table, as Markdown and JSON; of a quick run runs/quick by default.
         quick: Little of everything: only to see that everything works.
     """
 
@@ -39,7 +38,6 @@ class TableOptions:
 
     @property
     def quick_results(self) -> Path:
-        """Where tables of quick runs go."""
         return Path("runs/quick")
 
 
@@ -69,15 +67,7 @@ def parsed(
     argv: list[str] | None,
     defaults: Mapping[str, Any] | None = None,
 ) -> T:
-    """The options of a benchmark.
-
-    Args:
-        name: As ``wlkernelnn benchmark`` knows it.
-        description: For ``--help``.
-        options: A dataclass: each of its fields is an option.
-        argv: Arguments; default the command line's.
-        defaults: Where they are not those of the class.
-    """
+    """The options of a benchmark: the fields of a dataclass, by default from the command line."""
     parser = verb_parser(f"benchmark {name}", description)
     add_options(parser, "Options", options)
     parser.set_defaults(dict(defaults or {}))

@@ -14,13 +14,11 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from wlkernelnn.datasets import PackedStrings
 
 # What is under every figure; runs with other versions of these are other runs.
 PACKAGES = ("wlkernelnn", "torch", "torch-geometric", "pytorch-lightning", "numpy", "numba", "rdkit", "ogb")
@@ -78,14 +76,10 @@ def revision() -> str:
 
 
 def state(folders: Mapping[str, Path]) -> str:
-    """What a source is called: by the last commit that changed a module, if none was changed since.
+    """The name of a source, in the folder of each package: the last commit that changed a module.
 
-    Otherwise a hash of all modules is added, those that git does not know included: as in ``"81be0d9"``,
-    ``"81be0d9+3fa2c1d0"``, or, for source that is not in git, ``"not in git, 3fa2c1d0"``. Commits of texts
-    and of tables leave the name as it is.
-
-    Args:
-        folders: The folder of each package.
+    Where a module differs from it, a hash of all modules is added: ``"81be0d9+3fa2c1d0"``. Source that is
+    not in git is ``"not in git, 3fa2c1d0"``. Commits of texts and tables change nothing.
     """
     places = list(map(str, folders.values()))
 
@@ -101,15 +95,11 @@ def state(folders: Mapping[str, Path]) -> str:
     except (OSError, subprocess.CalledProcessError):
         return f"not in git, {_digest(folders)}"
     # Tables lie beside the source: those that a run writes do not change it.
-    return f"{commit}+{_digest(folders)}" if any(_is_module(line) for line in changed) else commit
-
-
-def _is_module(line: str) -> bool:
-    return line.rstrip('"').endswith(".py")
+    modified = any(line.rstrip('"').endswith(".py") for line in changed)
+    return f"{commit}+{_digest(folders)}" if modified else commit
 
 
 def _digest(folders: Mapping[str, Path]) -> str:
-    """A short hash of the names and contents of all modules."""
     modules = {
         f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}": path
         for package, folder in folders.items()
@@ -124,22 +114,9 @@ def _digest(folders: Mapping[str, Path]) -> str:
 
 def _processor() -> str:
     information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
-class _Parts(Protocol):
-    """Labelled strings in three parts."""
-
-    @property
-    def train(self) -> PackedStrings: ...
-    @property
-    def valid(self) -> PackedStrings: ...
-    @property
-    def test(self) -> PackedStrings: ...
+    lines = information.read_text().splitlines() if information.is_file() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 def digest(*values: np.ndarray | Tensor) -> str:
@@ -152,7 +129,7 @@ def digest(*values: np.ndarray | Tensor) -> str:
     return content.hexdigest()[:8]
 
 
-def digest_of_strings(data: _Parts, *more: np.ndarray | Tensor) -> str:
-    """The :func:`digest` of all parts, and of more values."""
+def digest_of_strings(data: Any, *more: np.ndarray | Tensor) -> str:
+    """The :func:`digest` of ``train``, ``valid`` and ``test``, packed strings, and of more values."""
     parts = (data.train, data.valid, data.test)
     return digest(*more, *(value for part in parts for value in (part.tokens, part.ptr, part.y)))

@@ -22,29 +22,23 @@ COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal")
 
 @dataclass(frozen=True)
 class Ratio:
-    """One line of a table of ratios.
-
-    Attributes:
-        what, against: Our side and theirs.
-        ours, theirs: Medians: work per second, or bytes.
-        ratio, low, high: How many times better ours is: median, least and greatest over the rounds.
-        goal: What is wanted, for people; ``""`` for nothing.
-        met: Whether it was reached; ``None`` without a goal.
-    """
+    """A row of a table of ratios: how many times better our side is than theirs."""
 
     what: str
     against: str
+    # Medians: work per second, or bytes.
     ours: float
     theirs: float
+    # Median, least and greatest over the rounds.
     ratio: float
     low: float
     high: float
     goal: str = ""
-    met: bool | None = None
+    met: bool | None = None  # None without a goal
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """What stands in the table, under ``COLUMNS``."""
+        """The row under ``COLUMNS``."""
         ratio = f"{self.ratio:.3g}"
         if self.low != self.high:
             ratio += f" ({self.low:.3g}–{self.high:.3g})"
@@ -83,37 +77,20 @@ def ratios(rows: Sequence[Ratio]) -> Rows:
 
 @dataclass(frozen=True)
 class Race:
-    """A benchmark that measures one row after the other.
+    """A benchmark that measures one row after the other, with torch's seed 0 and its option ``threads``."""
 
-    Attributes:
-        name: As ``wlkernelnn benchmark`` knows it.
-        about: For ``--help``.
-        options: Those of its command.
-        title: Of the table.
-        legend: What stands below.
-        measure: Yields the rows; may add to what is known of the run. With an option ``threads`` torch has
-            as many, and its seed is 0.
-        packages: What the figures depend on beside the packages of every benchmark.
-        show: The table of all rows, the header first.
-        entry: Name of the rows in the JSON file.
-    """
-
-    name: str
-    about: str | None
+    name: str  # as `wlkernelnn benchmark` knows it
+    about: str | None  # for --help
     options: type[TableOptions]
     title: str
-    legend: str
-    measure: Callable[[Any, Known], Iterator[Any]]
-    packages: tuple[str, ...] = ()
-    show: Callable[[list[Any]], Rows] = ratios
-    entry: str = "rows"
+    legend: str  # below the table
+    measure: Callable[[Any, Known], Iterator[Any]]  # yields the rows; may add to what is known of the run
+    packages: tuple[str, ...] = ()  # that the figures depend on, beside those of every benchmark
+    show: Callable[[list[Any]], Rows] = ratios  # the table of all rows, its header first
+    entry: str = "rows"  # name of the rows in the JSON file
 
     def main(self, argv: list[str] | None = None) -> None:
-        """Measure, print the table, and write it as Markdown and JSON.
-
-        Args:
-            argv: Arguments; default the command line's.
-        """
+        """Measure, print the table, and write it as Markdown and JSON."""
         options = parsed(self.name, self.about, self.options, argv)
         known = about(self.name, argv, options.quick, self.packages)
         threads = getattr(options, "threads", None)

@@ -17,8 +17,9 @@ from rich.console import Console
 
 import wlkernelnn.bench
 from wlkernelnn.bench import BENCHMARKS
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.utils.files import atomic_path, read_json, write_text
+
+from .options import parsed
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -34,7 +35,7 @@ tables only show that everything works. [What was measured](../measured.md) says
 Found = Mapping[str, Any]
 # Where a link to a file begins, not one to an address or to a heading.
 _LINK = re.compile(r"\]\((?!\w+:|#)")
-#: Who is drawn in the picture of time to train: name in the table of ``speed``, and name in the picture.
+#: The picture of time to train: names in the table of ``speed``, and in the picture.
 CONTESTANTS = {
     "chemprop": "chemprop",
     "GINE×4": "PyG's GINE",
@@ -59,18 +60,8 @@ class ReportOptions:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write the pages and the picture.
-
-    Args:
-        argv: Arguments; default the command line's.
-
-    Raises:
-        FileNotFoundError: The folder holds no results.
-        ValueError: A file is not what a benchmark writes.
-    """
-    parser = verb_parser("benchmark report", __doc__)
-    add_options(parser, "Options", ReportOptions)
-    options = ReportOptions(**pick(parser.parse_args(argv), ReportOptions))
+    """Write the pages and the picture."""
+    options = parsed("report", __doc__, ReportOptions, argv)
     written = write_pages(options.results_dir, options.output_dir)
     Console().print(f"Written to {options.output_dir}: {len(written)} pages of {options.results_dir}.")
     speed = options.results_dir / "speed.json"
@@ -81,18 +72,15 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def write_pages(results_dir: Path, output_dir: Path) -> list[Path]:
-    """Write a page per benchmark and an index of them by subject.
+    """Write a page per benchmark, with plots, and an index by subject; the paths of the pages.
 
     Args:
         results_dir: Folder of the tables, ``<benchmark>_<set>.md`` with ``.json`` beside it.
-        output_dir: Folder of the pages and their plots.
-
-    Returns:
-        The pages of benchmarks.
+        output_dir: Folder of the pages.
 
     Raises:
         FileNotFoundError: The folder holds no results.
-        ValueError: A file is not what a benchmark writes.
+        ValueError: A file is not one that a benchmark writes.
     """
     tables: dict[str, list[Path]] = {}
     for table in sorted(results_dir.glob("*.md")):
@@ -197,12 +185,11 @@ def draw_scores(runs: Sequence[Found], axes: Axes) -> None:
     metric = runs[0]["metric"]
     single = {run["model"] for run in runs if "members" not in run}
     scores: dict[str, list[float]] = {}
-    for model in dict.fromkeys(run["model"] for run in runs):
-        for run in (run for run in runs if run["model"] == model):
-            together = "members" in run and model in single
-            scores.setdefault(f"{model}, ensemble" if together else model, []).append(
-                run["scores"]["test"][metric]
-            )
+    order = list(dict.fromkeys(run["model"] for run in runs))
+    for run in sorted(runs, key=lambda run: order.index(run["model"])):
+        model = run["model"]
+        line = f"{model}, ensemble" if "members" in run and model in single else model
+        scores.setdefault(line, []).append(run["scores"]["test"][metric])
     for height, values in enumerate(reversed(scores.values())):
         axes.plot(values, [height] * len(values), "o", markersize=3, alpha=0.6)
     axes.set_yticks(range(len(scores)), reversed(scores), fontsize=7)
@@ -212,15 +199,7 @@ def draw_scores(runs: Sequence[Found], axes: Axes) -> None:
 
 
 def seconds_per_epoch(speed: Found, size: int = 128) -> dict[str, tuple[float, float]]:
-    """Seconds that one epoch of the CEP molecules takes, of ``speed``'s table of epochs.
-
-    Args:
-        speed: The content of ``speed.json``.
-        size: A batch size that all contestants have.
-
-    Returns:
-        By contestant: the seconds in batches of ``size``, and in its own best batches.
-    """
+    """Seconds of an epoch of CEP, from ``speed.json``, by contestant: in batches of ``size`` and the best."""
     molecules = next(table["setting"]["molecules"] for table in speed["tables"] if table["part"] == "data")
     records = next(
         table["records"]
@@ -235,7 +214,7 @@ def seconds_per_epoch(speed: Found, size: int = 128) -> dict[str, tuple[float, f
 
 
 def picture_metadata(times: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
-    """What the picture shows, in words; without the date, the same numbers give the same file."""
+    """The picture in words; without the date, the same numbers give the same file."""
     text = "; ".join(f"{name}: {same:.1f} s, {best:.1f} s" for name, (same, best) in times.items())
     return {"Date": None, "Description": f"Seconds per epoch, batches of 128 and best batches. {text}"}
 

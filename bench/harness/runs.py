@@ -25,23 +25,14 @@ Place = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Table:
-    """How runs are shown.
-
-    Attributes:
-        title: What stands above.
-        columns: Headers, and the cells below, each made of all runs of a row.
-        row: The row of a run; rows are sorted by it.
-        notes: What stands below, or makes it of all runs.
-        which: Which one of its row a run is; by default its seed.
-        counted: Those runs of a row that its cells are made of.
-    """
+    """How runs are shown."""
 
     title: str
-    columns: Sequence[tuple[str, Cell]]
-    row: Callable[[Record], tuple[Any, ...]]
-    notes: str | Callable[[list[Record]], str] = ""
-    which: Callable[[Record], tuple[Any, ...]] = lambda run: (run.get("seed", 0),)
-    counted: Callable[[list[Record]], list[Record]] = list
+    columns: Sequence[tuple[str, Cell]]  # headers, and the cells below, each made of all runs of a row
+    row: Callable[[Record], tuple[Any, ...]]  # the row of a run; rows are sorted by it
+    notes: str | Callable[[list[Record]], str] = ""  # below the table
+    which: Callable[[Record], tuple[Any, ...]] = lambda run: (run.get("seed", 0),)  # a run among its row's
+    counted: Callable[[list[Record]], list[Record]] = list  # the runs of a row that its cells are made of
 
     def place(self, run: Record) -> Place:
         """Where a run stands: an ensemble behind its row."""
@@ -65,39 +56,38 @@ class Table:
         return rows
 
 
+@dataclass
 class Runs:
     """The runs of a table: those of this call of its command, and those that its file has of other rows.
 
     A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
     Rows may be of several revisions, a row is of one: where a new run has another revision, version of a
-    package, precision, length or split (but for random ones, of which every seed has its own), the other runs
-    of its row go.
-
-    Args:
-        stem: Of the files of the table.
-        table: What it looks like.
-        known: What is known of this call; a quick table begins anew.
-        stays: Whether a run of the file is one of this table still, of the same data.
+    package, precision, length or split (except random ones, drawn by every seed), the other runs of its row
+    go. A quick table begins anew.
 
     Raises:
         ValueError: The file has a run of a row that there is no longer.
     """
 
-    def __init__(self, stem: Path, table: Table, known: Record, stays: Callable[[Record], bool]) -> None:
-        self._stem, self._table, self._known, self._stays = stem, table, known, stays
-        self._full = known["mode"] == "full"
+    stem: Path  # of the files of the table
+    table: Table
+    known: Record  # of this call
+    stays: Callable[[Record], bool]  # whether a run of the file is of the same data
+
+    def __post_init__(self) -> None:
+        self._full = self.known["mode"] == "full"
         self._runs = self._there()
 
     def _there(self) -> dict[Place, Record]:
         """The runs of the file that stay."""
-        path = self._stem.with_suffix(".json")
+        path = self.stem.with_suffix(".json")
         if not self._full or not path.is_file():
             return {}
         there = read_json(path)
         if there["mode"] != "full":
             return {}
         try:
-            return {self._table.place(run): run for run in there["runs"] if self._stays(run)}
+            return {self.table.place(run): run for run in there["runs"] if self.stays(run)}
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"{path}: has a run that this command does not know ({error}): move the table away, "
@@ -107,33 +97,30 @@ class Runs:
     def fill(
         self, runs: Iterable[Record], completed: Callable[[list[Record]], list[Record]] = list
     ) -> list[Record]:
-        """Add runs as they come, and print the table in the end.
+        """Add runs one by one, each to the files at once, and print the table; all runs, if any were made.
 
         Args:
-            runs: Made one by one: what was made is in the files while the rest takes days.
+            runs: Those of this call.
             completed: Adds to the runs what follows from them, such as ensembles.
-
-        Returns:
-            All runs of the table; none if none came.
         """
         there: list[Record] = []
         rows: Rows = []
         for run in runs:
             with self._adding(run) as found:
                 there = completed(found)
-                rows = self._table.write(self._stem, self._known, there)
+                rows = self.table.write(self.stem, self.known, there)
         if there:
-            Console().print(printed(rows, f"{self._table.title} ({self._known['mode']})"))
+            Console().print(printed(rows, f"{self.table.title} ({self.known['mode']})"))
         return there
 
     @contextmanager
     def _adding(self, run: Record) -> Iterator[list[Record]]:
         """All runs, with this one, to be written before another command that fills the table goes on."""
-        self._stem.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._stem.with_name(f".{self._stem.name}.lock")):
+        self.stem.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.stem.with_name(f".{self.stem.name}.lock")):
             if self._full:
                 self._runs = self._there()
-            place = self._table.place(run)
+            place = self.table.place(run)
             self._runs = {
                 (row, one): other
                 for (row, one), other in self._runs.items()
@@ -156,11 +143,11 @@ def made_with(run: Record) -> tuple[Any, ...]:
 
 
 def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:
-    """Whether a run is on what this call reads, see :class:`Runs`.
+    """Whether a run is on the data of this call, or on others, see :class:`Runs`.
 
     Args:
-        part: Which entry of a run names its data. Runs on others than this call's stay.
-        contents: What is in a run's ``content``, by name. Earlier ones may have neither.
+        part: The entry of a run that names its data.
+        contents: The ``content`` of a run, by that name; earlier runs may have neither.
     """
 
     def stays(run: Record) -> bool:

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-# A first call that takes so many turns' time is not all preparation, such as compiling: there is no second to
-# find out.
+# A first call that takes as long as so many turns is work, not preparation such as compiling.
 _LONG = 50
 # Seconds between two looks at the memory of a process.
 _INTERVAL = 0.01
@@ -26,11 +25,7 @@ _INTERVAL = 0.01
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rates of two contestants, round by round.
-
-    Attributes:
-        ours, theirs: Work per second in every round.
-    """
+    """Work per second of two contestants in every round."""
 
     ours: np.ndarray
     theirs: np.ndarray
@@ -48,15 +43,13 @@ def race(
     rounds: int,
     min_seconds: float = 0.2,
 ) -> np.ndarray:
-    """Time contestants in turn: first, second, first, second, ….
-
-    A first turn of each, which also finds out how often to call a fast one, does not count.
+    """Time contestants in turn, after a turn of each that does not count: first, second, first, second, ….
 
     Args:
-        contestants: What to time.
-        work: What one call of each does, in any unit.
+        contestants: Calls.
+        work: Amount of work of one call of each, in any unit.
         rounds: Turns of each that count.
-        min_seconds: A turn calls its contestant until it has (about) taken this long.
+        min_seconds: A turn repeats its call for about so long.
 
     Returns:
         Work per second of every contestant in every round, ``[contestants, rounds]``.
@@ -103,27 +96,14 @@ def torch_settings(threads: int, matmul_precision: str = "highest") -> Iterator[
 
 @dataclass(frozen=True)
 class Usage:
-    """What a call took.
-
-    Attributes:
-        seconds: Wall time.
-        peak: Bytes of memory beyond what was held before the call, at most; pages of mapped files, which the
-            system can write out and drop at any time, do not count.
-    """
+    """Wall time of a call, and the most memory that it took."""
 
     seconds: float
-    peak: int
+    peak: int  # bytes beyond those held before, without pages of files, which the system can drop
 
 
 def usage(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]], *args: Any) -> Usage:
-    """Run ``call(*prepare(*args))`` in a new process, and measure the call.
-
-    Args:
-        call, prepare: Functions at the top of a module.
-
-    Raises:
-        OSError: The system does not tell of its processes' memory in ``/proc``.
-    """
+    """Run ``call(*prepare(*args))``, functions of a module, in a new process, and measure the call."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(_measure, call, prepare, args).result()
@@ -156,10 +136,6 @@ def _measure(call: Callable[..., object], prepare: Callable[..., tuple[Any, ...]
 
 
 def anonymous(process: int | str = "self") -> int:
-    """Bytes of a process's memory that no file stands behind.
-
-    Raises:
-        OSError: The process is gone, or the system does not tell of them in ``/proc``.
-    """
+    """Bytes of a process's memory that no file stands behind; an OSError if it is gone, or without /proc."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))

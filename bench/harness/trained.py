@@ -17,7 +17,7 @@ from .cells import Record
 from .options import TableOptions
 from .provenance import PACKAGES, about, revision, versions
 
-# In the folder of a run: its record, once it is finished, and before that what trains it.
+# In the folder of a run: its record, once it is finished, and from the start what trains it.
 RECORD, MAKER = "result.json", "revision.txt"
 
 
@@ -32,8 +32,8 @@ class TrainedOptions(TableOptions):
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         run_dir: Folder of checkpoints. Runs that are finished are not repeated, and one that was interrupted
             goes on.
-        output_dir: Folder of the table, as Markdown and JSON; of a quick run "quick" in the folder of
-            checkpoints, unless another one is given.
+        output_dir: Folder of the table, as Markdown and JSON; of a quick run by default "quick" in the folder
+            of checkpoints.
         accelerator: Lightning's: "auto", "cpu", "gpu", …
         matmul_precision: float32 matrix products: "highest", "high" or "medium".
         quick: One epoch of little data: only to see that everything works.
@@ -85,7 +85,7 @@ class TrainedOptions(TableOptions):
 
 
 def about_training(name: str, argv: list[str] | None, options: TrainedOptions, *packages: str) -> Record:
-    """What a table says of a call that trains: :func:`~.about.about`, Lightning's device, torch's threads."""
+    """What a table says of a call that trains: :func:`about`, Lightning's device, torch's threads."""
     more = {"device": device_of(options.accelerator), "threads": torch.get_num_threads()}
     return about(name, argv, options.quick, packages) | more
 
@@ -98,16 +98,12 @@ def device_of(accelerator: str) -> str:
 
 
 def glove_file(root: str | None) -> Path:
-    """The word vectors that are taken where no others are given."""
+    """The default word vectors."""
     return require_file("glove/glove.6B.100d.subset.txt", root, "GloVe 6B, or give another file with --glove")
 
 
 def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) -> list[str]:
-    """Names that were asked for, each once; by default all.
-
-    Raises:
-        ValueError: There is no such name.
-    """
+    """Names that were asked for, each once, by default all; a ValueError if there is no such name."""
     names = list(dict.fromkeys(there if wanted is None else wanted))
     if unknown := [name for name in names if name not in there]:
         raise ValueError(f"--{option}: expected any of {', '.join(there)}, got {', '.join(unknown)}")
@@ -115,29 +111,22 @@ def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) 
 
 
 def check_shorten(epochs: int, recipe: int) -> None:
-    """Whether a recipe can be made that short.
-
-    Raises:
-        ValueError: It cannot.
-    """
+    """Raise a ValueError if a recipe cannot be made that short."""
     if not 1 <= epochs <= recipe:
         raise ValueError(f"--shorten: expected from 1 to {recipe} epochs, the whole recipe, got {epochs}")
 
 
 def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[str, Any]) -> Record:
-    """The record of a run, from its file if it was trained for so many epochs (or to its recipe's end).
+    """The record of a run, from its folder if it was trained for so many epochs (or to its recipe's end).
 
-    A record has ``epochs``, those that were trained, and ``stopped``, whether the recipe ended there.
+    A quick run removes one of another revision; otherwise :func:`claim` refuses its folder.
 
     Args:
         folder: Of the run.
         epochs: How many are wanted.
-        train: Trains, or goes on with what lies in the folder.
-        known: What is known of this call, see :func:`about_training`. If its ``mode`` is "quick", the run
-            only shows that everything works: one of another revision makes way for it.
-
-    Raises:
-        ValueError: :func:`claim` refuses the folder, and the run is not a quick one.
+        train: Trains, or goes on with a run in the folder. Its record has ``epochs``, those that were
+            trained, and ``stopped``, whether the recipe ended there.
+        known: What is known of this call, see :func:`about_training`.
     """
     if known.get("mode") == "quick" and _unlike(folder, known):
         shutil.rmtree(folder)
@@ -153,15 +142,10 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[
 
 
 def claim(folder: Path, known: Mapping[str, Any]) -> None:
-    """Say in the folder of a run what trains it, before it does: revision, device and versions of packages.
-
-    Args:
-        folder: Of the run; there may be none yet.
-        known: What is known of this call.
+    """Write into the folder of a run what trains it: revision, device and versions of packages.
 
     Raises:
-        ValueError: The folder holds a run, finished or not, of another revision of the source, on another
-            device, or with other versions of the packages under it.
+        ValueError: The folder holds a run, finished or not, that was made with others.
     """
     if unlike := _unlike(folder, known):
         name, there, here = unlike
@@ -179,7 +163,7 @@ def _maker(known: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _unlike(folder: Path, known: Mapping[str, Any]) -> tuple[str, str, str] | None:
-    """What the run in a folder was made with and this one is not: its name, what is there, what is here."""
+    """The first difference between the maker of a folder's run and this one: its name, there and here."""
     path, begun = folder / RECORD, folder / MAKER
     there: Record = read_json(path) if path.is_file() else {}
     if begun.is_file():

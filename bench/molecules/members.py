@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
 from wlkernelnn.bench.harness.cells import Record
-from wlkernelnn.bench.harness.molecule_runs import Split, ensemble, run_method, run_network
+from wlkernelnn.bench.harness.molecule_runs import Fitted, Split, ensemble, run_method, run_network
 from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
@@ -25,24 +24,16 @@ QUICK_MEMBERS = 2
 
 @dataclass(frozen=True)
 class MoleculeRow:
-    """A row of a table of molecules.
+    """A row of a table of molecules."""
 
-    Attributes:
-        title: What it is; in it "{members}" is the number of networks.
-        arguments: Of the network, beside what the data say.
-        network: Its class.
-        features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
-        members: How many networks predict together; they differ in their seeds.
-        machine: Numbers of iterations of the WL subtree kernel whose machine, see
-            :func:`~.wl_machines.best_machine`, predicts with them; none for no machine.
-    """
-
-    title: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    title: str  # "{members}" in it is the number of networks
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # beside those that the data decide
     network: type[GraphNetwork] = KernelStackNetwork
-    features: str = "ogb"
-    members: int = 1
-    machine: tuple[int, ...] = ()
+    features: str = "ogb"  # see wlkernelnn.datasets.get_features
+    members: int = 1  # how many networks predict together; they differ in their seeds
+    machine: tuple[
+        int, ...
+    ] = ()  # iterations of the kernel whose machine predicts with them, see wl_machines
 
 
 def run_members(
@@ -57,18 +48,8 @@ def run_members(
 ) -> tuple[Record, list[Record]]:
     """Train the networks of a row, or take those that were trained, and fit its machine.
 
-    Args:
-        name: Of the row.
-        row: Which members it has.
-        split: Data set and parts.
-        recipe: How networks are trained.
-        seed: Of the first one.
-        options: What is to be done.
-        folder: Folder of the runs, which rows may have in common.
-        known: What a record is to say of the run.
-
-    Returns:
-        The record of the row, and those of its members: the networks, then the machine.
+    Rows may have the folder of runs in common. The result are the record of the row, and those of its
+    members: the networks, then the machine.
     """
     networks = [
         run_network(
@@ -86,8 +67,11 @@ def run_members(
     members = list(networks)
     if row.machine:
         decided_by = {"machine": list(row.machine)}
-        fit = partial(fit_machine, split, row.machine)
-        members.append(run_method(name, split, lambda _: fit(), folder, decided_by=decided_by, known=known))
+
+        def fit(_: Path) -> Fitted:
+            return fit_machine(split, row.machine)
+
+        members.append(run_method(name, split, fit, folder, decided_by=decided_by, known=known))
     together = members[0] if len(members) == 1 else ensemble(name, members)
     best = [network.get("best_epoch", np.nan) for network in networks]
     return {

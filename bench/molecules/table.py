@@ -45,21 +45,13 @@ LEGEND = """* valid, test: mean and, over several seeds, unbiased standard devia
 
 @dataclass(frozen=True)
 class MoleculeTask:
-    """A set of molecules, and how it is learned.
-
-    Attributes:
-        options: Training.
-        models: The rows, by name.
-        splits: Any of ``"random"``, ``"scaffold"`` and ``"published"``.
-        published: What others report, by split.
-        load: From the folder of published sets and ``features``; default :func:`load_molecules` by name.
-    """
+    """A set of molecules, and how it is learned."""
 
     options: FitOptions
-    models: Mapping[str, MoleculeRow]
-    splits: Sequence[str] = ("random", "scaffold")
-    published: Mapping[str, str] = field(default_factory=dict)
-    load: Callable[..., PackedGraphs] | None = None
+    models: Mapping[str, MoleculeRow]  # the rows, by name
+    splits: Sequence[str] = ("random", "scaffold")  # or "published"
+    published: Mapping[str, str] = field(default_factory=dict)  # scores by others, by split
+    load: Callable[..., PackedGraphs] | None = None  # of root and features; default load_molecules by name
 
 
 @dataclass
@@ -91,11 +83,11 @@ def molecules(
     """A benchmark of molecules. Where there are several sets each has a table, ``<name>_<set>``.
 
     Args:
-        name: Of the benchmark.
+        name: As ``wlkernelnn benchmark`` knows it.
         title: Of the tables.
         tasks: The sets, by name.
-        about: What the command does.
-        legend: What else is to be known.
+        about: For ``--help``.
+        legend: More to stand below the tables.
         seeds: How many seeds are trained by default.
     """
 
@@ -113,7 +105,15 @@ def molecules(
             contents = {features: store.digest() for features, store in stores.items()}
             heading, stem = (f"{title}: {key}", f"{name}_{key}") if len(tasks) > 1 else (title, name)
             table = table_of(heading, tasks[key], legend, seeds)
-            runs = _runs(key, task, stores, splits, options)
+            # On a split that is always the same a machine has no seed.
+            runs = (
+                partial(_run, key, task, row, Split(stores[model.features], kind, index), seed)
+                for kind in task.splits
+                for seed in options.all_seeds
+                for index in [splits(kind, seed)]
+                for row, model in task.models.items()
+                if not seed or kind == "random" or model.members
+            )
             yield Page(table, runs, stem.replace("-", "_"), on_same_data("features", contents))
         if absent:
             if len(absent) == len(wanted):
@@ -168,37 +168,16 @@ def _stores(
         for kind, index in taken.items()
     }
     # Descriptors take milliseconds a molecule: only the few get them.
-    stores = {features: _seen_by(features, whole[all_taken]) for features in wanted}
+    data, stores = whole[all_taken], {}
+    for features in wanted:
+        graphs, _ = featurize(data.smiles, features=features, rows=data.row.tolist())
+        stores[features] = graphs.with_targets(data.y, **data.description.of_set())
     return stores, lambda kind, _: few[kind]
-
-
-def _seen_by(features: str, data: PackedGraphs) -> PackedGraphs:
-    """The same molecules with other features."""
-    graphs, _ = featurize(data.smiles, features=features, rows=data.row.tolist())
-    return graphs.with_targets(data.y, **data.description.of_set())
-
-
-def _runs(
-    key: str,
-    task: MoleculeTask,
-    stores: Mapping[str, PackedGraphs],
-    splits: _Splits,
-    options: MoleculeOptions,
-) -> Iterator[Callable[[MoleculeOptions, Record], Record]]:
-    """The runs of all rows of a set."""
-    for kind in task.splits:
-        for seed in options.all_seeds:
-            for row, model in task.models.items():
-                if seed and kind != "random" and not model.members:
-                    continue  # a machine has no seed of its own
-                parts = Split(stores[model.features], kind, splits(kind, seed))
-                yield partial(_run, key, task, row, parts, seed)
 
 
 def _run(
     key: str, task: MoleculeTask, row: str, parts: Split, seed: int, options: MoleculeOptions, known: Record
 ) -> Record:
-    """Train the networks of a row, or take those that were trained."""
     model = task.models[row]
     folder = options.folder(key, model.features)
     record, members = run_members(row, model, parts, task.options, seed, options, folder, known)
@@ -219,7 +198,7 @@ def _split(data: PackedGraphs, kind: str, seed: int) -> SplitIndex:
 
 
 def _few(data: PackedGraphs, parts: SplitIndex) -> SplitIndex:
-    """Some molecules of each part, by the most even target as many of class 1 as others."""
+    """Some molecules of each part; as many of class 1 as others, by the most even target."""
     positive = np.zeros(len(data), dtype=bool)
     if data.task == "classification":
         counts = torch.stack([(data.y == value).sum(0) for value in (0, 1)])
@@ -233,7 +212,11 @@ def _few(data: PackedGraphs, parts: SplitIndex) -> SplitIndex:
 
 
 def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
-    """The table of a set, whose rows have so many seeds by default."""
+
+    def _seeds(runs: list[Record]) -> str:
+        seeded = runs[0]["networks"] or runs[0]["split"] == "random"
+        return cells.of_seeds(len(runs), seeds) if seeded else "–"
+
     return Table(
         title,
         [
@@ -241,7 +224,7 @@ def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
             ("split", cells.first("split")),
             ("model", cells.first("title")),
             ("parameters", lambda runs: f"{np.mean([run['parameters'] for run in runs]) / 1e3:.0f}k"),
-            ("seeds", lambda runs: cells.of_seeds(len(runs), seeds) if _seeded(runs[0]) else "–"),
+            ("seeds", _seeds),
             ("epochs", _if_trained(_epochs)),
             ("metric", cells.first("metric")),
             ("valid", score_of("valid")),
@@ -255,16 +238,12 @@ def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
     )
 
 
-def _seeded(run: Record) -> bool:
-    return bool(run["networks"]) or run["split"] == "random"
-
-
 def _if_trained(cell: Cell) -> Cell:
     return lambda runs: cell(runs) if runs[0]["networks"] else "–"
 
 
 def _seconds(runs: Sequence[Record]) -> str:
-    """Of one of the networks of each run."""
+    """Per epoch of one network."""
     of_one = [run | {"seconds": run["network_seconds"] / run["networks"]} for run in runs]
     return cells.seconds_per_epoch(of_one, 1)
 
@@ -276,8 +255,6 @@ def _epochs(runs: Sequence[Record]) -> str:
 
 
 def _about_sets(records: Sequence[Record]) -> str:
-    lines = []
-    for name in dict.fromkeys(record["data"] for record in records):
-        counts = next(record["counts"] for record in records if record["data"] == name)
-        lines.append(f"* {name}: {' / '.join(f'{counts[part]:,}' for part in PARTS)} molecules\n")
-    return "".join(lines)
+    counts = {record["data"]: record["counts"] for record in reversed(records)}
+    sizes = {name: " / ".join(f"{of[part]:,}" for part in PARTS) for name, of in counts.items()}
+    return "".join(f"* {name}: {size} molecules\n" for name, size in sizes.items())

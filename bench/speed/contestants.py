@@ -45,32 +45,22 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
 * by nodes: our layers with stock torch operations, every node computed. colours: every Weisfeiler-Lehman
   colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges of the
   extra "fast". All three, and plain PyG, give the same numbers.
-* Those by nodes get {BY_NODES:,} molecules at most: each costs them the same.
+* Those by nodes get {BY_NODES:,} molecules, as each costs them the same, in batches of {NODES_UP_TO:,} at most.
 * Our network has {CHANNELS} channels and {ITERATIONS} iterations; readout "sum" walks in every iteration (the
-  paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW. Who
-  computes by nodes gets batches of {NODES_UP_TO:,} at most.
+  paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW.
 """
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A network, and how it gets at its batches.
+    """A network, and its way to get at batches."""
 
-    Attributes:
-        name: One of ``names()``.
-        net: The network.
-        molecules: How many molecules it knows.
-        loader: Gives an iterable of batches of the first so many molecules, of a size, shuffled or not.
-        outputs_and_targets: Of a batch.
-        predict: Goes through the first so many molecules in batches of a size.
-    """
-
-    name: str
+    name: str  # one of names()
     net: torch.nn.Module
-    molecules: int
-    loader: Callable[[int, int, bool], Iterable[Any]]
-    outputs_and_targets: Callable[[Any], tuple[Tensor, Tensor]]
-    predict: Callable[[int, int], object]
+    molecules: int  # that it knows
+    loader: Callable[[int, int, bool], Iterable[Any]]  # of the first so many molecules, batch size, shuffled
+    outputs_and_targets: Callable[[Any], tuple[Tensor, Tensor]]  # of a batch
+    store: PackedGraphs | None = None  # of ours
 
     def sizes(self, wanted: tuple[int, ...]) -> list[int]:
         """Its batch sizes among these, and its default."""
@@ -80,7 +70,6 @@ class Contestant:
         return sorted({size for size in wanted if size <= NODES_UP_TO} | default)
 
     def operations(self) -> AbstractContextManager[object]:
-        """The operations that it stands for."""
         return nullcontext() if self.name == "colours, fused" else stock_operations()
 
     def training_step(self) -> Callable[[Any], None]:
@@ -93,6 +82,15 @@ class Contestant:
             optimizer.step()
 
         return step
+
+    @torch.no_grad()
+    def predict(self, molecules: int, size: int) -> Any:
+        """Go through the first so many molecules in batches of a size: ours as users do."""
+        if self.store is not None:
+            assert isinstance(self.net, GraphNetwork)
+            return predict(self.net, self.store[:molecules], size)
+        with evaluating(self.net):
+            return [self.outputs_and_targets(batch)[0] for batch in self.loader(molecules, size, False)]
 
 
 def train(step: Callable[[Any], None], batches: Iterable[Any]) -> None:
@@ -114,13 +112,8 @@ def stock_operations() -> AbstractContextManager[object]:
 def plain_data(data: PackedGraphs) -> list[Data]:
     """The same graphs as a user of plain PyG has them: a list of ``Data`` that own their tensors."""
     return [
-        Data(
-            x=graph.x,
-            edge_index=graph.edge_index.as_tensor().clone(),
-            edge_type=graph.edge_type,
-            y=graph.y,
-        )
-        for graph in data
+        Data(x=one.x, edge_index=one.edge_index.as_tensor().clone(), edge_type=one.edge_type, y=one.y)
+        for one in data
     ]
 
 
@@ -135,31 +128,36 @@ def contestant(
     """One of ``names()`` for these molecules; ours and plain PyG with the same weights."""
     torch.manual_seed(0)
     if name == "chemprop":
-        return _chemprop(data)
-    net = GraphKernelNetwork.from_data(
-        data,
-        hidden_channels=channels,
-        num_iterations=iterations,
-        readout=readout,
-        quotient=name in BY_COLOURS,
-    )
+        theirs, dataset = chemprop.default_network(data.num_tasks), chemprop.molecules(data)
+
+        def of_chemprop(molecules: int, size: int, shuffle: bool) -> Iterable[Any]:
+            return chemprop.default_loader(Subset(dataset, range(molecules)), size, shuffle)
+
+        return Contestant(name, theirs, len(data), of_chemprop, partial(chemprop.outputs_and_targets, theirs))
+    sizes = {"hidden_channels": channels, "num_iterations": iterations}
+    ours = GraphKernelNetwork.from_data(data, **sizes, readout=readout, quotient=name in BY_COLOURS)
+    if name in OURS:
+        depth = ours.quotient_depth
+        if depth is not None:
+            data.colours(depth)  # once, for all epochs
+
+        def packed(molecules: int, size: int, shuffle: bool) -> Iterable[Any]:
+            return PackedLoader(data[:molecules], size, shuffle=shuffle, quotient=depth)
+
+        return Contestant(name, ours, len(data), packed, partial(_of_data, ours), data)
     if name == "plain PyG":
-        return _plain(name, naive_network(net), data)
-    if name in GINES:
+        net: GraphNetwork = naive_network(ours)
+    else:
         gine = partial(GINENetwork.from_data, data, num_layers=4)
         if name != GINES[0]:
-            channels = width_for(lambda width: gine(hidden_channels=width), count_parameters(net))
-        return _plain(name, gine(hidden_channels=channels), data)
-    if net.quotient_depth is not None:
-        data.colours(net.quotient_depth)  # once, for all epochs
+            channels = width_for(lambda width: gine(hidden_channels=width), count_parameters(ours))
+        net = gine(hidden_channels=channels)
+    graphs = plain_data(data)
 
-    def loader(molecules: int, size: int, shuffle: bool) -> PackedLoader:
-        return PackedLoader(data[:molecules], size, shuffle=shuffle, quotient=net.quotient_depth)
+    def plain(molecules: int, size: int, shuffle: bool) -> Iterable[Any]:
+        return DataLoader(graphs[:molecules], size, shuffle=shuffle)
 
-    def predict_some(molecules: int, size: int) -> object:
-        return predict(net, data[:molecules], size)
-
-    return Contestant(name, net, len(data), loader, partial(_of_data, net), predict_some)
+    return Contestant(name, net, len(data), plain, partial(_of_data, net))
 
 
 def contestants(data: PackedGraphs, readout: str) -> Iterator[Contestant]:
@@ -170,38 +168,3 @@ def contestants(data: PackedGraphs, readout: str) -> Iterator[Contestant]:
 
 def _of_data(net: GraphNetwork, batch: Data) -> tuple[Tensor, Tensor]:
     return net(batch), batch.y
-
-
-def _plain(name: str, net: GraphNetwork, data: PackedGraphs) -> Contestant:
-    graphs = plain_data(data)
-
-    def loader(molecules: int, size: int, shuffle: bool) -> DataLoader:
-        return DataLoader(graphs[:molecules], size, shuffle=shuffle)
-
-    return _by_forward_passes(name, net, len(data), loader, partial(_of_data, net))
-
-
-def _chemprop(data: PackedGraphs) -> Contestant:
-    net = chemprop.default_network(data.num_tasks)
-    dataset = chemprop.molecules(data)
-
-    def loader(molecules: int, size: int, shuffle: bool) -> Iterable[Any]:
-        return chemprop.default_loader(Subset(dataset, range(molecules)), size, shuffle)
-
-    outputs_and_targets = partial(chemprop.outputs_and_targets, net)
-    return _by_forward_passes("chemprop", net, len(data), loader, outputs_and_targets)
-
-
-def _by_forward_passes(
-    name: str,
-    net: torch.nn.Module,
-    molecules: int,
-    loader: Callable[[int, int, bool], Iterable[Any]],
-    outputs_and_targets: Callable[[Any], tuple[Tensor, Tensor]],
-) -> Contestant:
-    @torch.no_grad()
-    def forward_passes(molecules: int, size: int) -> list[Tensor]:
-        with evaluating(net):
-            return [outputs_and_targets(batch)[0] for batch in loader(molecules, size, False)]
-
-    return Contestant(name, net, molecules, loader, outputs_and_targets, forward_passes)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
+from typing import Any
 
 import torch
 from ogb.utils import smiles2graph
@@ -18,14 +19,13 @@ from torch_geometric.profile import get_data_size
 from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.harness.options import Timer
 from wlkernelnn.bench.harness.races import Ratio, compared, ratios
-from wlkernelnn.bench.harness.tables import Rows
 from wlkernelnn.bench.harness.timing import compare, torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
 from wlkernelnn.datasets.molecules.smiles import PARALLEL_FROM
 from wlkernelnn.ops.graph import neighbor_sum, sort_edges
 
 from .contestants import plain_data
-from .tables import Options, Part, Records, Setting, Table, sample, settings
+from .tables import Options, Part, Records, Setting, sample, settings
 
 CHANNELS = 176
 
@@ -46,22 +46,15 @@ def _sizes(wanted: tuple[int, ...], data: PackedGraphs) -> list[int]:
     return sorted({min(size, len(data)) for size in wanted})
 
 
-def exhaust(batches: Iterable[Data]) -> None:
-    """Take all batches."""
+def exhaust(batches: Iterable[Any]) -> None:
     for _ in batches:
         pass
-
-
-def ogb_featurize_all(smiles: list[str]) -> None:
-    """SMILES to OGB's arrays."""
-    for text in smiles:
-        smiles2graph(text)
 
 
 def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Ratio]:
     """SMILES to codes, against OGB's and chemprop's on one process, and two of our processes against one."""
     one, two = (partial(featurize, smiles, num_workers=workers) for workers in (0, 2))
-    result = timer(one, partial(ogb_featurize_all, smiles), work=len(smiles))
+    result = timer(one, lambda: exhaust(map(smiles2graph, smiles)), work=len(smiles))
     yield compared("featurize, 1 process", "smiles2graph", result, 1.8)
     if chemprop.installed():
         result = timer(one, partial(chemprop.featurize_all, smiles), work=len(smiles))
@@ -82,16 +75,12 @@ def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
         yield compared(f"loader, {size}", "DataLoader", result, goals.get(size))
     bytes_ours = data.nbytes / data.len()
     bytes_theirs = sum(map(get_data_size, graphs)) / len(graphs)
-    ratio = bytes_theirs / bytes_ours
-    met = bytes_ours <= 350
-    yield Ratio("store", "list of Data", bytes_ours, bytes_theirs, ratio, ratio, ratio, "≤ 350", met)
+    ratios, met = 3 * [bytes_theirs / bytes_ours], bytes_ours <= 350
+    yield Ratio("store", "list of Data", bytes_ours, bytes_theirs, *ratios, "≤ 350", met)
 
 
 def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
-    """Ways to sum over neighbours in a batch and to go back; each gives the sum and the gradient.
-
-    All but ``"cached"`` start from what a fresh batch of ours knows: sorted edges and their pointers.
-    """
+    """Ways to sum over neighbours in a batch and to go back; each gives the sum and the gradient."""
     num_nodes = batch.ptr[-1].item()
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(num_nodes, channels, generator=generator, requires_grad=True)
@@ -138,8 +127,7 @@ def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
 
 def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each data set and number of threads, the rows of a table."""
-    rounds, seconds = (3, 0.02) if options.quick else (options.rounds, 0.2)
-    timer = partial(compare, rounds=rounds, min_seconds=seconds)
+    timer = partial(compare, **options.turns(0.2, quick_rounds=3))
     for setting in settings(options, "dataset", "threads"):
         data = sample(setting["dataset"], options.molecules)
         with torch_settings(setting["threads"]):
@@ -152,8 +140,4 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
         yield whole, [asdict(row) for row in rows]
 
 
-def table_cells(table: Table) -> Rows:
-    return ratios([Ratio(**record) for record in table.records])
-
-
-PART = Part(LEGEND, measure, table_cells)
+PART = Part(LEGEND, measure, lambda table: ratios([Ratio(**record) for record in table.records]))

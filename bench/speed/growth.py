@@ -14,7 +14,7 @@ from wlkernelnn.training.allocator import freed_memory_kept
 
 from .contestants import BY_COLOURS, CHANNELS, ITERATIONS, NODES_UP_TO, Contestant, contestant, names, train
 from .data import exhaust
-from .tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+from .tables import Options, Part, Records, Setting, Table, pivot, rounded, sample, settings, shown
 
 SIZES = (128, 1024, 8192)
 BATCHES = 3
@@ -25,16 +25,9 @@ optimizer's state are in it.
 """
 
 
-def peak(
-    name: str,
-    dataset: str,
-    size: int,
-    threads: int,
-    readout: str = "sum",
-    network: dict[str, int] | None = None,
-) -> int:
+def peak(name: str, dataset: str, size: int, threads: int, readout: str = "sum", **network: int) -> int:
     """Bytes that training takes, measured in a new process; ``network`` has arguments of ``contestant``."""
-    return usage(train_some, prepared, name, dataset, size, threads, readout, network or {}).peak
+    return usage(train_some, prepared, name, dataset, size, threads, readout, network).peak
 
 
 def prepared(
@@ -66,11 +59,8 @@ def measure_memory(options: Options) -> Iterator[tuple[Setting, Records]]:
 def memory_cells(table: Table) -> Rows:
     """A row for each contestant: its peaks by batch size."""
     sizes = sorted({record["size"] for record in table.records})
-    rows = [("MB", *map(str, sizes))]
-    for name in dict.fromkeys(record["contestant"] for record in table.records):
-        peaks = {record["size"]: record["peak"] for record in table.records if record["contestant"] == name}
-        rows.append((name, *(f"{peaks[size] / 1e6:,.0f}" if size in peaks else "–" for size in sizes)))
-    return rows
+    cells = pivot(table.records, "contestant", "size", sizes, lambda record: f"{record['peak'] / 1e6:,.0f}")
+    return [("MB", *map(str, sizes)), *((name, *own) for name, own in cells.items())]
 
 
 MEMORY = Part(MEMORY_LEGEND, measure_memory, memory_cells)
@@ -100,7 +90,6 @@ iterations and readout "sum".
 
 def measure_growth(options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each data set and number of threads, a table per axis."""
-    rounds, seconds = (2, 0.02) if options.quick else (options.rounds, 0.3)
     for setting in settings(options, "dataset", "threads"):
         data = sample(setting["dataset"], options.molecules)
         for axis, values in (QUICK_AXES if options.quick else AXES).items():
@@ -112,7 +101,7 @@ def measure_growth(options: Options) -> Iterator[tuple[Setting, Records]]:
                     for what, call, molecules in by_value(data, value)
                 ]
                 calls, molecules = [work[2] for work in works], [work[3] for work in works]
-                rates = race(calls, molecules, rounds=rounds, min_seconds=seconds)
+                rates = race(calls, molecules, **options.turns(0.3))
             records: Records = [
                 {"value": value, "what": what, "rates": rounded(own)}
                 for (value, what, *_), own in zip(works, rates, strict=True)
@@ -127,7 +116,7 @@ def _peak(axis: str, value: int, setting: Setting) -> int:
     if axis == "molecules":
         return usage(colour, prepared_store, setting["dataset"], value).peak
     size, network = _arguments(axis, value)
-    return peak(NAME, size=size, network=network, **setting)
+    return peak(NAME, size=size, **setting, **network)
 
 
 def _arguments(axis: str, value: int) -> tuple[int, dict[str, int]]:
@@ -174,14 +163,10 @@ def growth_cells(table: Table) -> Rows:
     """A row for each value of the axis."""
     records = table.records
     whats = list(dict.fromkeys(record["what"] for record in records))
-    measured = {(record["value"], record["what"]): record for record in records}
-    rows = [(table.setting["by"], *(f"{what}, molecules/s" for what in whats), "peak MB")]
-    for value in dict.fromkeys(record["value"] for record in records):
-        own = [measured[value, what] for what in whats]
-        rows.append(
-            (f"{value:,}", *(shown(record["rates"]) for record in own), f"{own[0]['peak'] / 1e6:,.0f}")
-        )
-    return rows
+    cells = pivot(records, "value", "what", whats, lambda record: shown(record["rates"]))
+    peaks = {record["value"]: f"{record['peak'] / 1e6:,.0f}" for record in records if "peak" in record}
+    header = (table.setting["by"], *(f"{what}, molecules/s" for what in whats), "peak MB")
+    return [header, *((f"{value:,}", *own, peaks[value]) for value, own in cells.items())]
 
 
 GROWTH = Part(GROWTH_LEGEND, measure_growth, growth_cells)

@@ -12,22 +12,17 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from wlkernelnn.bench.baselines import chemprop
+from wlkernelnn.bench.harness.options import parsed
 from wlkernelnn.bench.harness.provenance import about
 from wlkernelnn.bench.harness.tables import printed
 from wlkernelnn.bench.harness.trained import chosen
-from wlkernelnn.cli.options import add_options, pick, verb_parser
 from wlkernelnn.ops.graph import fused
 from wlkernelnn.utils.files import atomic_path
 
 from . import contestants, data, growth, race
 from .tables import Options, Part, Table, merged, read_tables, write_tables
 
-PARTS: dict[str, Part] = {
-    "data": data.PART,
-    **race.PARTS,
-    "memory": growth.MEMORY,
-    "growth": growth.GROWTH,
-}
+PARTS: dict[str, Part] = {"data": data.PART, **race.PARTS, "memory": growth.MEMORY, "growth": growth.GROWTH}
 QUICK_MOLECULES = 200
 # Side by side in the plot.
 PANELS = 4
@@ -36,14 +31,9 @@ PANELS = 4
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the tables, and write ``speed.json``, ``.md`` and ``.png`` (quick: ``speed_quick.…``).
 
-    What is there from earlier runs stays, except for the tables that are measured again.
-
-    Args:
-        argv: Arguments; default the command line's.
+    Tables of earlier runs stay, except for those that are measured again.
     """
-    parser = verb_parser("benchmark speed", __doc__)
-    add_options(parser, "Options", Options)
-    options = Options(**pick(parser.parse_args(argv), Options))
+    options = parsed("speed", __doc__, Options, argv)
     parts = chosen("parts", options.parts, PARTS)
     if fused.numba_loops() is None:
         raise ImportError("this benchmark compares with the compiled sums: pip install -e '.[fast]'")
@@ -62,7 +52,8 @@ def main(argv: list[str] | None = None) -> None:
                 # At once: what is measured is safe if the rest is not.
                 tables = merged(read_tables(stem.with_suffix(".json")), [table], list(PARTS))
                 write_tables(tables, PARTS, contestants.LEGEND, stem)
-                console.print(printed(PARTS[name].cells(table), table.printed_title))
+                title = f"{table.title} (quick)" if options.quick else table.title
+                console.print(printed(PARTS[name].cells(table), title))
     plot(read_tables(stem.with_suffix(".json")), stem.with_suffix(".png"))
     console.print(f"Written to {stem}.json, .md and .png.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training.allocator import freed_memory_kept
 
 from .contestants import GINES, NODES_UP_TO, SIZES, Contestant, contestants, train
-from .tables import Options, Part, Records, Setting, Table, rounded, sample, settings, shown
+from .tables import Options, Part, Records, Setting, Table, pivot, rounded, sample, settings, shown
 
 # Goals for the data set CEP, two threads, precision "highest" and readout "sum": how many times as fast as
 # whom, each at its best batch size or at a given one; for another data set half as many.
@@ -44,36 +45,32 @@ the goal where there is one (CEP, 2 threads, precision "highest", readout "sum";
 fewer molecules).
 """
 
+# A call, and how many molecules it takes.
+Work = tuple[Callable[[], object], int]
+
 
 @dataclass(frozen=True)
 class Kind:
-    """What is timed of a contestant.
+    """A measurement of a contestant."""
 
-    Attributes:
-        says: For the legend.
-        work: Makes what is called, of a contestant and a batch size, and tells how many molecules it takes.
-        sizes: Batch sizes.
-    """
-
-    says: str
-    work: Callable[[Contestant, int], tuple[Callable[[], object], int]]
+    says: str  # for the legend
+    work: Callable[[Contestant, int], Work]  # of a contestant and a batch size
     sizes: tuple[int, ...] = SIZES
 
 
-def _step(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
+def _step(contestant: Contestant, size: int) -> Work:
     # Small batches would stay in the caches: many of them take turns.
     molecules = max(1, min(NODES_UP_TO, contestant.molecules) // size) * size
     batches = list(contestant.loader(molecules, size, False))
     return partial(train, contestant.training_step(), batches), molecules
 
 
-def _epoch(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
+def _epoch(contestant: Contestant, size: int) -> Work:
     molecules = min(EPOCH, contestant.molecules)
-    loader = contestant.loader(molecules, size, True)
-    return partial(train, contestant.training_step(), loader), molecules
+    return partial(train, contestant.training_step(), contestant.loader(molecules, size, True)), molecules
 
 
-def _inference(contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
+def _inference(contestant: Contestant, size: int) -> Work:
     weights = contestant.net.state_dict()
 
     def call() -> None:
@@ -102,31 +99,27 @@ KINDS = {
 
 def measure(kind: str, options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each setting, the rates of all contestants at all their batch sizes."""
-    rounds, seconds = (2, 0.02) if options.quick else (options.rounds, 0.3)
     sizes = options.sizes(KINDS[kind].sizes)
     for setting in settings(options, "dataset", "readout", "precision", "threads"):
         data = sample(setting["dataset"], options.molecules)
         with torch_settings(setting["threads"], setting["precision"]), freed_memory_kept():
-            records = race_of(kind, data, setting["readout"], sizes, rounds, seconds)
+            records = race_of(kind, data, setting["readout"], sizes, **options.turns(0.3))
         yield setting | options.shortening(len(data)), records
 
 
-def race_of(
-    kind: str, data: PackedGraphs, readout: str, sizes: tuple[int, ...], rounds: int, min_seconds: float
-) -> Records:
+def race_of(kind: str, data: PackedGraphs, readout: str, sizes: tuple[int, ...], **turns: Any) -> Records:
     """Let all contestants take turns."""
     entries = [
         (contestant, size) for contestant in contestants(data, readout) for size in contestant.sizes(sizes)
     ]
     calls, molecules = zip(*(_entry(kind, *entry) for entry in entries), strict=True)
-    rates = race(calls, molecules, rounds=rounds, min_seconds=min_seconds)
     return [
         {"contestant": contestant.name, "size": size, "rates": rounded(own)}
-        for (contestant, size), own in zip(entries, rates, strict=True)
+        for (contestant, size), own in zip(entries, race(calls, molecules, **turns), strict=True)
     ]
 
 
-def _entry(kind: str, contestant: Contestant, size: int) -> tuple[Callable[[], object], int]:
+def _entry(kind: str, contestant: Contestant, size: int) -> Work:
     work, molecules = KINDS[kind].work(contestant, size)
 
     def call() -> None:
@@ -150,19 +143,17 @@ def table_cells(table: Table) -> Rows:
     """A row for each contestant: its rates by batch size, and its best beside the opponents' best."""
     records = table.records
     sizes = sorted({record["size"] for record in records})
-    came = list(dict.fromkeys(record["contestant"] for record in records))
-    opponents = [opponent for opponent in OPPONENTS if opponent[0] in came]
+    cells = pivot(records, "contestant", "size", sizes, lambda record: shown(record["rates"]))
+    opponents = [opponent for opponent in OPPONENTS if opponent[0] in cells]
     against = [f"× {name}" + ("" if size is None else f", {size}") for name, size in opponents]
     rows = [("molecules/s", *map(str, sizes), *against)]
-    for name in came:
-        rates = {record["size"]: record["rates"] for record in records if record["contestant"] == name}
-        cells = [shown(rates[size]) if size in rates else "–" for size in sizes]
+    for name, own in cells.items():
         goals = _goals(table, name)
         ratios = [
             _ratio(best(records, name) / best(records, *opponent), goals.get(opponent))
             for opponent in opponents
         ]
-        rows.append((name, *cells, *ratios))
+        rows.append((name, *own, *ratios))
     return rows
 
 

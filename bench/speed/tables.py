@@ -18,8 +18,8 @@ from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules
 from wlkernelnn.utils.files import json_text, read_json, write_text
 
-PRECISIONS = ("highest", "high", "medium")
-READOUTS = ("sum", "last")
+Setting = dict[str, Any]
+Records = list[dict[str, Any]]
 
 
 @dataclass
@@ -51,29 +51,28 @@ class Options(TableOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.datasets = chosen("datasets", self.datasets, MOLECULE_SETS)
-        self.precisions = chosen("precisions", self.precisions, PRECISIONS)
-        self.readouts = chosen("readouts", self.readouts, READOUTS)
+        self.precisions = chosen("precisions", self.precisions, ("highest", "high", "medium"))
+        self.readouts = chosen("readouts", self.readouts, ("sum", "last"))
 
     def sizes(self, full: tuple[int, ...]) -> tuple[int, ...]:
         """Batch sizes."""
         return (16, 64) if self.quick else full
 
-    def shortening(self, taken: int | None = None) -> Setting:
-        """Molecules and rounds, where others than the default were asked for: part of the setting then.
+    def turns(self, min_seconds: float, quick_rounds: int = 2) -> dict[str, Any]:
+        """The arguments of a race; a quick run has its own."""
+        if self.quick:
+            return {"rounds": quick_rounds, "min_seconds": 0.02}
+        return {"rounds": self.rounds, "min_seconds": min_seconds}
 
-        A table by few of them must not take the place of a whole one.
+    def shortening(self, taken: int | None = None) -> Setting:
+        """A part of the setting that keeps a table by few molecules or rounds apart from a whole one.
 
         Args:
             taken: How many molecules there were; ``None`` where the setting has them anyway.
         """
         molecules = {} if taken is None or self.molecules == Options.molecules else {"molecules": taken}
-        # A quick run has its own number of rounds.
         rounds = {} if self.quick or self.rounds == Options.rounds else {"rounds": self.rounds}
         return molecules | rounds
-
-
-Setting = dict[str, Any]
-Records = list[dict[str, Any]]
 
 
 def settings(options: Options, *names: str) -> Iterator[Setting]:
@@ -96,43 +95,36 @@ def sample(dataset: str, molecules: int) -> PackedGraphs:
 
 @dataclass(frozen=True)
 class Table:
-    """What was measured in one setting.
+    """The measurements in one setting."""
 
-    Attributes:
-        part: The part of the benchmark.
-        setting: What is the same in all of the table.
-        records: What was measured, in the form of the part.
-        run: The run it comes from, as of :func:`~wlkernelnn.bench.harness.provenance.about`.
-    """
-
-    part: str
+    part: str  # of the benchmark
     setting: Setting
-    records: Records
-    run: dict[str, str | int]
+    records: Records  # in the form of the part
+    run: dict[str, str | int]  # that it comes from, see `about` of the harness
 
     @property
     def title(self) -> str:
         return ", ".join([self.part, *(f"{name} {value}" for name, value in self.setting.items())])
 
-    @property
-    def printed_title(self) -> str:
-        """For people, who are to see that a table is quick."""
-        return self.title + (" (quick)" if self.run["mode"] == "quick" else "")
-
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the benchmark.
-
-    Attributes:
-        legend: What its tables say.
-        measure: Yields, setting by setting, the setting and the records.
-        cells: Rows of a table for people, the header first.
-    """
+    """One part of the benchmark."""
 
     legend: str
     measure: Callable[[Options], Iterator[tuple[Setting, Records]]]
-    cells: Callable[[Table], Rows]
+    cells: Callable[[Table], Rows]  # of a table, the header first
+
+
+def pivot(
+    records: Records, row: str, column: str, columns: Iterable[Any], cell: Callable[[Any], str]
+) -> dict[Any, list[str]]:
+    """For each value of the entry ``row`` its cells, one for each value of the entry ``column``."""
+    found = {(record[row], record[column]): record for record in records}
+    return {
+        name: [cell(found[name, value]) if (name, value) in found else "–" for value in columns]
+        for name in dict.fromkeys(record[row] for record in records)
+    }
 
 
 def rounded(rates: np.ndarray) -> list[float]:
@@ -148,9 +140,7 @@ def shown(rates: Sequence[float] | np.ndarray, number: str = ",.0f") -> str:
 
 def read_tables(path: Path) -> list[Table]:
     """Tables of an earlier run; none if there was none."""
-    if not path.exists():
-        return []
-    return [Table(**table) for table in read_json(path)["tables"]]
+    return [Table(**table) for table in read_json(path)["tables"]] if path.exists() else []
 
 
 def merged(old: Iterable[Table], new: Iterable[Table], order: Sequence[str]) -> list[Table]:
@@ -161,8 +151,7 @@ def merged(old: Iterable[Table], new: Iterable[Table], order: Sequence[str]) -> 
 
 def write_tables(tables: Sequence[Table], parts: Mapping[str, Part], about: str, stem: Path) -> None:
     """Write ``stem.json`` and ``stem.md``, which begins with what it is ``about``."""
-    record = {"tables": [asdict(table) for table in tables]}
-    write_text(stem.with_suffix(".json"), json_text(record, indent=1))
+    write_text(stem.with_suffix(".json"), json_text({"tables": [asdict(one) for one in tables]}, indent=1))
     runs: list[dict[str, str | int]] = []
     for table in tables:
         if table.run not in runs:

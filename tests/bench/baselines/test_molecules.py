@@ -142,7 +142,7 @@ def test_gine_reads_edge_codes_and_trains_on_a_single_atom() -> None:
 def test_gine_is_trained_by_the_same_recipe(parts: tuple[PackedGraphs, ...]) -> None:
     train, valid, test = parts
     options = FitOptions(epochs=12, lr=5e-3, ema_decay=0.9, batch_size=32)
-    result = baselines.gine(train, valid, test, 20_000, options, progress=False)
+    result = baselines.gine(train, valid, test, 20_000, options)
     assert result.prediction.shape == (50, 1)
     assert abs(result.parameters / 20_000 - 1) < 0.03
     assert rmse(result, test) < 0.7 * rmse(baselines.mean_predictor(train, test), test)
