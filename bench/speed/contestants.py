@@ -45,7 +45,7 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
 * by nodes: our layers with stock torch operations, every node computed. colours: every Weisfeiler-Lehman
   colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges of the
   extra "fast". All three, and plain PyG, give the same numbers.
-* Those by nodes get {BY_NODES:,} molecules, as each costs them the same, in batches of {NODES_UP_TO:,} at most.
+* Those by nodes get {BY_NODES:,} molecules, as each costs as much, in batches of {NODES_UP_TO:,} at most.
 * Our network has {CHANNELS} channels and {ITERATIONS} iterations; readout "sum" walks in every iteration (the
   paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW.
 """

@@ -30,9 +30,9 @@ ITERATIONS = 4
 DECAY = 0.1
 GOALS = {"WL Gram, 1,000": 7.0, "WL Gram, 3,000": 7.0, "random walk, 100": 20.0}
 
-LEGEND = f"""Numbers are medians of the two sides taken by turns in one run: kernel values per second (n²
-of the Gram matrix of n molecules), of colours molecules per second, of memory bytes. The ratio (median, and
-least to greatest) is taken turn by turn. One thread; molecules are drawn at random.
+LEGEND = f"""Kernel values per second (n² of the Gram matrix of n molecules), of colours molecules per second,
+of memory bytes. One thread; molecules are drawn at random. Two sides take turns: medians, and of the ratio,
+taken turn by turn, least and greatest.
 
 * WL Gram: the subtree kernel, {ITERATIONS} iterations, node labels only (GraKeL's has no edge labels). Each
   side starts from its own form of the data, whose making is not timed: ours from a packed store, GraKeL's
@@ -74,39 +74,29 @@ def grakel_graphs(data: PackedGraphs, labelled: bool = True) -> list[Graph]:
 
 def plain_graphs(data: PackedGraphs) -> list[Data]:
     """Nodes and edges only, as PyG has them."""
-    return [
-        Data(edge_index=graph.edge_index.as_tensor().clone(), num_nodes=graph.num_nodes) for graph in data
-    ]
+    return [Data(edge_index=one.edge_index.as_tensor().clone(), num_nodes=one.num_nodes) for one in data]
 
 
 def wl_gram(data: PackedGraphs, out: np.ndarray | None = None) -> np.ndarray:
-    """The Gram matrix of the subtree kernel."""
     with threadpool_limits(1):
         return WLSubtreeKernel(ITERATIONS, edge_labels=False).gram(data, out=out)
 
 
 def grakel_wl_gram(graphs: list[Graph]) -> np.ndarray:
-    """The same by GraKeL."""
     with threadpool_limits(1):
         return WeisfeilerLehman(n_iter=ITERATIONS, base_graph_kernel=VertexHistogram).fit_transform(graphs)
 
 
 def walk_gram(graphs: list[Data]) -> np.ndarray:
-    """The Gram matrix of the geometric random walk kernel."""
     return RandomWalkKernel(None, decay=DECAY).gram(graphs)
 
 
 def grakel_walk_gram(graphs: list[Graph]) -> np.ndarray:
-    """The same by GraKeL."""
     return RandomWalk(lamda=DECAY, method_type="fast").fit_transform(graphs)
 
 
 def agree(what: str, difference: float, tolerance: float, known: Known) -> None:
-    """Note how far two Grams are apart.
-
-    Raises:
-        RuntimeError: It is too far.
-    """
+    """Note how far two Grams are apart; a RuntimeError if it is too far."""
     if not difference <= tolerance:
         raise RuntimeError(f"{what}: our Gram and GraKeL's are {difference:.1e} apart, not comparable")
     known[f"{what}, largest difference"] = f"{difference:.1e}" if difference else "0 (bitwise equal)"
@@ -165,10 +155,8 @@ def _grakel_prepared(dataset: str, molecules: np.ndarray) -> tuple[list[Graph]]:
 def extrapolated(sizes: tuple[int, int], usages: list[Usage], size: int) -> Usage:
     """a n + b n² through two measurements, with a, b ≥ 0."""
     terms = np.array([[n, n**2] for n in (*sizes, size)], dtype=np.float64)
-    seconds, peak = (
-        float(terms[-1] @ nnls(terms[:-1], np.array(values, dtype=np.float64))[0])
-        for values in ([u.seconds for u in usages], [u.peak for u in usages])
-    )
+    measured = np.array([[used.seconds, used.peak] for used in usages])
+    seconds, peak = (float(terms[-1] @ nnls(terms[:-1], values)[0]) for values in measured.T)
     return Usage(seconds, round(peak))
 
 
@@ -184,17 +172,15 @@ def measure_large(
     for n, used in zip((size, *sizes), (ours, *measured), strict=True):
         whose = "large Gram, ours" if n == size else "large Gram, GraKeL's"
         known[f"{whose}, {n:,}"] = f"{used.seconds:.3g} s, {used.peak / 1e6:,.0f} MB"
-    known["memory of this machine"] = (
-        f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 1e9:.3g} GB"
-    )
-    for what, mine, other in (
-        ("values/s", size**2 / ours.seconds, size**2 / theirs.seconds),
-        ("memory", float(ours.peak), float(theirs.peak)),
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    known["memory of this machine"] = f"{memory / 1e9:.3g} GB"
+    rates, peaks = [size**2 / used.seconds for used in (ours, theirs)], (float(ours.peak), float(theirs.peak))
+    for what, sides, ratio in (
+        ("values/s", rates, theirs.seconds / ours.seconds),
+        ("memory", peaks, theirs.peak / max(ours.peak, 1)),
     ):
-        ratio = other / max(mine, 1) if what == "memory" else mine / other
-        yield Ratio(
-            f"large Gram, {size:,}, {what}", "GraKeL (extrapolated)", mine, other, ratio, ratio, ratio
-        )
+        what, against = f"large Gram, {size:,}, {what}", "GraKeL (extrapolated)"
+        yield Ratio(what, against, *sides, ratio, ratio, ratio)
 
 
 @dataclass
@@ -227,12 +213,5 @@ def measure(options: KernelSpeedOptions, known: Known) -> Iterator[Ratio]:
     yield from measure_large(options.dataset, molecules, sizes, options.scratch_dir, known)
 
 
-main = Race(
-    "kernel-speed",
-    __doc__,
-    KernelSpeedOptions,
-    "Speed of the exact kernels",
-    LEGEND,
-    measure,
-    ("grakel", "scipy", "scikit-learn"),
-).main
+TITLE, PACKAGES = "Speed of the exact kernels", ("grakel", "scipy", "scikit-learn")
+main = Race("kernel-speed", __doc__, KernelSpeedOptions, TITLE, LEGEND, measure, PACKAGES).main

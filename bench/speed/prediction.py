@@ -31,15 +31,15 @@ from wlkernelnn.training.screening.parts import MANIFEST
 from wlkernelnn.training.screening.tables import ROWS
 
 GOAL = 0.75
-# Times the memory for the fewest rows that it may take for the most.
+# The most that memory may grow from the second table to the longest.
 GROWTH = 1.25
 QUICK_MOLECULES, QUICK_ROWS = 100, (200, 600, 20_000)
 
 LEGEND = """Rows per second from a CSV file to a CSV file, medians (least–greatest) over rounds in which
 all but the command in several processes take turns; and bytes. The rows are the molecules of a data set
-written as random SMILES from a seed, so that hardly any two are the same (but each molecule comes again: the
-states of its atoms' colours may then be there already), and one row in a thousand is no molecule. The network
-is the default one with the weights it starts with, which make no difference to its speed.
+written as random SMILES from a seed: hardly any two are the same, but each molecule comes again, and the
+states of its atoms' colours may then be there already. One row in a thousand is no molecule. The network is
+the default one with its initial weights.
 
 * parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In
   several processes, each has a part of the rows.
@@ -48,13 +48,12 @@ is the default one with the weights it starts with, which make no difference to 
   start of the processes out; taken once.
 * each once: the molecules of the data set as they are, one row each. States of colours that they share with
   molecules before them are still there already.
-* memory: pages of a process that no file stands behind, at most during the command; "others" is the one of
-  the processes it starts that takes most. The ratio is that of the shorter table's to the longer table's.
+* memory: pages of a process that no file stands behind, at most during the command; "others" is the largest
+  of the processes that it starts. The ratio is the shorter table's to the longer table's.
 """
 
 
 def random_smiles(smiles: Sequence[str], copies: int, seed: int) -> list[str]:
-    """Every molecule in so many random orders of its atoms."""
     with rdBase.BlockLogs():
         return [
             written
@@ -81,7 +80,6 @@ def table_of(data: PackedGraphs, rows: int, path: Path) -> None:
 
 
 def own_rows(data: PackedGraphs, path: Path) -> Path:
-    """Write a table of the molecules as they are, one row each."""
     pd.DataFrame({"smiles": data.smiles, "number": range(len(data))}).to_csv(path, index=False)
     return path
 
@@ -107,19 +105,12 @@ def parse_in_processes(parts: Sequence[Sequence[str]]) -> None:
     joblib.Parallel(n_jobs=len(parts))(joblib.delayed(parse)(part) for part in parts)
 
 
-# The command itself, watched from outside
-
 COMMAND = (sys.executable, "-m", "wlkernelnn", "predict")
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of ``wlkernelnn predict`` took.
-
-    Attributes:
-        seconds: Wall time.
-        main, worker: Bytes of its own process, and of the largest of the others, at most.
-    """
+    """Wall time of ``wlkernelnn predict``, and the most bytes of its process and of the largest other."""
 
     seconds: float
     main: int
@@ -133,11 +124,7 @@ def command(table: Path, model: Path, output: Path, processes: int, *more: str) 
 
 
 def watched(words: Sequence[str], kill_after: int | None = None, manifest: Path | None = None) -> Run:
-    """Run a command, and kill it once ``manifest`` has so many parts.
-
-    Raises:
-        RuntimeError: The command failed, or it ended before it could be killed.
-    """
+    """Run a command, and kill it once ``manifest`` has so many parts; a RuntimeError if it fails or ends."""
     start = time.perf_counter()
     main = worker = 0
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -161,10 +148,9 @@ def parts_in(manifest: Path) -> int:
 
 
 def held(pid: int) -> int:
-    """Bytes of a process's own memory; 0 if it is gone."""
     try:
         return anonymous(pid)
-    except OSError:
+    except OSError:  # it is gone
         return 0
 
 
@@ -175,9 +161,6 @@ def children(pid: int) -> list[int]:
         return []
 
 
-# Rows
-
-
 def speed_rows(
     once: Path, short: Path, long: Path, model: Path, processes: int, runs: dict[int, Run], rounds: int
 ) -> Iterator[Ratio]:
@@ -185,24 +168,17 @@ def speed_rows(
     single, few, many = smiles_of(once), smiles_of(short), smiles_of(long)
     parts = [many[part::processes] for part in range(processes)]
     output = short.with_name("raced.csv")
-    predict = partial(
-        predict_tables,
-        model_path=model,
-        output=output,
-        rejects_path=output.with_suffix(".rejects.csv"),
-        num_workers=0,
-    )
-    calls: list[Callable[[], object]] = [
-        partial(predict, [once]),
-        partial(parse, single),
-        partial(predict, [short]),
-        partial(parse, few),
-        partial(parse_in_processes, parts),
+    where = {"model_path": model, "output": output, "rejects_path": output.with_suffix(".rejects.csv")}
+    predict = partial(predict_tables, **where, num_workers=0)
+    work: list[tuple[Callable[[], object], int]] = [
+        (partial(predict, [once]), len(single)),
+        (partial(parse, single), len(single)),
+        (partial(predict, [short]), len(few)),
+        (partial(parse, few), len(few)),
+        (partial(parse_in_processes, parts), len(many)),
     ]
     with torch_settings(1):
-        new, parse_new, one, parse_one, parse_several = race(
-            calls, [*2 * [len(single)], *2 * [len(few)], len(many)], rounds=rounds
-        )
+        new, parse_new, one, parse_one, parse_several = race(*zip(*work, strict=True), rounds=rounds)
     yield compared("predict, 1 process, each once", "parse alone", Comparison(new, parse_new))
     yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
     shorter, longer = sorted(runs)[-2:]
@@ -216,10 +192,8 @@ def memory_rows(runs: dict[int, Run]) -> Iterator[Ratio]:
     """The memory of the command for the longest table beside that for the others."""
     *fewer, most = sorted(runs)
     for rows in fewer:
-        for name, ours, theirs in (
-            ("main process", runs[most].main, runs[rows].main),
-            ("others", runs[most].worker, runs[rows].worker),
-        ):
+        for name, process in (("main process", "main"), ("others", "worker")):
+            ours, theirs = (getattr(runs[number], process) for number in (most, rows))
             ratio = theirs / ours
             goal = ("", None) if rows != fewer[-1] else (f"≥ {1 / GROWTH:g}", ratio >= 1 / GROWTH)
             what = f"memory, {most:,} rows, {name}"
@@ -231,11 +205,7 @@ def output_of(table: Path) -> Path:
 
 
 def resumed(table: Path, model: Path, processes: int) -> str:
-    """Kill a run, resume it, and hold its result against that of a run without interruption.
-
-    Raises:
-        RuntimeError: They differ.
-    """
+    """Kill a run and resume it; a RuntimeError if the result is not that of a run without interruption."""
     whole, output = output_of(table), table.with_suffix(".resumed.csv")
     manifest = output.with_name(f"{output.name}.parts") / MANIFEST
     watched(command(table, model, output, processes), kill_after=2, manifest=manifest)
@@ -256,21 +226,13 @@ def resumed(table: Path, model: Path, processes: int) -> str:
 
 
 def rows_of(
-    data: PackedGraphs,
-    folder: Path,
-    sizes: Sequence[int],
-    rounds: int,
-    known: Known,
+    data: PackedGraphs, folder: Path, sizes: Sequence[int], rounds: int, known: Known
 ) -> Iterator[Ratio]:
     """Everything, in ascending order of sizes."""
     processes = max(2, os.cpu_count() or 1)
-    torch.manual_seed(0)
-    description = {
-        "features": data.description.features,
-        "target_names": list(data.description.target_names),
-        "task": data.task or "regression",
-        "name": data.description.name,
-    }
+    about = data.description
+    description = {"features": about.features, "target_names": list(about.target_names), "name": about.name}
+    description["task"] = data.task or "regression"
     model = folder / "model"
     save_checkpoint(model, GraphKernelNetwork.from_data(data), description)
     table = folder / f"{sizes[-1]}.csv"
@@ -325,12 +287,5 @@ def measure(options: PredictSpeedOptions, known: Known) -> Iterator[Ratio]:
         yield from rows_of(some, Path(folder), options.rows, options.rounds, known)
 
 
-main = Race(
-    "predict-speed",
-    __doc__,
-    PredictSpeedOptions,
-    "Prediction of long tables",
-    LEGEND,
-    measure,
-    ("pyarrow",),
-).main
+TITLE = "Prediction of long tables"
+main = Race("predict-speed", __doc__, PredictSpeedOptions, TITLE, LEGEND, measure, ("pyarrow",)).main

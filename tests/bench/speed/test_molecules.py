@@ -89,7 +89,7 @@ def test_a_shortened_table_is_another_one(
     def ours_twice(*_: object, rounds: int, **__: object) -> Comparison:
         return Comparison(np.ones(rounds), np.ones(rounds))
 
-    monkeypatch.setattr(race, "race_of", lambda kind, *_: table(kind).records)
+    monkeypatch.setattr(race, "race_of", lambda kind, *_, **__: table(kind).records)
     monkeypatch.setattr(speed_data, "compare", ours_twice)
     monkeypatch.setattr(growth, "race", raced)
     monkeypatch.setattr(growth, "AXES", {"batch": (20,)})

@@ -65,7 +65,7 @@ def test_everybody_takes_part(kind: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(speed_race, "race", race)
     data = load_molecules("chembl2321810")[:50]
-    records = speed_race.race_of(kind, data, "last", (16,), 1, 0.0)
+    records = speed_race.race_of(kind, data, "last", (16,), rounds=1, min_seconds=0.0)
     assert {record["contestant"] for record in records} == set(names())
     by_size = {(record["size"], count) for record, count in zip(records, counted, strict=True)}
     assert (16, 48 if kind == "step" else 50) in by_size
