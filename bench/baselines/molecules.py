@@ -176,8 +176,14 @@ class RandomWalkNetwork(GraphNetwork):
     ) -> None:
         shared = {"quotient": "auto"} | shared
         super().__init__(node_dims, hidden_channels, num_steps=walk_length - 1, **shared)
-        more = {"num_edge_types": self.num_edge_types, "all_lengths": all_lengths}
-        self.conv = RandomWalkKernelConv(hidden_channels, hidden_channels, walk_length, decay, **more)
+        self.conv = RandomWalkKernelConv(
+            hidden_channels,
+            hidden_channels,
+            walk_length,
+            decay,
+            num_edge_types=self.num_edge_types,
+            all_lengths=all_lengths,
+        )
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
         h = self.encoder(codes).relu()

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import BatchNorm, MessagePassing
 from torch_geometric.nn.inits import reset
+from torch_geometric.typing import OptTensor
 
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.conv.edge_map import EdgeMap
@@ -19,7 +20,7 @@ from wlkernelnn.ops.colours import Quotient
 
 
 class BondConv(MessagePassing):
-    """Sums of a vector per neighbour and one per edge, whose codes are in [0, num_edge_types)."""
+    """Sums of a vector per neighbour, if given, and one per edge; edge codes are in [0, num_edge_types)."""
 
     def __init__(self, channels: int, num_edge_types: int) -> None:
         super().__init__(aggr="add")
@@ -30,8 +31,8 @@ class BondConv(MessagePassing):
         for child in self.children():
             reset(child)
 
-    def message(self, m_j: Tensor, edge: Tensor) -> Tensor:
-        return m_j + edge
+    def message(self, m_j: OptTensor, edge: Tensor) -> Tensor:
+        return edge if m_j is None else m_j + edge
 
 
 class NeuralFingerprintConv(BondConv):

@@ -98,14 +98,11 @@ class LoopyBPConv(BondConv):
         potential = x.index_select(0, source) + self.edge_map.rows(EdgeFeatures(None, None, edge_type))
         nu = potential.relu()
         for _ in range(self.num_iterations - 1):
-            heard = self.propagate(edge_index, size=size, edge=nu)
+            heard = self.propagate(edge_index, size=size, m=None, edge=nu)
             others = heard.index_select(0, source) - nu.index_select(0, reverse)
             nu = (potential + self.lin(others)).relu()
-        heard = self.propagate(edge_index, size=size, edge=nu)
+        heard = self.propagate(edge_index, size=size, m=None, edge=nu)
         return (self.lin_node(x) + self.lin_message(heard)).relu()
-
-    def message(self, edge: Tensor) -> Tensor:
-        return edge
 
 
 class MeanFieldNetwork(GraphNetwork):

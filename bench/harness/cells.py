@@ -32,6 +32,11 @@ def seeds(default: int) -> Cell:
     return lambda runs: of_seeds(len(runs), default)
 
 
+def number(name: str) -> Cell:
+    """The entry ``name`` of the first run, a large number."""
+    return lambda runs: f"{runs[0][name]:,}"
+
+
 def count(runs: Sequence[Record]) -> str:
     return str(len(runs))
 
@@ -60,7 +65,7 @@ def cell(values: Sequence[float], runs: Sequence[Record], digits: int = 1) -> st
 
 
 def epochs_of(runs: Sequence[Record]) -> int:
-    """Those of the run that was trained least of the survivors, or, where there are none, of all."""
+    """The fewest of a survivor, or, where there are none, of all."""
     return min(run["epochs"] for run in survivors(runs) or runs)
 
 
@@ -72,7 +77,7 @@ def seconds_per_epoch(runs: Sequence[Record], digits: int = 0) -> str:
 
 def of_seeds(count: int, default: int) -> str:
     """How many seeds a row has, and how many the benchmark trains by default, if it has fewer."""
-    return str(count) if count >= default else f"{count} of {default}"
+    return str(count) if count >= default else f"{count} of {default:,}"
 
 
 def of_recipe(run: Record) -> str:

@@ -18,6 +18,10 @@ from .timing import Comparison, torch_settings
 Known = dict[str, str | int]
 
 COLUMNS = ("what", "against", "ours", "theirs", "ratio", "goal")
+TURNS = """Both sides take turns. Figures are medians over the rounds; of the ratio, taken round by round, the
+least and greatest stand in brackets.
+
+"""
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,8 @@ class Race:
                 status.update(f"Measured: {', '.join(map(str, list(asdict(row).values())[:2]))}")
         title, table = f"{self.title} ({known['mode']})", self.show(rows)
         stem = options.output_dir / self.name.replace("-", "_")
-        body = f"{markdown(table, left=2)}\n{self.legend}\n{items(known)}"
+        turns = TURNS if self.show is ratios else ""
+        body = f"{markdown(table, left=2)}\n{turns}{self.legend}\n{items(known)}"
         write_page(stem, title, body, known, **{self.entry: [asdict(row) for row in rows]})
         console.print(printed(table, title, left=2))
         console.print(f"Written to {stem}.md and {stem.name}.json.")

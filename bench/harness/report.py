@@ -167,15 +167,13 @@ def plot(result: Found) -> Figure | None:
 
 def draw_ratios(rows: Sequence[Found], axes: Axes) -> None:
     """How many times better ours is: median, and range over the rounds."""
-    for height, row in enumerate(reversed(rows)):
-        axes.plot([row["low"], row["high"]], [height, height], color="tab:blue", linewidth=1)
-        axes.plot(row["ratio"], height, "o", markersize=4, color="tab:blue")
-    axes.set_yticks(
-        range(len(rows)), [f"{row['what']} / {row['against']}" for row in reversed(rows)], fontsize=5
-    )
-    axes.set_ylim(-1, len(rows))
+    heights = range(len(rows), 0, -1)
+    low, median, high = ([row[name] for row in rows] for name in ("low", "ratio", "high"))
+    axes.hlines(heights, low, high, color="tab:blue", linewidth=1)
+    axes.plot(median, heights, "o", markersize=4, color="tab:blue")
+    axes.set_yticks(heights, [f"{row['what']} / {row['against']}" for row in rows], fontsize=5)
+    axes.set(ylim=(0, len(rows) + 1), xscale="log")
     axes.axvline(1.0, color="grey", linewidth=0.8)
-    axes.set_xscale("log")
     axes.set_xlabel("ratio", fontsize=8)
     axes.tick_params(axis="x", labelsize=7)
 
@@ -200,12 +198,9 @@ def draw_scores(runs: Sequence[Found], axes: Axes) -> None:
 
 def seconds_per_epoch(speed: Found, size: int = 128) -> dict[str, tuple[float, float]]:
     """Seconds of an epoch of CEP, from ``speed.json``, by contestant: in batches of ``size`` and the best."""
-    molecules = next(table["setting"]["molecules"] for table in speed["tables"] if table["part"] == "data")
-    records = next(
-        table["records"]
-        for table in speed["tables"]
-        if table["part"] == "epoch" and table["setting"]["dataset"] == "cep"
-    )
+    tables = [(table["part"], table["setting"], table["records"]) for table in speed["tables"]]
+    molecules = next(setting["molecules"] for part, setting, _ in tables if part == "data")
+    records = next(rows for part, of, rows in tables if part == "epoch" and of["dataset"] == "cep")
     times: dict[str, tuple[float, float]] = {}
     for contestant, name in CONTESTANTS.items():
         rates = {row["size"]: median(row["rates"]) for row in records if row["contestant"] == contestant}

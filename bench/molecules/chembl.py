@@ -64,25 +64,19 @@ class ChemblOptions:
 def main(argv: list[str] | None = None) -> None:
     options = parsed("chembl", __doc__, ChemblOptions, argv)
     epochs = max(options.epochs // 10, 1) if options.quick else options.epochs
-    recipes = [
-        FitOptions(epochs=epochs, lr=2e-3, ema_decay=0.99, seed=options.seed + number)
-        for number in range(options.seeds)
-    ]
+    seeds = range(options.seed, options.seed + options.seeds)
+    recipes = [FitOptions(epochs=epochs, lr=2e-3, ema_decay=0.99, seed=seed) for seed in seeds]
 
     first = options.output_dir.resolve()
-    folders = [first, *(first.with_name(f"{first.name}_seed_{recipe.seed}") for recipe in recipes[1:])]
-    known = about("chembl", argv, options.quick) | {
-        "device": device_of(recipes[0].accelerator),
-        "threads": torch.get_num_threads(),
-        "seeds": len(recipes),
-        "epochs": epochs,
-    }
-    if not options.resume:
-        for folder in folders:
+    folders = [first, *(first.with_name(f"{first.name}_seed_{seed}") for seed in seeds[1:])]
+    known = about("chembl", argv, options.quick)
+    known |= {"device": device_of("auto"), "threads": torch.get_num_threads()}
+    known |= {"seeds": len(seeds), "epochs": epochs}
+    for folder in folders:
+        if not options.resume:
             check_free(folder)
             # Of a run that ended before it had a network.
             (folder / MAKER).unlink(missing_ok=True)
-    for folder in folders:
         claim(folder, known)
     data = load_molecules("chembl2321810")
     assert data.split_idx is not None  # the recommended one: by scaffold
@@ -90,14 +84,12 @@ def main(argv: list[str] | None = None) -> None:
     others = {name: NETWORK[name] for name in ("norm", "dropout")}
     results = []
     for recipe, folder in zip(recipes, folders, strict=True):
-        ensemble, report = train_run(
-            data, data.split_idx, folder, recipe, network=NETWORK, resume=options.resume
-        )
+        more: dict[str, Any] = {"network": NETWORK, "resume": options.resume}
+        ensemble, report = train_run(data, data.split_idx, folder, recipe, **more)
         prediction, _ = ensemble.predict(test)
-        ours = Result("gated WL kernel network", prediction, report["parameters"], report["seconds"])
         results += [
-            ours,
-            gine(train, valid, test, ours.parameters, recipe, **others),
+            Result("gated WL kernel network", prediction, report["parameters"], report["seconds"]),
+            gine(train, valid, test, report["parameters"], recipe, **others),
             random_forest(train, test, recipe.seed),
         ]
     results += [ridge(train, valid, test), mean_predictor(train, test)]

@@ -16,6 +16,11 @@ from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
+MACHINE = """* The linear machine on the WL subtree kernel is ridge regression on counts of colours, or of
+  classes logistic regression on log(1 + count); iterations (1 to 3), penalty, and whether bonds and (of ridge
+  regression) lengths count, are those with the best score on the validation part. Its parameters are the
+  weights of the colours of the training part, of every target.
+"""
 # Members of an ensemble have seeds that are so far apart.
 MEMBER_SEEDS = 1000
 # The most networks of a quick run.

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from wlkernelnn.bench.harness.cells import Cell, Record, epochs_of, first, of_seeds, survivors
+from wlkernelnn.bench.harness.cells import Cell, Record, epochs_of, first, number, of_seeds, survivors
 from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.molecule_runs import Split, for_table, score_of
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -22,22 +21,19 @@ from wlkernelnn.datasets.molecules.ogb import ogb_parts, ogb_source
 from wlkernelnn.datasets.molecules.ogb_sets import ogb_set
 from wlkernelnn.utils.files import read_json
 
-from .members import run_members
+from .members import MACHINE, run_members
 from .ogb_recipes import RECIPES, Recipe
 from .ogb_scores import SUBMITTED, check_size, official, write_submission
 
 TUNED_SEEDS = 2
 QUICK_GRAPHS = 3_000
 LABELS = {"roc_auc": "ROC-AUC", "average_precision": "AP", "rmse": "RMSE", "mae": "MAE"}
-LEGEND = """* OGB's evaluator, on the split that lies beside the graphs (see below): mean and unbiased
+LEGEND = f"""* OGB's evaluator, on the split that lies beside the graphs (see below): mean and unbiased
   standard deviation over the seeds 0, 1, … Every network has the weights of its best epoch (counted from
   0) on the validation part; the test part is scored once, with these. No external data, no pre-training.
   The rows of the parts lie in the folder "splits" beside this table, in the files that the JSON file names.
 * Several together predict by their mean; parameters are summed. Those of an ensemble differ in their seeds.
-* The linear machine on the WL subtree kernel of 1 iteration is logistic regression on log(1 + count), or
-  ridge regression on counts; it has no seed, and its penalty, and whether bonds and (of ridge regression)
-  lengths count, are those with the best score on the validation part. Its parameters are the weights of the
-  colours of the training part.
+{MACHINE}  Here its kernel has 1 iteration, and it has no seed.
 """
 SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of several together, the
   first), in a folder of the row's name, lie the predictions to be submitted, of {" and ".join(SUBMITTED)};
@@ -114,14 +110,13 @@ def pages(options: OGBOptions) -> Iterator[Page]:
 
 
 def place(recipes: Mapping[str, Recipe], run: Record) -> tuple[int, int]:
-    """The row of a run."""
     variations = [(name, value) for name, value, _ in recipes[run["model"]].variations()]
     variation = variations.index((run.get("changed", ""), run.get("value")))
     return list(recipes).index(run["model"]), variation
 
 
 def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
-    """What a table says of the values that were tried, by the table of tuning beside it, if there is one."""
+    """The values that were tried, by the table of tuning beside the table, if there is one."""
     path = of_tuning.with_suffix(".json")
     runs = read_json(path)["runs"] if path.is_file() else []
     # A run of --tune that was interrupted has tried less than the grid.
@@ -137,23 +132,18 @@ def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
             lines.append(f"* {recipe.title.format(members=recipe.members)}: {grid}\n")
     if not lines:
         return "* Nothing was tuned by --tune.\n"
-    return "".join(
-        [
-            "* Tried by --tune, one value changed at a time, those of the recipe bold:\n",
-            *lines,
-            f"* What came of that on the validation part: {of_tuning.name}.md\n",
-        ]
-    )
+    first = "* Tried by --tune, one value changed at a time, those of the recipe bold:\n"
+    return "".join([first, *lines, f"* Their scores on the validation part: {of_tuning.name}.md\n"])
 
 
 def missing(data: PackedGraphs, parts: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """How many of OGB's graphs of each part a set lacks, since their SMILES give none."""
+    """How many of OGB's graphs of each part a set lacks, since RDKit refuses their SMILES."""
     rejected = [reject.row for reject in data.rejects]
     return {part: int(np.isin(numbers, rejected).sum()) for part, numbers in parts.items()}
 
 
 def _without_targets(data: PackedGraphs, options: OGBOptions) -> list[str]:
-    """The parts without targets, whose predictions are to be sent in."""
+    """The parts without targets, whose predictions are to be submitted."""
     return [part for part in SUBMITTED if part in (data.split_idx or {}) and not options.tune]
 
 
@@ -177,16 +167,7 @@ def evaluate(
     options: OGBOptions,
     known: Record,
 ) -> Record:
-    """Train a network, or take the one that was trained, and score it by OGB's evaluator.
-
-    Args:
-        data: The whole data set, with its split.
-        model: Name of the row.
-        recipe: How the network is made.
-        seed: Of everything that is drawn.
-        more: What else the record says.
-        options: What is to be done: with ``tune`` nothing looks at the test part.
-        known: What is known of this run of the benchmark.
+    """Train a row, or take the run that was trained, and score it by OGB's evaluator; ``more`` is recorded.
 
     Raises:
         ValueError: Predictions are to be submitted, and there are not all molecules of these parts.
@@ -228,11 +209,11 @@ def table_of(name: str, notes: str = "") -> Table:
         name,
         [
             ("model", first("title")),
-            ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
+            ("parameters", number("parameters")),
             ("seeds", _seeds(OGBOptions.seeds)),
             ("epochs", _epochs),
             (f"valid {label}", score_of("valid", digits=4)),
-            (f"test {label}", lambda runs: "–" if _submitted(runs) else score_of("test", digits=4)(runs)),
+            (f"test {label}", _test),
             ("best epoch", _mean("best_epoch")),
             ("s / seed", _mean("seconds")),
         ],
@@ -247,8 +228,8 @@ def tuned_table(name: str) -> Table:
         f"{name}: tuning",
         [
             ("model", first("title")),
-            ("change", lambda runs: _change(runs[0]["changed"], runs[0]["value"])),
-            ("parameters", lambda runs: f"{runs[0]['parameters']:,}"),
+            ("change", _change),
+            ("parameters", number("parameters")),
             ("seeds", _seeds(TUNED_SEEDS)),
             (f"valid {LABELS[ogb_set(name).metric]}", score_of("valid", digits=4)),
             ("best epoch", _mean("best_epoch")),
@@ -258,13 +239,14 @@ def tuned_table(name: str) -> Table:
     )
 
 
-def _change(name: str, value: Any) -> str:
-    return f"{name} {value}" if name else "none: the recipe"
+def _change(runs: Sequence[Record]) -> str:
+    return "{changed} {value}".format(**runs[0]) if runs[0]["changed"] else "none: the recipe"
 
 
-def _submitted(runs: Sequence[Record]) -> bool:
-    """Whether nobody but OGB has the targets of the test part."""
-    return any("test" not in run["scores"] for run in survivors(runs))
+def _test(runs: list[Record]) -> str:
+    """Of no run where only OGB has the targets of the test part."""
+    there = all("test" in run["scores"] for run in survivors(runs))
+    return score_of("test", digits=4)(runs) if there else "–"
 
 
 def _mean(name: str) -> Cell:
@@ -283,8 +265,8 @@ def _seeds(default: int) -> Cell:
 
 
 def _epochs(runs: Sequence[Record]) -> str:
-    trained, whole = epochs_of(runs), runs[0]["recipe_epochs"]
-    return "–" if not whole else str(whole) if trained == whole else f"{trained} of {whole}"
+    whole = runs[0]["recipe_epochs"]
+    return of_seeds(epochs_of(runs), whole) if whole else "–"
 
 
 def _of_data(records: Sequence[Record]) -> str:

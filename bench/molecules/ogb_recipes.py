@@ -19,29 +19,22 @@ _OF_TRAINING = {entry.name for entry in fields(FitOptions)}
 
 @dataclass(frozen=True)
 class Recipe(MoleculeRow):
-    """A row of the table, and how it is trained.
-
-    Attributes:
-        options: Training.
-        grid: Values of options and arguments that are tried, the recipe's own among them, each with
-            everything else as in the recipe.
-    """
+    """A row of the table, and how it is trained."""
 
     options: FitOptions = field(default_factory=FitOptions)
+    # Values of options and arguments that are tried one by one, the recipe's own among them.
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def value(self, name: str) -> Any:
-        """The value of an option or argument."""
         return getattr(self.options, name) if name in _OF_TRAINING else self.arguments[name]
 
     def changed(self, name: str, value: Any) -> Recipe:
-        """The recipe with another value of an option or argument."""
         if name in _OF_TRAINING:
             return replace(self, options=replace(self.options, **{name: value}))
         return replace(self, arguments={**self.arguments, name: value})
 
     def variations(self) -> list[tuple[str, Any, Recipe]]:
-        """What is tried, by name and value: the recipe itself, then each other value of the grid."""
+        """The recipe itself, then each other value of the grid, by name and value."""
         others = [
             (name, value, self.changed(name, value))
             for name, values in self.grid.items()

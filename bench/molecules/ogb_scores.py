@@ -16,13 +16,7 @@ SUBMITTED = {"test-dev": 147_037, "test-challenge": 147_432}
 
 
 def official(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
-    """The figure of OGB's evaluator.
-
-    Args:
-        name: Name of the data set.
-        target: ``[G, tasks]``, NaN where missing.
-        prediction: ``[G, tasks]``: values, or probabilities of class 1.
-    """
+    """The figure of OGB's evaluator for a data set; NaN is a missing target, both are ``[G, tasks]``."""
     if name == "pcqm4mv2":
         result = PCQM4Mv2Evaluator().eval({"y_true": target[:, 0], "y_pred": prediction[:, 0]})
     else:
@@ -32,17 +26,14 @@ def official(name: str, target: np.ndarray, prediction: np.ndarray) -> float:
 
 
 def write_submission(folder: Path, part: str, prediction: np.ndarray) -> None:
-    """Write predictions ``[G, 1]`` of a part of PCQM4Mv2 as the file that its leaderboard takes.
-
-    Raises:
-        ValueError: There is not one for each molecule of the part.
-    """
+    """Write predictions ``[G, 1]`` of a part of PCQM4Mv2 as the file that its leaderboard takes."""
     check_size(part, len(prediction))
     with atomic_path(folder / f"y_pred_pcqm4m-v2_{part}.npz") as temporary:
         np.savez_compressed(temporary, y_pred=prediction[:, 0].astype(np.float32))
 
 
 def check_size(part: str, size: int) -> None:
+    """Raise a ValueError if there is not a prediction for each molecule of a part."""
     if size != SUBMITTED[part]:
         raise ValueError(
             f"pcqm4mv2, {part}: what is submitted has a prediction for each of its {SUBMITTED[part]:,} "

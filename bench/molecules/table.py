@@ -22,22 +22,19 @@ from wlkernelnn.datasets.files.download import data_folders
 from wlkernelnn.datasets.graphs.splits import PARTS, SplitIndex
 from wlkernelnn.training import FitOptions
 
-from .members import MoleculeRow, run_members
+from .members import MACHINE, MoleculeRow, run_members
 
 # Molecules of a quick run, about.
 QUICK = 200
 
-LEGEND = """* valid, test: mean and, over several seeds, unbiased standard deviation. The weights are those of
-  the epoch with the best score on the validation part; the test part is scored once, with these.
+LEGEND = f"""* valid, test: mean and, over several seeds, unbiased standard deviation. The weights are those
+  of the epoch with the best score on the validation part; the test part is scored once, with these.
 * "random" splits are drawn anew by every seed, 80/10/10; a "scaffold" split is one and the same, 80/10/10
   by Bemis-Murcko scaffolds; "published" is the split that comes with the data. Their rows, counted from 0,
   lie in files of the folder "splits", beside this table, whose names and SHA-256 are in the JSON file.
   Some sets have molecules in several spellings, which may lie in several parts of a random split.
 * An ensemble of k predicts by the mean of k networks that differ in their seeds; parameters are summed.
-* The linear machine on the WL subtree kernel is ridge regression on counts of colours, or of classes logistic
-  regression on log(1 + count); iterations (1 to 3), penalty, and whether bonds and (of ridge regression)
-  lengths count, are those with the best score on the validation part. Its parameters are the weights of the
-  colours of the training part, of every target.
+{MACHINE}\
 * "epochs" are those of the recipe that were trained, "seeds" those of the benchmark. **A row with fewer
   epochs ("5 of 60") is not a result yet**, and one with fewer seeds says less. "s / epoch" is of one network.
 """

@@ -25,15 +25,7 @@ LEGEND = """* Target: logP − SA − cycle, normalised (penalised logP); mean a
 
 
 def load_zinc(root: str | None = None, **options: Any) -> PackedGraphs:
-    """The molecules of the file, with its split.
-
-    Args:
-        root: Folder of published sets; by default $WLKERNELNN_DATA.
-        **options: As of :func:`~wlkernelnn.datasets.molecules_from`.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-    """
+    """The molecules of the file, with its split; other options are those of ``load_molecules``."""
     path = require_file(FILE, root, "the table with columns split, smiles and y")
     return load_molecules(
         path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -119,7 +120,7 @@ def _peak(axis: str, value: int, setting: Setting) -> int:
     return peak(NAME, size=size, **setting, **network)
 
 
-def _arguments(axis: str, value: int) -> tuple[int, dict[str, int]]:
+def _arguments(axis: str, value: int) -> tuple[int, dict[str, Any]]:
     """Batch size, and arguments of the contestant."""
     return (value, {}) if axis == "batch" else (BATCH, {axis: value})
 

@@ -17,7 +17,6 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pandas as pd
-import torch
 from rdkit import Chem, rdBase
 
 from wlkernelnn.bench.harness.options import TableOptions
@@ -35,8 +34,7 @@ GOAL = 0.75
 GROWTH = 1.25
 QUICK_MOLECULES, QUICK_ROWS = 100, (200, 600, 20_000)
 
-LEGEND = """Rows per second from a CSV file to a CSV file, medians (least–greatest) over rounds in which
-all but the command in several processes take turns; and bytes. The rows are the molecules of a data set
+LEGEND = """Rows per second from a CSV file to a CSV file, and bytes. The rows are the molecules of a data set
 written as random SMILES from a seed: hardly any two are the same, but each molecule comes again, and the
 states of its atoms' colours may then be there already. One row in a thousand is no molecule. The network is
 the default one with its initial weights.
@@ -168,8 +166,8 @@ def speed_rows(
     single, few, many = smiles_of(once), smiles_of(short), smiles_of(long)
     parts = [many[part::processes] for part in range(processes)]
     output = short.with_name("raced.csv")
-    where = {"model_path": model, "output": output, "rejects_path": output.with_suffix(".rejects.csv")}
-    predict = partial(predict_tables, **where, num_workers=0)
+    rejects = output.with_suffix(".rejects.csv")
+    predict = partial(predict_tables, model_path=model, output=output, rejects_path=rejects, num_workers=0)
     work: list[tuple[Callable[[], object], int]] = [
         (partial(predict, [once]), len(single)),
         (partial(parse, single), len(single)),

@@ -12,7 +12,7 @@ from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 
-from .strings import CHANNELS, SHAPES, gradients, weight_gradients
+from .strings import CHANNELS, SHAPES, gradients
 
 NGRAM = 3
 MACHINES: dict[str, dict[str, Any]] = {variant: {"variant": variant} for variant in VARIANTS}
@@ -28,8 +28,7 @@ SIGNAL_VARIANTS = ("cnn", "gated_cnn", "rkm_cifg", "rkm_lstm")
 GOALS = {True: 0.8, False: 1.5}
 
 LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
-{CHANNELS} channels, beside one layer of torch.nn.LSTM of the same width, batch first. Ratios are medians over
-rounds in which both sides take turns, with their least and greatest in brackets.
+{CHANNELS} channels, beside one layer of torch.nn.LSTM of the same width, batch first.
 
 * n = 1 and no layer norm, as nn.LSTM has none, where nothing else is said; "at once": without feedback.
 * n = {NGRAM}: the LSTM reads {NGRAM} tokens side by side, and has as many weights as the variant "lstm".
@@ -59,8 +58,8 @@ def measure_signals(timer: Timer) -> Iterator[Ratio]:
     trials, samples, channels, filters, length = SIGNALS
     x = torch.randn(trials, samples, channels)
     for variant in SIGNAL_VARIANTS:
-        ours, theirs = (RKM(channels, filters, variant, length, filters=kind) for kind in ("sync", "free"))
-        result = timer(weight_gradients(ours, x), weight_gradients(theirs, x), work=trials * samples)
+        models = (RKM(channels, filters, variant, length, filters=kind) for kind in ("sync", "free"))
+        result = timer(*(gradients(model, x, of_x=False) for model in models), work=trials * samples)
         yield compared(f"{variant}, Sync filters, n = {length}", "free filters", result)
 
 

@@ -30,8 +30,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 }
 
 LEGEND = f"""Tokens per second, forward and backward with gradients of inputs and weights, float32,
-{CHANNELS} channels. Ratios are medians over rounds in which both sides take turns, with their least and
-greatest in brackets.
+{CHANNELS} channels.
 
 * scan: c[t] = λ[t] c[t−1] + u[t] with a λ per token and channel, of equally long strings. "every token": the
   equation as it stands, string by string and token by token. "addcmul loop": over the steps of all strings
@@ -46,25 +45,14 @@ greatest in brackets.
 """
 
 
-def gradients(model: torch.nn.Module, x: Tensor, *arguments: Tensor) -> Callable[[], None]:
+def gradients(model: torch.nn.Module, x: Tensor, *more: Tensor, of_x: bool = True) -> Callable[[], None]:
     """Forwards and backwards."""
-    x = x.clone().requires_grad_()
+    x = x.clone().requires_grad_(of_x)
 
     def call() -> None:
         model.zero_grad(set_to_none=True)
         x.grad = None
-        out, _ = model(x, *arguments)
-        out.sum().backward()
-
-    return call
-
-
-def weight_gradients(model: torch.nn.Module, x: Tensor) -> Callable[[], None]:
-    """The same without gradients of x."""
-
-    def call() -> None:
-        model.zero_grad(set_to_none=True)
-        model(x)[0].sum().backward()
+        model(x, *more)[0].sum().backward()
 
     return call
 

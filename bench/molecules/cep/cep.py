@@ -54,21 +54,17 @@ class CEPOptions(TrainedOptions):
     data: list[Path] | None = None
     split_column: str | None = None
 
-    @property
-    def table(self) -> Mapping[str, Model]:
-        """All rows."""
-        return TABLES[self.recipe]
-
 
 def pages(options: CEPOptions) -> Iterator[Page]:
     """The table of the recipe."""
-    names, notes = chosen("models", options.models, options.table), ""
+    rows, notes = TABLES[options.recipe], ""
+    names = chosen("models", options.models, rows)
     if "chemprop" in names and not chemprop.installed():
         if options.models:
             raise ValueError("--models: chemprop is not installed (pip install -e '.[chem]')")
         names.remove("chemprop")
         notes = "* chemprop is not installed (wlkernelnn[chem]): it takes no part.\n"
-    models = {name: options.table[name] for name in names}
+    models = {name: rows[name] for name in names}
     splits = {features: load(options, features) for features in {m.features: 0 for m in models.values()}}
     split, *_ = splits.values()
     notes += f"* molecules: {' / '.join(f'{len(split.index[part]):,}' for part in PARTS)}\n"
@@ -117,16 +113,12 @@ def load(options: CEPOptions, features: str) -> Split:
 
 
 def read_parts(paths: Sequence[Path]) -> pd.DataFrame:
-    """Read files whose first line is a header, and each other line a SMILES and its PCE in %.
-
-    Args:
-        paths: Files of the training, validation and test part.
+    """Read a file per part: a header, then lines of a SMILES and its PCE in %.
 
     Returns:
         Columns ``smiles``, ``PCE`` and ``split``, rows in the order of the files.
 
     Raises:
-        FileNotFoundError: A file is not there.
         ValueError: There are not three files, or a line is something else.
     """
     if len(paths) != len(PARTS):
@@ -157,8 +149,8 @@ def _read(path: Path) -> pd.DataFrame:
     wrong = np.flatnonzero(~np.isfinite(value) | (lines["more"].fillna("") != ""))
     if wrong.size:
         row = lines.iloc[wrong[0]]
-        came = " ".join(str(field) for field in row if field == field and field)
-        raise ValueError(f"{path}: line {wrong[0] + 2}: expected a SMILES and its PCE, got {came!r}")
+        got = " ".join(str(field) for field in row if field == field and field)
+        raise ValueError(f"{path}: line {wrong[0] + 2}: expected a SMILES and its PCE, got {got!r}")
     return pd.DataFrame({"smiles": lines["smiles"], "PCE": value})
 
 
@@ -166,39 +158,26 @@ def evaluate(
     name: str, model: Model, split: Split, seed: int, options: CEPOptions, known: Mapping[str, Any]
 ) -> Record:
     """Train or fit a row, or go on with it, and score it."""
-    return for_table(_run(name, model, split, seed, options, known), options.output_dir)
-
-
-def _run(
-    name: str, model: Model, split: Split, seed: int, options: CEPOptions, known: Mapping[str, Any]
-) -> Record:
     folder = options.folder(*(("paper", model.paper_row) if model.paper_row else (options.recipe, name)))
     if not model.trained:
 
         def fit_row(_: Path) -> Fitted:
             return _mean(split) if name == "mean" else fit_machine(split, [int(name.removeprefix("wl-"))])
 
-        return run_method(name, split, fit_row, folder, metrics=METRICS, known=known)
+        record = run_method(name, split, fit_row, folder, metrics=METRICS, known=known)
+        return for_table(record, options.output_dir)
     published = options.recipe == "paper" or model.paper_row is not None
     recipe, whole = recipe_of(len(split.index["train"]), seed, options, published)
-    known = {**known, "published_epochs": whole}
+    same: dict[str, Any] = {"metrics": METRICS, "known": {**known, "published_epochs": whole}}
     if model.network is not None:
         arguments = network_of(model, split["train"])
-        return run_network(
-            name, model.network, arguments, split, recipe, folder, metrics=METRICS, known=known
-        )
-    return run_method(
-        name,
-        split,
-        partial(chemprop.fit_chemprop, split, recipe, PARAMETERS),
-        folder,
-        seed=seed,
-        decided_by={"recipe": asdict(recipe)},
-        epochs=recipe.epochs,
-        recipe_epochs=recipe.epochs,
-        metrics=METRICS,
-        known=known,
-    )
+        record = run_network(name, model.network, arguments, split, recipe, folder, **same)
+    else:
+        fit = partial(chemprop.fit_chemprop, split, recipe, PARAMETERS)
+        same |= {"epochs": recipe.epochs, "recipe_epochs": recipe.epochs}
+        decided_by = {"recipe": asdict(recipe)}
+        record = run_method(name, split, fit, folder, seed=seed, decided_by=decided_by, **same)
+    return for_table(record, options.output_dir)
 
 
 def _mean(split: Split) -> Fitted:

@@ -24,17 +24,11 @@ DROPOUT = 0.15
 
 @dataclass(frozen=True)
 class Model(Row):
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-        network: Its class; ``None`` for a method of another kind.
-        features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`.
-        paper_row: The row of the paper's table whose runs these are, whatever table they stand in.
-    """
-
-    network: type[GraphNetwork] | None = None
-    features: str = "duvenaud"
-    paper_row: str | None = None
+    network: type[GraphNetwork] | None = None  # None for a method of another kind
+    features: str = "duvenaud"  # see wlkernelnn.datasets.get_features
+    paper_row: str | None = None  # the row of the paper's table whose runs these are
 
 
 # No normalisation before the head, walks of exactly n nodes, the last iteration's: as in the release.
@@ -88,10 +82,8 @@ def network_of(model: Model, train: PackedGraphs) -> dict[str, Any]:
     """The arguments of a row's network, its width among them."""
     assert model.network is not None
     make = partial(model.network.from_data, train, **model.arguments)
-    return {
-        "hidden_channels": width_for(lambda width: make(hidden_channels=width), PARAMETERS),
-        **model.arguments,
-    }
+    width = width_for(lambda width: make(hidden_channels=width), PARAMETERS)
+    return {"hidden_channels": width, **model.arguments}
 
 
 # Lei et al. 2017, section 6.3, and its release: until the learning rate is below 5e-6.
@@ -118,9 +110,7 @@ def recipe_of(
     num_molecules: int, seed: int, options: TrainedOptions, published: bool
 ) -> tuple[FitOptions, int]:
     """How networks are trained, by the published recipe or by ours, and the epochs of the whole recipe."""
-    recipe = OURS
-    if published:
-        recipe = replace(PUBLISHED, epochs=math.ceil(SAMPLES / num_molecules))
+    recipe = replace(PUBLISHED, epochs=math.ceil(SAMPLES / num_molecules)) if published else OURS
     epochs = options.limit(recipe.epochs)
     samples = max(1, round(recipe.lr_decay_samples * epochs / recipe.epochs))
     squeezed = replace(recipe, epochs=epochs, lr_decay_samples=samples, **options.of_run(seed))
