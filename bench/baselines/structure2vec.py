@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.blocks.linear import Linear
-from wlkernelnn.conv.graph import EdgeFeatures, Graph, QuotientGraph
+from wlkernelnn.conv.graph import EdgeFeatures, graph_of_colours, graph_of_nodes
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
 
@@ -41,20 +41,18 @@ class MeanFieldConv(BondConv):
 
     def forward(self, x: Tensor, edge_index: Tensor | Quotient, edge_type: Tensor | None = None) -> Tensor:
         x = x + self.bias
-        graph: Graph | QuotientGraph
         if isinstance(edge_index, Quotient):
-            graph = QuotientGraph.of(edge_index)
+            graph = graph_of_colours(edge_index)
         else:
-            graph = Graph(edge_index, (x.size(0), x.size(0)), edge_type=edge_type)
+            graph = graph_of_nodes(edge_index, (x.size(0), x.size(0)), edge_type=edge_type)
         mu = torch.zeros_like(x)
         for t in range(self.num_iterations):
-            step = graph.step(t)
-            edges = step.sorted_edges
+            edges, features = graph.step(t).by_target()
             total = self.propagate(
                 torch.stack([edges.source, edges.target]),
                 size=(edges.num_sources, edges.indptr.numel() - 1),
                 m=(self.lin(mu), None),
-                edge=self.edge_map.rows(step.sorted_features),
+                edge=self.edge_map.rows(features),
             )
             mu = (graph.lift(x, 0, t + 1) + total).relu()
         return graph.lift(mu, self.num_iterations, max(self.num_iterations, graph.depth))

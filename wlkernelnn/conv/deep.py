@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.linear import Linear
-from wlkernelnn.ops.colours import Quotient
 
-from .kernel_conv import AnyGraph, Features
+from .graph import Graph
+from .kernel_conv import Features
 from .walk import WalkConv
 
 
@@ -75,15 +75,7 @@ class DeepKernelConv(WalkConv):
         )
         self.lin_out = Linear(out_channels, out_channels, bias=False)
 
-    def forward(
-        self,
-        x: Features,
-        edge_index: Tensor | AnyGraph | Quotient,
-        edge_attr: Tensor | None = None,
-        edge_type: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor:
-        graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
+    def outputs(self, x: Features, graph: Graph) -> Tensor:
         last = self.walk_length - 1
         out = self.act(self.lin_out(self.walk(x, graph)[-1]))
         return graph.lift(out, last, max(last, graph.depth))

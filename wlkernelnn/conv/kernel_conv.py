@@ -17,10 +17,9 @@ from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.utils.checks import check_count, check_widths
 
 from .edge_map import EdgeMap
-from .graph import Graph, QuotientGraph, Step, check_range, checked_edge_type
+from .graph import Graph, Step, as_tensor, check_range, checked_edge_type, graph_of_colours, graph_of_nodes
 
 Features = Tensor | tuple[Tensor, Tensor]
-AnyGraph = Graph | QuotientGraph
 Value = Tensor | tuple[Tensor | None, Tensor | None] | EdgeMap | None
 
 # Where PyG keeps what explainers and users hook onto its steps. It has no public name for it.
@@ -32,8 +31,8 @@ _HOOKS = [
 class KernelConv(MessagePassing):
     """Base of the layers.
 
-    A layer computes ``self.sum(step, name=value, …)`` in its ``forward`` and says in ``message`` what is
-    summed, as in any layer of PyG. It may say in ``fast_sum`` how to compute the same sum at once.
+    A layer says in ``outputs`` what it computes, with ``self.sum(step, name=value, …)``, and in ``message``
+    what is summed, as in any layer of PyG. It may say in ``fast_sum`` how to compute the same sum at once.
 
     Args:
         in_channels: Width of the node features, −1 for lazy, or a pair for a bipartite graph.
@@ -99,23 +98,40 @@ class KernelConv(MessagePassing):
             return None
         return EdgeMap(out_channels, self.num_edge_types, self.edge_dim, factor)
 
-    def graph(
+    def forward(
         self,
         x: Features,
-        edge_index: Tensor | AnyGraph | Quotient,
+        edge_index: Tensor | Graph | Quotient,
         edge_attr: Tensor | None = None,
         edge_type: Tensor | None = None,
         edge_weight: Tensor | None = None,
-    ) -> AnyGraph:
+    ) -> Tensor:
+        return self.outputs(x, self.graph(x, edge_index, edge_attr, edge_type, edge_weight))
+
+    def outputs(self, x: Features, graph: Graph) -> Tensor:
+        """The layer's equation: a row per node, or per colour of the graph's last level."""
+        raise NotImplementedError
+
+    def graph(
+        self,
+        x: Features,
+        edge_index: Tensor | Graph | Quotient,
+        edge_attr: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Graph:
         """Check the inputs of ``forward``, once for everything that a layer does."""
-        if isinstance(edge_index, AnyGraph):
+        if isinstance(edge_index, Graph):
             return edge_index
         name = type(self).__name__
         if self.flow != "source_to_target":
             raise ValueError(f'{name} sums over sources: flow must be "source_to_target", got {self.flow!r}')
         if isinstance(edge_index, Quotient):
-            self._check_quotient(x, edge_index, edge_attr, edge_type, edge_weight)
-            return QuotientGraph.of(edge_index)
+            if edge_attr is not None or edge_type is not None or edge_weight is not None:
+                raise ValueError(
+                    f"{name}: a quotient carries its edge types itself; give no edge features beside it"
+                )
+            return self._graph_of_colours(x, edge_index)
         source, target = x if isinstance(x, tuple) else (x, x)
         for nodes in (source, target):
             if nodes is None or nodes.dim() != 2:
@@ -127,7 +143,7 @@ class KernelConv(MessagePassing):
             raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
         if self.num_edge_types is not None:
             edge_type = checked_edge_type(name, edge_type)
-            self._check_types(edge_type)
+            check_range("edge_type has values", edge_type, self.num_edge_types, "(num_edge_types={})")
         if self.edge_dim is not None and (
             edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim
         ):
@@ -136,19 +152,10 @@ class KernelConv(MessagePassing):
         if edge_weight is not None:
             # numpy's float64 would make states of float64 where they are multiplied by it.
             edge_weight = edge_weight.to(source.dtype)
-        return Graph(edge_index, (source.size(0), target.size(0)), edge_weight, edge_attr, edge_type)
+        return graph_of_nodes(edge_index, (source.size(0), target.size(0)), edge_weight, edge_attr, edge_type)
 
-    def _check_types(self, edge_type: Tensor) -> None:
-        if self.num_edge_types is not None and edge_type.is_cpu and not traced(edge_type):
-            expected = f"0 … {self.num_edge_types - 1} (num_edge_types={self.num_edge_types})"
-            check_range("edge_type has values", edge_type, self.num_edge_types, expected)
-
-    def _check_quotient(self, x: Features, quotient: Quotient, *edge_features: Tensor | None) -> None:
+    def _graph_of_colours(self, x: Features, quotient: Quotient) -> Graph:
         name = type(self).__name__
-        if any(value is not None for value in edge_features):
-            raise ValueError(
-                f"{name}: a quotient carries its edge types itself; give no edge features beside it"
-            )
         if self.edge_dim is not None:
             raise ValueError(f"{name}: a quotient has edge types, this layer was made with edge_dim")
         if isinstance(x, tuple) or x.dim() != 2 or x.size(0) != quotient.first.numel():
@@ -158,8 +165,12 @@ class KernelConv(MessagePassing):
             )
         if is_watched(self):
             raise ValueError(f"{name}: to watch single messages takes nodes, not colours; give edge_index")
-        for level in quotient.levels:
-            self._check_types(level.edge_type)
+        if self.num_edge_types is not None:
+            for level in quotient.levels:
+                check_range(
+                    "edge_type has values", level.edge_type, self.num_edge_types, "(num_edge_types={})"
+                )
+        return graph_of_colours(quotient)
 
     def sum(self, step: Step, **values: Value) -> Tensor:
         """Sum the layer's messages over the edges into every target.
@@ -184,13 +195,14 @@ class KernelConv(MessagePassing):
                 for name, value in ({"edge_weight": features.weight} | values).items()
                 if name in self.propagate_type
             }
-            return self.propagate(step.edge_index, size=step.size, **given)
-        features = step.sorted_features
+            # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
+            return self.propagate(as_tensor(step.edge_index), size=step.size, **given)
+        edges, features = step.by_target()
         given = {
             name: value.values(features) if isinstance(value, EdgeMap) else value
             for name, value in values.items()
         }
-        return self.fast_sum(step.sorted_edges, features.type, features.weight, **given)
+        return self.fast_sum(edges, features.type, features.weight, **given)
 
     def fast_sum(self, *args: Any, **values: Any) -> Tensor:
         """The same sum by an op of :mod:`wlkernelnn.ops.graph`, in a layer that has one.

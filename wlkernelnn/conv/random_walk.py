@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.colours import Quotient
-
-from .kernel_conv import AnyGraph, Features
+from .graph import Graph
+from .kernel_conv import Features
 from .walk import WalkConv
 
 
@@ -84,19 +83,11 @@ class RandomWalkKernelConv(WalkConv):
             )
         self.all_lengths = all_lengths
 
-    def forward(
-        self,
-        x: Features,
-        edge_index: Tensor | AnyGraph | Quotient,
-        edge_attr: Tensor | None = None,
-        edge_type: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor:
+    def outputs(self, x: Features, graph: Graph) -> Tensor:
         if self.all_lengths and isinstance(x, tuple):
             raise ValueError(
                 "all_lengths needs one kind of nodes, got a pair of features (a bipartite graph)"
             )
-        graph = self.graph(x, edge_index, edge_attr, edge_type, edge_weight)
         states = self.walk(x, graph)
         last = self.walk_length - 1
         out = states[0] if self.all_lengths else states[last]

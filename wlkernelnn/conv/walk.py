@@ -16,7 +16,8 @@ from wlkernelnn.ops.graph import SortedEdges, gated_message, gated_sum, neighbor
 from wlkernelnn.utils.checks import check_count
 
 from .edge_map import EdgeMap
-from .kernel_conv import AnyGraph, Features, KernelConv
+from .graph import Graph, as_tensor
+from .kernel_conv import Features, KernelConv
 
 
 class WalkConv(KernelConv):
@@ -64,7 +65,7 @@ class WalkConv(KernelConv):
             filter(None, (self.edge_map(out_channels, factor=True) for _ in range(walk_length - 1)))
         )
 
-    def walk(self, x: Features, graph: AnyGraph) -> list[Tensor]:
+    def walk(self, x: Features, graph: Graph) -> list[Tensor]:
         """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes).
 
         Of a batch by its colours, :math:`c_j` has a row per colour after j − 1 iterations.
@@ -95,7 +96,7 @@ class WalkConv(KernelConv):
             state = composed(total, new, self.compose)
             if exists is not None:
                 step = graph.step(j - 1)
-                ends = neighbor_sum_naive(exists, step.edge_index, step.size[1])
+                ends = neighbor_sum_naive(exists, as_tensor(step.edge_index), step.size[1])
                 exists = (ends > 0).to(state.dtype)
                 state = exists * state
             states.append(state)

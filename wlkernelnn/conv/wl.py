@@ -11,12 +11,12 @@ from torch.nn.parameter import UninitializedParameter, is_lazy
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
-from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.ops.graph import SortedEdges, relabel_message, relabel_sum
 from wlkernelnn.utils.checks import check_count
 
 from .edge_map import EdgeMap
-from .kernel_conv import AnyGraph, Features, KernelConv
+from .graph import Graph
+from .kernel_conv import Features, KernelConv
 from .random_walk import RandomWalkKernelConv
 
 
@@ -137,15 +137,8 @@ class WLKernelConv(KernelConv):
                 if module is not None:
                     setattr(self, name, getattr(self, name).sized_as(module))
 
-    def forward(
-        self,
-        x: Features,
-        edge_index: Tensor | AnyGraph | Quotient,
-        edge_attr: Tensor | None = None,
-        edge_type: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor:
-        graph = self._relabelled_graph(x, edge_index, edge_attr, edge_type, edge_weight)
+    def outputs(self, x: Features, graph: Graph) -> Tensor:
+        self._prepare(x)
         last = cast(RandomWalkKernelConv, self.walks[0]).walk_length - 1  # the level of a walk's last node
         h, read = x, None
         for iteration in range(self.num_iterations):
@@ -155,44 +148,41 @@ class WLKernelConv(KernelConv):
                 if read is not None:
                     # Level by level: there are fewer rows below than at the top.
                     read = graph.lift(read, last, last + 1)
-                graph = graph.above(1)
+                graph = graph.levels(1)
             if self.readout != "last" or iteration == self.num_iterations - 1:
-                out = self.walks[iteration % len(self.walks)](h, graph.below(last))
+                out = self.walks[iteration % len(self.walks)](h, graph.levels(0, last))
                 if read is not None:
                     out = torch.cat([read, out], dim=-1) if self.readout == "cat" else read + out
                 read = out
         assert read is not None
         return graph.lift(read, last, max(last, graph.depth))
 
-    def relabel(
-        self,
-        h: Tensor,
-        edge_index: Tensor | AnyGraph | Quotient,
-        edge_attr: Tensor | None = None,
-        edge_type: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-    ) -> Tensor:
+    def relabel(self, h: Tensor, *edges: Any, **named: Any) -> Tensor:
         """One relabelling, eq. (10) with edge features: ``[N, in_channels]`` → ``[N, in_channels]``.
+
+        Args:
+            h: The labels.
+            *edges, **named: As of ``forward``.
 
         Raises:
             ValueError: The layer has one iteration, which never relabels.
         """
         if self.num_iterations == 1:
             raise ValueError("a layer with num_iterations=1 never relabels: it has no U and V")
-        return self._relabel(h, self._relabelled_graph(h, edge_index, edge_attr, edge_type, edge_weight))
+        graph = self.graph(h, *edges, **named)
+        self._prepare(h)
+        return self._relabel(h, graph)
 
-    def _relabelled_graph(self, x: Features, *given: Any) -> AnyGraph:
-        """The graph, checked; U and V of a lazy layer get their shapes."""
-        if isinstance(x, tuple) and self.num_iterations != 1:
-            raise ValueError(
-                f"a bipartite graph has no relabelling, this layer has num_iterations={self.num_iterations}"
-            )
-        graph = self.graph(x, *given)
-        if not isinstance(x, tuple) and self.in_channels == -1:
+    def _prepare(self, x: Features) -> None:
+        """Refuse to relabel a bipartite graph; give U and V of a lazy layer their shapes."""
+        if isinstance(x, tuple):
+            if self.num_iterations != 1:
+                given = f"num_iterations={self.num_iterations}"
+                raise ValueError(f"a bipartite graph has no relabelling, this layer has {given}")
+        elif self.in_channels == -1:
             self._size_relabelling(x.size(-1))
-        return graph
 
-    def _relabel(self, h: Tensor, graph: AnyGraph) -> Tensor:
+    def _relabel(self, h: Tensor, graph: Graph) -> Tensor:
         assert self.lin_self is not None
         assert self.lin_neighbors is not None
         assert self.lin_message is not None

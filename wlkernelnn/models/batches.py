@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from wlkernelnn.conv.graph import Graph, as_tensor, checked_edge_type
+from wlkernelnn.conv.graph import as_tensor, checked_edge_type, graph_of_nodes
 from wlkernelnn.ops.colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
 
 
@@ -101,8 +101,8 @@ def quotient_of_batch(batch: Data, column_dims: tuple[int, ...], typed: bool, de
     """
     num_nodes = batch.x.size(0)
     edge_type = checked_edge_type("the network", batch.edge_type) if typed else None
-    graph = Graph(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
-    edges, edge_type = graph.sorted_edges, graph.sorted_features.type
+    graph = graph_of_nodes(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
+    edges, (_, _, edge_type) = graph.step(0).by_target()
     if edge_type is None:
         edge_type = torch.zeros_like(edges.source)
     label = packed_columns(list(batch.x.cpu().numpy().T), column_dims)

@@ -101,12 +101,12 @@ class KernelStack(torch.nn.Module):
             if layer > 0 and self.virtual_node:
                 h, g = self.virtual_nodes[layer - 1](h, g, ptr, batch)
             # Of a quotient, a layer's result has rows of a higher level than what it was given.
-            new = self.dropout(conv(norm(h), graph.below(length)))
+            new = self.dropout(conv(norm(h), graph.levels(0, length)))
             h = graph.lift(h, 0, length) + new if self.residual else new
             if self.jumping == "last":
                 read = h
             else:
                 read = graph.lift(read, 0, length)
                 read = read + h if self.jumping == "sum" else torch.cat([read, h], dim=1)
-            graph = graph.above(length)
+            graph = graph.levels(length)
         return graph.lift(read, 0, graph.depth)
