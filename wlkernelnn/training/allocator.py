@@ -13,6 +13,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
 # Where glibc's own adjustment ends, in a process that has freed tensors of that size.
 _LARGEST_MMAP_THRESHOLD = 32 * 2**20
 
+_GLIBC = ctypes.CDLL(None) if platform.libc_ver()[0] == "glibc" else None
 _lock = threading.Lock()
 _users = 0
 
@@ -21,10 +22,9 @@ _users = 0
 def freed_memory_kept() -> Iterator[None]:
     """Have freed memory used again in the block, instead of given back to the system and asked for anew.
 
-    Tensors of many MB come and go with every batch, and the system has to clear each page that it gives:
-    batches of 8,192 molecules train 1.4 times as fast with this (AMD EPYC, one thread; row "colours, fused"
-    of ``wlkernelnn benchmark speed --parts step``). What is free goes back to the system when the last of
-    all blocks ends. Only glibc is told; elsewhere nothing changes.
+    The system clears each page that it gives: batches of 8,192 molecules train 1.4 times as fast with this
+    (AMD EPYC, one thread; row "colours, fused" of ``wlkernelnn benchmark speed --parts step``). Free memory
+    goes back to the system when the last of all blocks ends. Without glibc nothing changes.
     """
     global _users
     with _lock:
@@ -40,23 +40,13 @@ def freed_memory_kept() -> Iterator[None]:
 
 
 def _give_back() -> None:
-    _set(
-        {
-            _M_MMAP_MAX: 65536,
-            _M_MMAP_THRESHOLD: _LARGEST_MMAP_THRESHOLD,
-            _M_TRIM_THRESHOLD: 2 * _LARGEST_MMAP_THRESHOLD,
-        }
-    )
-    if _is_glibc():
-        ctypes.CDLL(None).malloc_trim(0)
+    largest = _LARGEST_MMAP_THRESHOLD
+    _set({_M_MMAP_MAX: 65536, _M_MMAP_THRESHOLD: largest, _M_TRIM_THRESHOLD: 2 * largest})
+    if _GLIBC is not None:
+        _GLIBC.malloc_trim(0)
 
 
 def _set(options: dict[int, int]) -> None:
-    if _is_glibc():
-        library = ctypes.CDLL(None)
+    if _GLIBC is not None:
         for option, value in options.items():
-            library.mallopt(option, value)
-
-
-def _is_glibc() -> bool:
-    return platform.libc_ver()[0] == "glibc"
+            _GLIBC.mallopt(option, value)

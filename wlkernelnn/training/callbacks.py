@@ -1,4 +1,4 @@
-"""What a training here does beside its steps: keeps, resumes, watches, tells."""
+"""What a training does beside its steps: keep, resume, watch, tell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -19,18 +19,14 @@ from .options import LoopOptions
 
 logger = logging.getLogger("wlkernelnn")
 
-# After how many batches the loss is looked at again: on a GPU this waits for it.
+# The loss is looked at every so many batches: on a GPU this waits for it.
 WATCHED_BATCHES = 50
-# Options that a training which is resumed may have others of.
+# Options that may change when a training resumes.
 MAY_DIFFER = ("epochs", "patience", "accelerator")
 
 
 class DivergedError(ValueError):
-    """Training led to values that are no numbers.
-
-    Attributes:
-        epoch: In which epoch, counted from 0.
-    """
+    """Training led to values that are not numbers, in :attr:`epoch` (counted from 0)."""
 
     def __init__(self, message: str, epoch: int) -> None:
         super().__init__(message)
@@ -58,11 +54,7 @@ class Origin(Callback):
 
 
 def whole(checkpoint: Path) -> Path:
-    """The path, if torch can read what lies there.
-
-    Raises:
-        ValueError: It cannot.
-    """
+    """The path, or an error if torch cannot read the file."""
     try:
         torch.load(checkpoint, map_location="meta", weights_only=True)
     except Exception as error:  # of many kinds, by where the file was cut
@@ -74,49 +66,48 @@ def whole(checkpoint: Path) -> Path:
 
 
 class Checkpoint(ModelCheckpoint):
-    """One that may have been moved: what it remembers lies where it lies, and is looked at at once."""
+    """Keeps weights in a folder that may move; on resuming it checks at once that they can be read."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        assert self.dirpath is not None
-        folder = Path(self.dirpath)
+        def here(path: str) -> str:
+            assert self.dirpath is not None
+            return str(Path(self.dirpath) / Path(path).name)
+
         paths = ("best_model_path", "kth_best_model_path", "last_model_path")
-        here = {name: str(folder / Path(state_dict[name]).name) for name in paths if state_dict[name]}
-        of_best = {
-            str(folder / Path(path).name): score for path, score in state_dict["best_k_models"].items()
-        }
-        if best := here.get("best_model_path"):
+        moved: dict[str, Any] = {name: here(state_dict[name]) for name in paths if state_dict[name]}
+        moved["best_k_models"] = {here(path): score for path, score in state_dict["best_k_models"].items()}
+        if best := moved.get("best_model_path"):
             whole(Path(best))  # else hours of training end with it
-        super().load_state_dict({**state_dict, **here, "dirpath": self.dirpath, "best_k_models": of_best})
+        super().load_state_dict({**state_dict, **moved, "dirpath": self.dirpath})
 
 
 class Watchdog(Callback):
-    """Ends a training, of a module with ``options``, when its loss is not finite: epochs can be long."""
+    """Ends a training when its loss is not finite: epochs can be long."""
+
+    def __init__(self, options: LoopOptions) -> None:
+        self.options = options
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         if batch_idx % WATCHED_BATCHES == 0:
-            self._check(pl_module, float(outputs["loss"]))
+            self._check(trainer.current_epoch, float(outputs["loss"]))
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._check(pl_module, float(trainer.callback_metrics["train_loss"]))
+        self._check(trainer.current_epoch, float(trainer.callback_metrics["train_loss"]))
 
-    @staticmethod
-    def _check(module: pl.LightningModule, loss: float) -> None:
+    def _check(self, epoch: int, loss: float) -> None:
         if not math.isfinite(loss):
-            options = cast(LoopOptions, module.options)
             raise DivergedError(
-                f"training diverged: the loss of epoch {module.current_epoch} is {loss}; lower the learning "
-                f"rate (lr={options.lr:g}) or bound the gradient (gradient_clip={options.gradient_clip:g})",
-                module.current_epoch,
+                f"training diverged: the loss of epoch {epoch} is {loss}; lower the learning rate "
+                f"(lr={self.options.lr:g}) or bound the gradient "
+                f"(gradient_clip={self.options.gradient_clip:g})",
+                epoch,
             )
 
 
 class Patience(EarlyStopping):
-    """Remembers, as Lightning does not, that a run which is resumed had run out of patience.
-
-    How much it has is said anew by whoever resumes.
-    """
+    """Remembers, as Lightning does not, that a resumed run was out of patience; its length is given anew."""
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         super().load_state_dict(state_dict | {"patience": self.patience})
@@ -126,7 +117,7 @@ class Patience(EarlyStopping):
 
 
 class History(Callback):
-    """Keeps what was measured, epoch by epoch, through interruptions, and tells it unless a bar does."""
+    """Keeps what each epoch measured, through interruptions, and logs it unless a bar shows it."""
 
     def __init__(self, tell: bool) -> None:
         self.tell = tell

@@ -11,7 +11,7 @@ import torch
 
 from wlkernelnn import sequence
 from wlkernelnn.models import NETWORKS, GraphKernelNetwork
-from wlkernelnn.utils.configured import Configured, described, made
+from wlkernelnn.utils.configured import Configured, made
 from wlkernelnn.utils.files import read_json, read_tensors, write_tensors, write_text
 
 FORMAT = "wlkernelnn.checkpoint/1"
@@ -28,10 +28,10 @@ KINDS: dict[str, type] = {
 def save_checkpoint(
     directory: str | os.PathLike[str], model: torch.nn.Module, about: dict[str, Any] | None = None
 ) -> None:
-    """Write ``model.safetensors`` and ``config.json`` into a folder.
+    """Write ``model.safetensors`` and ``config.json`` into a folder, which is made if it does not exist.
 
     Args:
-        directory: The folder; made if it does not exist.
+        directory: The folder.
         model: A network of :mod:`wlkernelnn.models` (target scaling included) or a model of
             :mod:`wlkernelnn.sequence`.
         about: What else a user of the weights must know, as JSON: featurizer, target names, unit, ….
@@ -47,7 +47,7 @@ def save_checkpoint(
     try:
         text = json.dumps(config, indent=2) + "\n"
         with torch.random.fork_rng(devices=[]):
-            again = made(json.loads(json.dumps(described(model))), KINDS)
+            again = made({"kind": kind, "arguments": json.loads(text)["network"]}, KINDS)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{kind} cannot be saved: {error}") from error
     if again.state_dict().keys() != model.state_dict().keys():
@@ -60,9 +60,8 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[Any, dict[str, A
     """The model (in evaluation mode) and ``about`` of :func:`save_checkpoint`.
 
     Raises:
-        FileNotFoundError: One of the two files is missing.
-        ValueError: A file is damaged, has another format, unknown or missing arguments, or weights that do
-            not fit.
+        FileNotFoundError: A file is missing.
+        ValueError: A file is damaged or has another format, or its arguments or weights do not fit.
     """
     directory = Path(directory)
     path = directory / CONFIG
@@ -75,8 +74,7 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[Any, dict[str, A
         raise ValueError(f"{path}: expected format {FORMAT}, got {config['format']!r}")
     if not isinstance(config["about"], dict):
         raise ValueError(f"{path}: expected about to be an object, got {config['about']!r}")
-    # The first checkpoints did not name the class.
-    kind = config.get("kind", GraphKernelNetwork.__name__)
+    kind = config.get("kind", GraphKernelNetwork.__name__)  # the first checkpoints did not name the class
     try:
         model = made({"kind": kind, "arguments": config["network"]}, KINDS)
     except (TypeError, ValueError) as error:

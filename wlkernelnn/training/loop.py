@@ -1,4 +1,4 @@
-"""Lightning's loop with what every training here wants: the best weights kept, resumption, plain errors."""
+"""Lightning's loop: the best weights are kept, runs resume, errors are plain."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class FitResult:
         metric: Name of the validation metric.
         score: Its value at the epoch whose weights were kept; NaN without validation data.
         epoch: That epoch, counted from 0.
-        history: One dict per epoch: ``epoch`` and what was measured, such as ``train_loss``.
+        history: One dict per epoch: ``epoch`` and measurements such as ``train_loss``.
         seconds: Wall time.
-        epoch_seconds: Wall time of every epoch, those before an interruption too.
+        epoch_seconds: Wall time of every epoch, also before an interruption.
     """
 
     metric: str
@@ -99,7 +99,7 @@ def train_module(
         best = newest = Checkpoint(
             folder, filename="last", save_on_train_epoch_end=True, enable_version_counter=False
         )
-        all_callbacks: list[Callback] = [Watchdog(), history]
+        all_callbacks: list[Callback] = [Watchdog(options), history]
         if directory is not None:
             all_callbacks.insert(0, Origin(origin, options, last))
         if validated:
