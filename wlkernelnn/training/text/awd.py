@@ -16,7 +16,7 @@ from wlkernelnn.sequence import LanguageModel, detached
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.options import LoopOptions
 
-from .language import TextModule, check_vocabulary, negative_log_likelihood
+from .language import TextModule, negative_log_likelihood
 
 # Streams that the validation part is cut into, as the authors' release does.
 VALIDATION_STREAMS = 10
@@ -71,17 +71,11 @@ def fit_awd(
     from then on is what is scored and kept; SGD itself goes on as it was. Afterwards the model holds the
     weights of the best validation perplexity.
 
-    Args:
-        model, corpus, options, directory, resume, progress: As of
-            :func:`~wlkernelnn.training.fit_language_model`.
-
-    Raises:
-        ValueError, DivergedError: As of :func:`~wlkernelnn.training.fit_language_model`.
+    Arguments and errors are those of :func:`~wlkernelnn.training.fit_language_model`.
     """
     options = options or AWDOptions()
-    check_vocabulary(model, corpus)
     batches = RandomBPTTLoader(corpus.train, options.batch_size, options.bptt, options.seed)
-    module = _AWDModule(model, batches, options)
+    module = _AWDModule(model, corpus, batches, options)
     result = train_module(
         module,
         batches,
@@ -108,10 +102,12 @@ def stopped_falling(scores: Sequence[float], nonmonotone: int) -> bool:
 
 
 class _AWDModule(TextModule):
-    """Trains a language model, and averages its weights once they are to be averaged."""
+    """Trains a language model, and averages its weights once its validation stops improving."""
 
-    def __init__(self, model: LanguageModel, batches: RandomBPTTLoader, options: AWDOptions) -> None:
-        super().__init__(model, options)
+    def __init__(
+        self, model: LanguageModel, corpus: Corpus, batches: RandomBPTTLoader, options: AWDOptions
+    ) -> None:
+        super().__init__(model, corpus, options)
         self.batches = batches
         # The mean of the weights (torch.optim.ASGD has it too, but takes a learning rate one step late).
         self.averaged = AveragedModel(model)

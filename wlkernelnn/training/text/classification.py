@@ -57,7 +57,7 @@ def fit_classifier(
     """Train ``model`` in place; afterwards it holds the weights of the best accuracy on ``valid``.
 
     Without ``valid`` the last weights are kept. The same arguments on the same machine give the same weights,
-    also if training was interrupted and resumed.
+    also if training was resumed.
 
     Args:
         model: The model.
@@ -66,9 +66,8 @@ def fit_classifier(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: No training strings, classes that are no int64 ``[S]`` or that the model does not have,
-            ``resume`` without ``directory`` or from a damaged file, or an accelerator that is not there.
-        DivergedError: Training diverged.
+        ValueError: No training strings, or classes that are not int64 ``[S]`` or that the model lacks.
+        ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
     """
     options = options or ClassifierOptions()
     for name, strings in (("train", train), ("valid", valid)):
@@ -84,8 +83,7 @@ def fit_classifier(
             )
     resample = None
     if options.steps_per_epoch:
-        num_samples = options.steps_per_epoch * options.batch_size
-        resample = EndlessShuffle(len(train), num_samples, options.seed)
+        resample = EndlessShuffle(len(train), options.steps_per_epoch * options.batch_size, options.seed)
     batches = StringLoader(
         train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample
     )
@@ -106,30 +104,24 @@ def fit_classifier(
 
 @torch.no_grad()
 def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tensor:
-    """How probable every class is for every string, ``[S, num_classes]`` on the CPU.
+    """Probabilities of the classes, ``[S, num_classes]`` on the CPU, in the order of the strings.
 
-    Args:
-        model: The model, used in evaluation mode on the device where it is.
-        strings: Strings, in whose order the rows are.
+    The model is used in evaluation mode on the device where it is.
     """
     device = next(model.parameters()).device
     with evaluating(model):
         found = [
-            model(_as_read(model, batch.x.to(device)), batch.ptr.to(device)).softmax(1).cpu()
+            _logits(model, batch.to(device)).softmax(1).cpu()
             for batch in StringLoader(strings, EVALUATION_BATCH)
         ]
     return torch.cat(found) if found else torch.empty(0, model.num_classes)
 
 
 def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
-    """Fraction of strings whose most probable class is theirs.
-
-    Args:
-        model: The model, used in evaluation mode on the device where it is.
-        strings: Strings with int64 classes ``y [S]``.
+    """Fraction of strings whose most probable class is theirs, by :func:`class_probabilities`.
 
     Raises:
-        ValueError: There are no strings, or their classes are no int64 ``[S]``.
+        ValueError: There are no strings, or their classes ``y`` are not int64 ``[S]``.
     """
     if not len(strings):
         raise ValueError("the accuracy of no strings is not defined")
@@ -145,9 +137,10 @@ def _check_classes(name: str, strings: PackedStrings) -> None:
         raise ValueError(f"{name} has classes of shape {list(strings.y.shape)}, expected [{len(strings)}]")
 
 
-def _as_read(model: StringClassifier, x: Tensor) -> Tensor:
-    """Vectors in the type of the model, which precisions such as "64-true" change; ids as they are."""
-    return x.to(next(model.parameters()).dtype) if x.is_floating_point() else x
+def _logits(model: StringClassifier, batch: Data) -> Tensor:
+    """Logits; vectors are read in the type of the model, which precisions such as "64-true" change."""
+    x = batch.x.to(next(model.parameters()).dtype) if batch.x.is_floating_point() else batch.x
+    return model(x, batch.ptr)
 
 
 class _ClassifierModule(TrainedModule):
@@ -163,8 +156,7 @@ class _ClassifierModule(TrainedModule):
         self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        logits = self.model(_as_read(self.model, batch.x), batch.ptr)
-        loss = torch.nn.functional.cross_entropy(logits, batch.y, self.class_weight)
+        loss = torch.nn.functional.cross_entropy(_logits(self.model, batch), batch.y, self.class_weight)
         self.log_loss(loss, len(batch.y))
         return loss
 
@@ -177,7 +169,7 @@ class _ClassifierModule(TrainedModule):
         self.clip_gradients(optimizer, gradient_clip_val, self.options.clip)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        self.accuracy(self.model(_as_read(self.model, batch.x), batch.ptr), batch.y)
+        self.accuracy(_logits(self.model, batch), batch.y)
         self.log("valid_accuracy", self.accuracy, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
 
     def configure_optimizers(self) -> Any:

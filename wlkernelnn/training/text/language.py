@@ -54,8 +54,7 @@ def fit_language_model(
 ) -> FitResult:
     """Train ``model`` in place; afterwards it holds the weights of the best validation perplexity.
 
-    The same arguments on the same machine give the same weights, also if training was interrupted and
-    resumed.
+    The same arguments on the same machine give the same weights, also if training was resumed.
 
     Args:
         model: The model.
@@ -64,14 +63,12 @@ def fit_language_model(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: The vocabulary is not the model's, ``resume`` without ``directory`` or from a damaged
-            file, or an accelerator that this machine lacks.
-        DivergedError: Training diverged.
+        ValueError: The vocabulary is not the model's.
+        ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
     """
     options = options or LanguageOptions()
-    check_vocabulary(model, corpus)
     return train_module(
-        _LanguageModule(model, options),
+        _LanguageModule(model, corpus, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
         BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
         origin={"corpus": corpus},
@@ -79,15 +76,6 @@ def fit_language_model(
         resume=resume,
         progress=progress,
     )
-
-
-def check_vocabulary(model: LanguageModel, corpus: Corpus) -> None:
-    """Refuse a corpus of other tokens."""
-    if len(corpus.vocabulary) != model.embedding.num_embeddings:
-        raise ValueError(
-            f"the corpus has {len(corpus.vocabulary):,} different tokens, the model "
-            f"{model.embedding.num_embeddings:,}"
-        )
 
 
 @torch.no_grad()
@@ -111,7 +99,7 @@ def perplexity(model: LanguageModel, tokens: Tensor | np.ndarray | Sequence[int]
 
 
 def perplexity_of(nll: float) -> float:
-    """exp of the negative log-likelihood of a token, of a model however bad: at most exp(700)."""
+    """exp of the negative log-likelihood of a token; at most exp(700), however bad the model."""
     return math.exp(min(nll, 700.0))
 
 
@@ -123,14 +111,17 @@ def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
 class TextModule(TrainedModule):
     """Carries the state along a text, in training and where it is scored."""
 
-    def __init__(self, model: LanguageModel, options: LoopOptions) -> None:
+    def __init__(self, model: LanguageModel, corpus: Corpus, options: LoopOptions) -> None:
         super().__init__(model, options, "perplexity", maximize=False)
+        known, trained = model.embedding.num_embeddings, len(corpus.vocabulary)
+        if trained != known:
+            raise ValueError(f"the corpus has {trained:,} different tokens, the model {known:,}")
         self._state: Any = None
         self._nll, self._targets = 0.0, 0
 
     @property
     def scored(self) -> torch.nn.Module:
-        """The model that validation is of."""
+        """The model that is validated."""
         return self.model
 
     def on_train_epoch_start(self) -> None:

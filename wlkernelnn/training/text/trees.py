@@ -33,6 +33,7 @@ from wlkernelnn.utils.modes import evaluating
 
 from .language import perplexity_of
 
+SCORES = ("accuracy", "bpc", "perplexity")
 EVALUATION_BATCH = 256
 # Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.
 NUM_IMITATED, NUM_GROWN = 24, 2
@@ -49,18 +50,15 @@ class TreeOptions(LoopOptions):
     Args:
         batch_size: Strings in a batch.
         lr: Learning rate of Adam.
-        weights: λ1, …, λ4 of the loss (6), see :class:`~wlkernelnn.sequence.rrnn.TreeLoss`.
-        max_margin: M, up to which a margin of scores is rewarded.
-        cell: The target of the trees: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
-        isomorphisms: Of the target, ``"exact"``, ``"relaxed"`` or ``"expected"``, see there.
+        weights, max_margin, cell, isomorphisms: Of the loss (6), see
+            :class:`~wlkernelnn.sequence.rrnn.TreeLoss`.
         alternate: After how many epochs the training of tuples and of the scorer take turns; 0: both are
             trained all the time.
-        imitation: Weight of what the scorer has still to learn before it grows the target's trees, see
-            :func:`~wlkernelnn.sequence.rrnn.imitation`: a sum over the nodes of a token, mean over some
-            tokens; 0: the target matters by its distance only. Only of an
-            :class:`~wlkernelnn.sequence.RRNN`.
-        warm_start: For so many epochs all trees are the target's, while the scorer imitates them. Validation
-            is with the network's own trees there too. Not with batch normalisation.
+        imitation: Weight of :func:`~wlkernelnn.sequence.rrnn.imitation`, summed over the nodes of a token,
+            mean over some tokens: how far the scorer is from growing the target's trees. 0: the target
+            matters by its distance only. Only for an :class:`~wlkernelnn.sequence.RRNN`.
+        warm_start: For so many epochs all trees are the target's, while the scorer imitates them; validation
+            is with the network's own trees. Not with batch normalisation.
 
     The other options are those of :class:`LoopOptions`.
     """
@@ -86,9 +84,8 @@ class TreeFit(FitResult):
     """What :func:`fit_trees` did.
 
     Attributes:
-        common: The most common trees of every epoch among those of the validation strings, each as the
-            constructions of its nodes (see :func:`~wlkernelnn.sequence.rrnn.tree_counts`) with the fraction
-            of tokens that have it. Of a network without trees there are none.
+        common: For every epoch, the most common trees of the validation strings, each as the constructions
+            of its nodes (see :func:`~wlkernelnn.sequence.rrnn.tree_counts`) with its share of the tokens.
     """
 
     common: list[list[CommonTree]]
@@ -111,32 +108,29 @@ def fit_trees(
     Its :class:`~wlkernelnn.sequence.rrnn.layers.TreeModel` grows the trees. A network without one is
     trained by what is left of the loss, :math:`\lambda_1 \ell + \lambda_4 \sum_\phi \|\phi\|^2`: the baseline
     under the same conditions. :math:`\phi` are all parameters but embeddings. Validation is with hard
-    choices. ``history`` has, beside losses and scores, ``changed_tuples``: :math:`N_e`, the number of nodes
-    in the trees of the validation strings whose tuple is another than in the epoch before, and ``imitation``,
-    that term before its weight, if it has one. The same arguments
-    on the same machine give the same weights, also if training was interrupted and resumed.
+    choices. ``history`` also has ``changed_tuples``: :math:`N_e`, the number of nodes in the trees of the
+    validation strings whose tuple is another than in the epoch before, and ``imitation`` before its weight.
+    The same arguments on the same machine give the same weights, also if training was resumed.
 
     Args:
         network: Called with tokens ``[N]`` and ``ptr [B+1]``; its logits ``[L, classes]`` are in the order of
             the L labels of the strings, ``y`` flattened.
         train, valid: Strings with int64 classes ``y``.
-        metric: What validation looks at: ``"accuracy"``, ``"bpc"`` (bits per label) or ``"perplexity"``.
+        metric: Of validation: ``"accuracy"``, ``"bpc"`` (bits per label) or ``"perplexity"``.
         options: How to train.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
         ValueError: No strings, a network that grows trees in several places, or not those that ``imitation``
-            or the tree distance need, classes for which it has no logit, an unknown metric, ``resume``
-            without ``directory`` or from a damaged file, or an accelerator that this machine lacks.
-        DivergedError: Training diverged.
+            or the tree distance need, classes for which it has no logit, or an unknown metric.
+        ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
     """
     options = options or TreeOptions()
-    check_one_of("metric", metric, _SCORES)
+    check_one_of("metric", metric, SCORES)
     for name, strings in (("train", train), ("valid", valid)):
         if not len(strings):
             raise ValueError(f"{name} has no strings")
     module = _TreeModule(network, metric, options)
-    module.check_imitation()
     with module.at_work():
         result = train_module(
             module,
@@ -152,16 +146,12 @@ def fit_trees(
 
 @torch.no_grad()
 def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str) -> float:
-    """Score a network on strings, in evaluation mode on the device where it is.
-
-    Args:
-        network, metric: As of :func:`fit_trees`.
-        strings: Strings with int64 classes ``y``.
+    """Score a network of :func:`fit_trees` on strings, in evaluation mode on the device where it is.
 
     Raises:
         ValueError: An unknown metric, no strings, or classes for which the network has no logit.
     """
-    check_one_of("metric", metric, _SCORES)
+    check_one_of("metric", metric, SCORES)
     if not len(strings):
         raise ValueError(f"the {metric} of no strings is not defined")
     device = next(network.parameters()).device
@@ -173,24 +163,17 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
 
 
 def tree_model_of(network: torch.nn.Module) -> TreeModel | None:
-    """The part of a network that grows trees, if there is one.
-
-    Raises:
-        ValueError: There are several.
-    """
+    """The part of a network that grows trees, if there is one, or an error if there are several."""
     found = [part for part in network.modules() if isinstance(part, TreeModel)]
     if len(found) > 1:
         raise ValueError(f"expected a network with one part that grows trees at most, got {len(found)}")
     return found[0] if found else None
 
 
-_SCORES = ("accuracy", "bpc", "perplexity")
-
-
 def _nll(logits: Tensor, y: Tensor) -> Tensor:
     """Negative log-likelihood of all labels together."""
     labels, num_classes = y.flatten(), logits.size(1)
-    # torch would take one of them, -100, for nothing.
+    # torch would ignore the label -100.
     low, high = labels.aminmax() if labels.numel() else (0, 0)
     if low < 0 or high >= num_classes:
         raise ValueError(f"strings have classes {int(low)} … {int(high)}, the network 0 … {num_classes - 1}")
@@ -198,7 +181,7 @@ def _nll(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def _totals(logits: Tensor, y: Tensor) -> Tensor:
-    """Negative log-likelihood, labels that are most probable, and labels: ``[3]``."""
+    """Negative log-likelihood, number of labels that are the most probable, number of labels: ``[3]``."""
     right = (logits.argmax(1) == y.flatten()).sum()
     return torch.tensor([float(_nll(logits, y)), float(right), y.numel()], dtype=torch.float64)
 
@@ -217,16 +200,14 @@ class _TreeModule(TrainedModule):
         super().__init__(network, options, metric, maximize=metric == "accuracy")
         self.criterion = TreeLoss(options.cell, options.weights, options.max_margin, options.isomorphisms)
         self.learned = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        # Φ of the loss (6): vectors of tokens are data there.
-        of_tokens = {
-            id(parameter)
-            for part in network.modules()
-            if isinstance(part, torch.nn.Embedding)
-            for parameter in part.parameters()
-        }
-        self.weighted = [parameter for parameter in self.learned if id(parameter) not in of_tokens]
+        # φ of the loss (6): vectors of tokens are data there.
+        embeddings = [part for part in network.modules() if isinstance(part, torch.nn.Embedding)]
+        of_tokens = {parameter for part in embeddings for parameter in part.parameters()}
+        self.weighted = [parameter for parameter in self.learned if parameter not in of_tokens]
         self.common: list[list[CommonTree]] = []
         self._before: Tensor | None = None
+        if options.imitation:
+            self._check_imitation()
 
     @property
     def _trees(self) -> TreeModel | None:
@@ -236,22 +217,20 @@ class _TreeModule(TrainedModule):
     def _warm(self) -> bool:
         return self.current_epoch < self.options.warm_start
 
-    def check_imitation(self) -> None:
-        if not self.options.imitation:
-            return
+    def _check_imitation(self) -> None:
         trees = self._trees
         if not isinstance(trees, RRNN):
-            came = type(self.model if trees is None else trees).__name__
-            raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {came}")
+            kind = type(self.model if trees is None else trees).__name__
+            raise ValueError(f"imitation={self.options.imitation:g} needs a network with an RRNN, got {kind}")
         self.criterion.check(trees)
         trees.check_cell(self.criterion.cell)
         if self.options.warm_start and trees.norm is not None and trees.norm.kind == "batch":
-            # In evaluation nothing would bound the network's own trees, of which there are no statistics yet.
+            # The network's own trees have no statistics yet: nothing would bound them in evaluation.
             raise ValueError('warm_start needs a network whose norm is not "batch"')
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Trees are kept; afterwards everything is learned as before, also what waited for its turn."""
+        """Trees are kept; afterwards, the same parameters are learned as before, those out of turn too."""
         trees = self._trees
         keep_trees = trees is not None and trees.keep_trees
         learned = {parameter: parameter.requires_grad for parameter in self.model.parameters()}
@@ -285,9 +264,9 @@ class _TreeModule(TrainedModule):
             if not self.options.imitation:
                 return parts.total
             return parts.total + self.options.imitation * self._imitation(batch, trees)
-        of_output, _, _, of_squares = self.options.weights
+        by_output, _, _, by_squares = self.options.weights
         squares = torch.stack([parameter.square().sum() for parameter in self.weighted])
-        return of_output * loss + of_squares * squares.sum()
+        return by_output * loss + by_squares * squares.sum()
 
     def _imitation(self, batch: Data, trees: TreeModel) -> Tensor:
         records = [trees.last_trees]
