@@ -3,7 +3,8 @@
 from .awd import AWDOptions, fit_awd
 from .classification import ClassifierOptions, accuracy, class_probabilities, fit_classifier
 from .language import LanguageOptions, fit_language_model, perplexity
-from .trees import TreeFit, TreeOptions, fit_trees, score_strings
+from .scores import score_strings
+from .trees import TreeFit, TreeOptions, fit_trees
 
 __all__ = [
     "AWDOptions",

@@ -18,7 +18,7 @@ from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import DecayOptions
 from wlkernelnn.utils.modes import evaluating
 
-EVALUATION_BATCH = 256
+from .scores import EVALUATION_BATCH
 
 
 @dataclass

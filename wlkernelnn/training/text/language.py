@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,8 @@ from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import DecayOptions, LoopOptions
 from wlkernelnn.utils.modes import evaluating
+
+from .scores import perplexity_of
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
@@ -96,11 +97,6 @@ def perplexity(model: LanguageModel, tokens: Tensor | np.ndarray | Sequence[int]
             logits, state = model(inputs.to(device), state=state)
             total += float(negative_log_likelihood(logits, targets.to(device)))
     return perplexity_of(total / loader.num_targets)
-
-
-def perplexity_of(nll: float) -> float:
-    """exp of the negative log-likelihood of a token; at most exp(700), however bad the model."""
-    return math.exp(min(nll, 700.0))
 
 
 def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:

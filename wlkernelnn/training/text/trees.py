@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,10 +30,8 @@ from wlkernelnn.training.options import LoopOptions
 from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.modes import evaluating
 
-from .language import perplexity_of
+from .scores import EVALUATION_BATCH, SCORES, label_nll, label_score, label_totals
 
-SCORES = ("accuracy", "bpc", "perplexity")
-EVALUATION_BATCH = 256
 # Tokens of a batch at which the scorer imitates, and strings whose own trees are grown in a warm start.
 NUM_IMITATED, NUM_GROWN = 24, 2
 # Most common trees that are kept of every epoch.
@@ -144,53 +141,12 @@ def fit_trees(
     return TreeFit(**vars(result), common=module.common)
 
 
-@torch.no_grad()
-def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str) -> float:
-    """Score a network of :func:`fit_trees` on strings, in evaluation mode on the device where it is.
-
-    Raises:
-        ValueError: An unknown metric, no strings, or classes for which the network has no logit.
-    """
-    check_one_of("metric", metric, SCORES)
-    if not len(strings):
-        raise ValueError(f"the {metric} of no strings is not defined")
-    device = next(network.parameters()).device
-    totals = torch.zeros(3, dtype=torch.float64)
-    with evaluating(network):
-        for batch in StringLoader(strings, EVALUATION_BATCH):
-            totals += _totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
-    return _score(totals, metric)
-
-
 def tree_model_of(network: torch.nn.Module) -> TreeModel | None:
     """The part of a network that grows trees, if there is one, or an error if there are several."""
     found = [part for part in network.modules() if isinstance(part, TreeModel)]
     if len(found) > 1:
         raise ValueError(f"expected a network with one part that grows trees at most, got {len(found)}")
     return found[0] if found else None
-
-
-def _nll(logits: Tensor, y: Tensor) -> Tensor:
-    """Negative log-likelihood of all labels together."""
-    labels, num_classes = y.flatten(), logits.size(1)
-    # torch would ignore the label -100.
-    low, high = labels.aminmax() if labels.numel() else (0, 0)
-    if low < 0 or high >= num_classes:
-        raise ValueError(f"strings have classes {int(low)} … {int(high)}, the network 0 … {num_classes - 1}")
-    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
-
-
-def _totals(logits: Tensor, y: Tensor) -> Tensor:
-    """Negative log-likelihood, number of labels that are the most probable, number of labels: ``[3]``."""
-    right = (logits.argmax(1) == y.flatten()).sum()
-    return torch.tensor([float(_nll(logits, y)), float(right), y.numel()], dtype=torch.float64)
-
-
-def _score(totals: Tensor, metric: str) -> float:
-    nll, right, count = totals.tolist()
-    if metric == "accuracy":
-        return right / count
-    return nll / count / math.log(2) if metric == "bpc" else perplexity_of(nll / count)
 
 
 class _TreeModule(TrainedModule):
@@ -254,7 +210,7 @@ class _TreeModule(TrainedModule):
         if trees is not None:
             trees.cell = self.criterion.cell if self._warm else None
         logits = self.model(batch.x, batch.ptr)
-        nll = _nll(logits, batch.y)
+        nll = label_nll(logits, batch.y)
         size = len(batch.y)
         self.log_loss(nll / batch.y.numel(), size)
         loss = nll / size
@@ -294,14 +250,14 @@ class _TreeModule(TrainedModule):
         self._counts: Counter[tuple[Construction, ...]] = Counter()
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        self._sums += _totals(self.model(batch.x, batch.ptr), batch.y)
+        self._sums += label_totals(self.model(batch.x, batch.ptr), batch.y)
         trees = self._trees
         if trees is not None and (record := trees.last_trees) is not None:
             self._choices.append(tuple_choices(record).to("cpu", torch.int16))
             self._counts.update(tree_counts(record, trees.num_states - 1))
 
     def on_validation_epoch_end(self) -> None:
-        self.log_score(_score(self._sums, self.metric))
+        self.log_score(label_score(self._sums, self.metric))
         if not self._choices:
             return
         choices = torch.cat(self._choices)

@@ -251,7 +251,7 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {metric: score_strings(network, strings, metric) for metric in ("accuracy", "bpc", "perplexity")}
     assert network.training
     assert not network.encoder.training
-    monkeypatch.setattr("wlkernelnn.training.text.trees.EVALUATION_BATCH", 7)
+    monkeypatch.setattr("wlkernelnn.training.text.scores.EVALUATION_BATCH", 7)
     assert score_strings(network, strings, "bpc") == pytest.approx(found["bpc"])
     network.eval()
     right, nll = 0, 0.0
