@@ -8,18 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from rdkit import Chem, rdBase
 
-from .table_chunks import check_file, is_parquet, not_parquet, require_columns, separator, text_pieces
+from .table_chunks import check_file, is_parquet, parquet_chunks, require_columns, separator, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 BOOLEAN = {"true": "1", "false": "0"}
 
 
 def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a ``.csv``, ``.tsv`` (each also ``.gz``) or ``.parquet`` table.
+    """Read a ``.csv``, ``.tsv`` (each also ``.gz``) or ``.parquet`` table: one row per data row of the file.
 
     Cells of text tables stay the strings they are, blank cells are ``""``; Parquet keeps its types. The
     index of a text table is called ``line`` and holds the line of the file on which a row ends, so that a
@@ -29,9 +27,6 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
         path: The file; its suffix says what it is.
         columns: The columns wanted, in this order; default all.
 
-    Returns:
-        One row per data row of the file, in order.
-
     Raises:
         FileNotFoundError: The file does not exist.
         ValueError: The file is empty, is not what its name says, has undecodable bytes, a row with too many
@@ -39,7 +34,13 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     """
     path = Path(path)
     check_file(path)
-    frame = _read_parquet(path, columns) if is_parquet(path) else _read_text(path, columns)
+    if is_parquet(path):
+        (chunk,) = parquet_chunks(path, None, columns)
+        frame = chunk.table.to_pandas(ignore_metadata=True)
+    else:
+        ((names, cells, lines),) = text_pieces(path, columns)
+        index = pd.Index(lines, name="line", dtype=np.int64)
+        frame = pd.DataFrame(cells, columns=names, index=index, dtype=object)
     if not len(frame):
         raise ValueError(f"{path}: the file has a header but no rows")
     return frame
@@ -106,42 +107,22 @@ def _targets(
             vanished = (cells == 0).to_numpy() & text.str.contains("^[^e]*[1-9]").to_numpy()
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         lost = ~np.isin(values, (0, 1)) if binary else lost_in_float32(values)
-        wrong = np.isnan(values) | lost | vanished
-        _refuse(frame, name, wrong & ~missing, source, expected)
+        if len(wrong := np.flatnonzero((np.isnan(values) | lost | vanished) & ~missing)):
+            cell = frame[name].iloc[wrong[0]]
+            shown = repr(cell) if isinstance(cell, str) else cell
+            more = f" (and {len(wrong) - 1:,} more in this column)" if len(wrong) > 1 else ""
+            where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
+            raise ValueError(f"{where}: expected {expected}, got {shown}{more}")
         result[:, j] = values
     return result
 
 
-def _refuse(frame: pd.DataFrame, name: str, wrong: np.ndarray, source: object, expected: str) -> None:
-    positions = np.flatnonzero(wrong)
-    if len(positions):
-        cell = frame[name].iloc[positions[0]]
-        more = f" (and {len(positions) - 1:,} more in this column)" if len(positions) > 1 else ""
-        raise ValueError(
-            f"{source}: {place(frame, int(positions[0]))}, column {name!r}: expected {expected}, "
-            f"got {repr(cell) if isinstance(cell, str) else cell}{more}"
-        )
-
-
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
-    try:
-        with pq.ParquetFile(path) as file:
-            available = file.schema_arrow.names
-            wanted = available if columns is None else list(columns)
-            require_columns(wanted, available, path)
-            return file.read(columns=wanted).to_pandas(ignore_metadata=True)[wanted]
-    except (pa.ArrowException, OSError) as error:
-        raise not_parquet(path, error) from error
-
-
-def _read_text(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
-    ((names, cells, lines),) = text_pieces(path, columns)
-    index = pd.Index(lines, name="line", dtype=np.int64)
-    return pd.DataFrame(cells, columns=names, index=index, dtype=object)
-
-
 def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
-    """The column of SMILES: the one given, else the one called smiles, in any case, else the only one."""
+    """The column of SMILES: the one given, else the one called smiles, in any case, else the only one.
+
+    Raises:
+        ValueError: There is no such column or there are two, or the only column shows a misread file.
+    """
     available = list(frame.columns)
     if name is None:
         named = [column for column in available if str(column).lower() == "smiles"]
@@ -157,16 +138,13 @@ def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
 
 def _check_header(name: str, where: str) -> None:
     """Refuse the only column of a table if its name says that the table was misread."""
+    problem = ""
     for sign in (";", "\t" if separator(where) == "," else ",", "|"):
         if sign in name:
-            raise ValueError(
-                f"{where}: the only column is called {name!r}: is {sign!r} its separator? Expected ',' "
-                "(in files called .tsv tabs)"
-            )
+            problem = f": is {sign!r} its separator? Expected ',' (in files called .tsv tabs)"
     with rdBase.BlockLogs():
         molecule = Chem.MolFromSmiles(name)
-    if molecule is not None and molecule.GetNumAtoms():
-        raise ValueError(
-            f"{where}: the only column is called {name!r}, which is a SMILES: expected a first line with the "
-            "names of the columns"
-        )
+    if not problem and molecule is not None and molecule.GetNumAtoms():
+        problem = ", which is a SMILES: expected a first line with the names of the columns"
+    if problem:
+        raise ValueError(f"{where}: the only column is called {name!r}{problem}")

@@ -84,9 +84,8 @@ def require_columns(wanted: Iterable[object], available: Sequence[object], sourc
     counts = Counter(available)
     for name in wanted:
         if counts[name] > 1:
-            alike = f"are called {name!r}; rename all but one"
-            if name == "":
-                alike = "have no name, as where rows end in separators; delete them, or give them names"
+            nameless = "have no name, as where rows end in separators; delete them, or give them names"
+            alike = f"are called {name!r}; rename all but one" if name != "" else nameless
             raise ValueError(f"{source}: {counts[name]} columns {alike}")
         if not counts[name]:
             close = difflib.get_close_matches(str(name), [str(other) for other in available], n=1)
@@ -109,10 +108,8 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
     path = Path(path)
     check_file(path)
     if is_parquet(path):
-        try:
+        with _named_errors(path):
             return pq.read_schema(path).remove_metadata()
-        except (pa.ArrowException, OSError) as error:
-            raise not_parquet(path, error) from error
     reader = _reader(path)
     with _named_errors(path, reader):
         return pa.schema([(name, pa.string()) for name in _header(reader)])
@@ -132,7 +129,7 @@ def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
     path = Path(path)
     check_file(path)
     if is_parquet(path):
-        yield from _parquet_chunks(path, rows)
+        yield from parquet_chunks(path, rows)
         return
     for header, cells, lines in text_pieces(path, rows=rows):
         columns = zip(*cells, strict=True) if cells else [()] * len(header)
@@ -140,25 +137,26 @@ def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
         yield Chunk(pa.Table.from_arrays(arrays, names=header), lines)
 
 
-def _parquet_chunks(path: Path, rows: int) -> Iterator[Chunk]:
-    try:
-        # Without pre_buffer a row group is not read whole before its first rows come.
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            require_columns(file.schema_arrow.names, file.schema_arrow.names, path)
-            # What pandas notes about its index would no longer hold.
-            rest = file.schema_arrow.remove_metadata().empty_table()
-            first = True
-            for batch in file.iter_batches(batch_size=rows):
-                table = pa.Table.from_batches([batch]).replace_schema_metadata(None)
-                # Batches end where row groups do.
-                rest = pa.concat_tables([rest, table])
-                if rest.num_rows >= rows:
-                    yield Chunk(rest.slice(0, rows), None)
-                    rest, first = rest.slice(rows), False
-            if first or rest.num_rows:
-                yield Chunk(rest, None)
-    except (pa.ArrowException, OSError) as error:
-        raise not_parquet(path, error) from error
+def parquet_chunks(path: Path, rows: int | None, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
+    """As :func:`read_chunks`, of some columns of a Parquet file; without ``rows`` in one piece."""
+    # Without pre_buffer a row group is not read whole before its first rows come.
+    with _named_errors(path), pq.ParquetFile(path, pre_buffer=False) as file:
+        # What pandas notes about its index would no longer hold.
+        schema = file.schema_arrow.remove_metadata()
+        wanted = schema.names if columns is None else list(columns)
+        require_columns(wanted, schema.names, path)
+        rows = rows or file.metadata.num_rows or 1
+        rest = schema.empty_table().select(wanted)
+        first = True
+        for batch in file.iter_batches(batch_size=rows, columns=wanted):
+            table = pa.Table.from_batches([batch]).replace_schema_metadata(None).select(wanted)
+            # Batches end where row groups do.
+            rest = pa.concat_tables([rest, table])
+            if rest.num_rows >= rows:
+                yield Chunk(rest.slice(0, rows), None)
+                rest, first = rest.slice(rows), False
+        if first or rest.num_rows:
+            yield Chunk(rest, None)
 
 
 def text_pieces(
@@ -211,16 +209,17 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
 
 
 @contextmanager
-def _named_errors(path: Path, reader: Any) -> Iterator[None]:
+def _named_errors(path: Path, reader: Any = None) -> Iterator[None]:
+    """Errors of the libraries as ones that name the file and, of a text table's ``reader``, the line."""
     try:
         yield
     except csv.Error as error:
         hint = ": is the quote behind a long text missing?" if "field limit" in str(error) else ""
         raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error}){hint}") from error
-
-
-def not_parquet(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path}: not a whole Parquet file ({error})")
+    except (pa.ArrowException, OSError) as error:
+        if reader is not None:
+            raise
+        raise ValueError(f"{path}: not a whole Parquet file ({error})") from error
 
 
 def _rows(reader: Any, columns: Sequence[str], path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -11,25 +11,20 @@ from .packed import PackedGraphs
 
 
 def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
-    """The store from the cache if it is there; else built, saved there, and opened memory-mapped.
-
-    Args:
-        key: Digest of everything that the store depends on.
-        build: Makes the store.
-    """
+    """The store ``key``, a digest of all that it depends on, from the cache, memory-mapped; else built."""
     path = cache_folder() / "packed" / f"{key}.safetensors"
     try:
         if path.is_file():
             return PackedGraphs.load(path)
     except ValueError as error:
-        warnings.warn(f"damaged cache, built again: {error}", stacklevel=4)
+        warnings.warn(f"damaged cache, built again: {error}", stacklevel=3)
     except OSError as error:
-        warnings.warn(f"{path}: could not be read ({error}); going on without the cache", stacklevel=4)
+        warnings.warn(f"{path}: could not be read ({error}); going on without the cache", stacklevel=3)
         return build()
     data = build()
     try:
         data.save(path)
     except OSError as error:
-        warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=4)
+        warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=3)
         return data
     return PackedGraphs.load(path)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -81,12 +81,11 @@ def molecules_from(
         features: ``"ogb"``, ``"duvenaud"`` or ``"lei"``, with additions such as ``"ogb+rw16+morgan"``, see
             :func:`~wlkernelnn.datasets.get_features`.
         on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
-            ``rejects``: ``"skip"`` and ``"nan"`` do the same here and differ in what is predicted for them.
+            ``rejects``: ``"skip"`` and ``"nan"`` differ in what is predicted for them.
         rejects_path: CSV file for the rejects, see :func:`~wlkernelnn.datasets.write_rejects`.
         num_workers: Processes that featurize, see :func:`~wlkernelnn.datasets.featurize`.
         progress: Show progress bars.
-        cache: Keep the packed store in the user's cache, under a name made from its content, and take it from
-            there the next time.
+        cache: Keep the packed store in the user's cache and take it from there the next time.
 
     Returns:
         The molecules in the order of their rows. ``row`` holds the row of each, counted from 0; ``rejects``
@@ -103,7 +102,6 @@ def molecules_from(
         raise ValueError("give either split or split_column, not both")
     get_features(features)  # an unknown name is an error before anything is read
     wanted = names_of(target_columns)
-    is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
     frame, where = _frame(source, y, smiles_column, wanted, split_column, name)
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
@@ -130,15 +128,21 @@ def molecules_from(
             data.split_idx = split_graphs(data, split)
         return data
 
-    data = _cached(build, smiles, targets, labels, split, description) if cache else build()
+    data = cached_store(_key(smiles, targets, labels, split, description), build) if cache else build()
     logger.info(f"{where}: {len(frame):,} rows in = {len(data):,} molecules + {len(data.rejects):,} rejected")
-    _report_duplicates(frame, smiles, data.row.tolist(), where)
+    _report_duplicates(frame, smiles, data.row.numpy(), where)
     if rejects_path is not None:
         write_rejects(rejects_path, data.rejects)
     # A whole table without a molecule has another column of SMILES; no split can be made of none.
+    is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
     lost = not len(data) and (split is not None or not is_list)
     if data.rejects and (on_invalid == "raise" or lost):
-        raise ValueError(_complaint(frame, data.rejects, where))
+        shown = [f"{place(frame, row)}: {text!r}: {reason}" for row, text, reason in data.rejects[:3]]
+        if len(data.rejects) > len(shown):
+            shown.append(f"and {len(data.rejects) - len(shown):,} more")
+        advice = " (on_invalid='skip' leaves them out)" if len(data) else ""
+        counts = f"{len(data.rejects):,} of {len(frame):,} rows give no molecule"
+        raise ValueError("\n  ".join([f"{where}: {counts}{advice}", *shown]))
     return data
 
 
@@ -152,11 +156,7 @@ def names_of(columns: str | Sequence[str] | None) -> list[str]:
 
 
 def target_names(y: object, number: int) -> list[str]:
-    """Names of so many targets: as pandas calls them, or y or, of several, y1, y2, ….
-
-    Raises:
-        ValueError: Two have the same name.
-    """
+    """Different names of so many targets: as pandas calls them, or y or, of several, y1, y2, …."""
     names = [f"y{i + 1}" for i in range(number)] if number != 1 else ["y"]
     if (columns := getattr(y, "columns", None)) is not None:
         names = [str(column) for column in columns]
@@ -181,10 +181,10 @@ def _frame(
             raise ValueError("y goes with a list of SMILES; the targets of a table are its target_columns")
         if isinstance(source, pd.DataFrame):
             return source, name or "the data frame"
-        wanted = [*target_columns, *([split_column] if split_column else [])]
         where, schema = os.fspath(source), read_schema(source)
         smiles_column = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, where)
-        return read_table(source, list(dict.fromkeys([smiles_column, *wanted]))), where
+        wanted = [smiles_column, *target_columns, *([split_column] if split_column else [])]
+        return read_table(source, list(dict.fromkeys(wanted))), where
     if smiles_column is not None or split_column is not None:
         raise ValueError("smiles_column and split_column go with a table, not with a list of SMILES")
     frame = pd.DataFrame({"smiles": pd.Series(list(source), dtype=object)})
@@ -195,9 +195,7 @@ def _frame(
             raise ValueError(f"y must be [{len(frame)}] or [{len(frame)}, T], got shape {np.shape(y)}")
         names = target_columns or target_names(y, values.shape[1])
         if "smiles" in names:
-            raise ValueError(
-                "target_columns: smiles is the column of the SMILES, a target needs another name"
-            )
+            raise ValueError("target_columns: smiles is the column of the SMILES, choose another name")
         if len(names) != values.shape[1]:
             raise ValueError(f"{len(names)} target_columns for y with {values.shape[1]} columns")
         frame[names] = values
@@ -250,48 +248,31 @@ def _pack(
     return data
 
 
-def _cached(
-    build: Callable[[], PackedGraphs],
+def _key(
     smiles: list[object],
     targets: np.ndarray,
     labels: SplitIndex | None,
     split: str | None,
     description: Description,
-) -> PackedGraphs:
-    """The store from the cache, or built: see :func:`~.store_cache.cached_store`."""
+) -> str:
+    """Digest of all that a store depends on."""
     table = get_features(description.features)
-    digest = hashlib.sha256()
-    # Everything that the store depends on. Lists keep what JSON does not know apart from its text.
+    # Lists keep what JSON does not know apart from its text.
     content = [
         *(CACHE_VERSION, rdkit.__version__, split, vars(description)),
         [(column.name, column.values) for column in (*table.atom, *table.bond)],
         [text if isinstance(text, str) else [str(text)] for text in smiles],
         None if labels is None else {part: rows.tolist() for part, rows in labels.items()},
     ]
-    digest.update(json.dumps(content).encode())
-    digest.update(targets.tobytes())
-    return cached_store(digest.hexdigest(), build)
+    return hashlib.sha256(json.dumps(content).encode() + targets.tobytes()).hexdigest()
 
 
-def _report_duplicates(frame: pd.DataFrame, smiles: list[object], kept: list[int], where: str) -> None:
-    first: dict[str, int] = {}
-    again: list[int] = []
-    for position in kept:
-        if first.setdefault(str(smiles[position]).strip(), position) != position:
-            again.append(position)
-    if again:
-        text = str(smiles[again[0]]).strip()
+def _report_duplicates(frame: pd.DataFrame, smiles: list[object], kept: np.ndarray, where: str) -> None:
+    texts = pd.Series([str(smiles[row]).strip() for row in kept], index=kept, dtype=object)
+    again = texts[texts.duplicated()]
+    if len(again):
+        first = texts.index[texts == again.iloc[0]][0]
         logger.warning(
-            f"{where}: {len(again):,} rows repeat the SMILES of an earlier row and are kept; "
-            f"the first is {place(frame, again[0])}, like {place(frame, first[text])}: {text}"
+            f"{where}: {len(again):,} rows repeat the SMILES of an earlier row and are kept; the first is "
+            f"{place(frame, again.index[0])}, like {place(frame, first)}: {again.iloc[0]}"
         )
-
-
-def _complaint(frame: pd.DataFrame, rejects: list[Reject], where: str) -> str:
-    shown = [f"{place(frame, row)}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
-    if len(rejects) > len(shown):
-        shown.append(f"and {len(rejects) - len(shown):,} more")
-    advice = " (on_invalid='skip' leaves them out)" if len(rejects) < len(frame) else ""
-    return f"{where}: {len(rejects):,} of {len(frame):,} rows give no molecule{advice}\n  " + "\n  ".join(
-        shown
-    )
