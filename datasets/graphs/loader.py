@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from wlkernelnn.ops.colours import Origin, wl_quotient
+from wlkernelnn.ops.colours import wl_quotient
 
 from .arrays import bounds_of, take_spans
 from .epochs import EpochLoader, Resampler
 from .packed import PackedGraphs, check_packed
-from .pyg import plain_data, sorted_edge_index
+from .pyg import ColouredBatch, plain_data, sorted_edge_index
 
 
 class PackedLoader(EpochLoader):
@@ -101,27 +101,22 @@ def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: i
             torch.from_numpy(part)
             for part in (x[n0:n1], edges, edge_type[e0:e1], node_bounds[g0 : g1 + 1] - n0)
         )
-        parts: dict[str, Any] = {}
-        if graph_x is not None:
-            parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
-        if quotient is not None:
-            parts["quotient"] = wl_quotient(
-                [colour[n0:n1] for colour in colours],
-                edges[0],
-                indptr,
-                edge_type[e0:e1],
-                batch[n0:n1],
-                g1 - g0,
-            )._replace(origin=Origin(batch_x, plain_edges, types, ptr))
-        yield plain_data(
-            **parts,
-            x=batch_x,
-            edge_index=sorted_edge_index(
+        parts: dict[str, Any] = {
+            "x": batch_x,
+            "edge_index": sorted_edge_index(
                 plain_edges, torch.from_numpy(indptr), data.description.is_undirected
             ),
-            edge_type=types,
-            y=torch.from_numpy(y[g0:g1]),
-            batch=torch.from_numpy(batch[n0:n1]),
-            ptr=ptr,
-            num_graphs=g1 - g0,
-        )
+            "edge_type": types,
+            "y": torch.from_numpy(y[g0:g1]),
+            "batch": torch.from_numpy(batch[n0:n1]),
+            "ptr": ptr,
+            "num_graphs": g1 - g0,
+        }
+        if graph_x is not None:
+            parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
+        if quotient is None:
+            yield plain_data(**parts)
+            continue
+        levels = [colour[n0:n1] for colour in colours]
+        parts["quotient"] = wl_quotient(levels, edges[0], indptr, edge_type[e0:e1], batch[n0:n1], g1 - g0)
+        yield plain_data(ColouredBatch, **parts).seal()

@@ -1,12 +1,15 @@
-"""Parts of PyG's ``Data``, made without the checks that take longer than the arithmetic."""
+"""PyG's ``Data``, made without the checks that take longer than the arithmetic, and batches with colours."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
+import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
+
+from wlkernelnn.ops.colours import Quotient, Seal
 
 
 def sorted_edge_index(
@@ -32,8 +35,47 @@ def sorted_edge_index(
     return result
 
 
-def plain_data(**parts: Any) -> Data:
-    """``Data(**parts)``, past its look at every name, which takes as long as all the arithmetic."""
-    data = Data()
+def plain_data(cls: type[Data] = Data, **parts: Any) -> Data:
+    """``cls(**parts)``, past its look at every name, which takes as long as all the arithmetic."""
+    data = cls()
     data._store._mapping.update(parts)
     return data
+
+
+class ColouredBatch(Data):
+    """A batch with its ``quotient``, which is known to be its own until one of the two is changed.
+
+    Moved to another device by ``to`` or ``cuda``, they still belong together.
+    """
+
+    def seal(self) -> Self:
+        """Say that the quotient is that of the batch."""
+        self.quotient = self.quotient._replace(seal=Seal(*of_quotient(self), self.batch))
+        return self
+
+    def to(self, device: int | str | torch.device, *args: str, non_blocking: bool = False) -> Self:
+        own = own_quotient(self) is not None
+        moved = super().to(device, *args, non_blocking=non_blocking)
+        return moved.seal() if own else moved
+
+    def cuda(self, device: int | str | None = None, *args: str, non_blocking: bool = False) -> Self:
+        return self.to("cuda" if device is None else device, *args, non_blocking=non_blocking)
+
+
+def own_quotient(batch: Data) -> Quotient | None:
+    """The quotient that was made with a batch, if neither has been changed since."""
+    quotient = batch.get("quotient")
+    if (
+        isinstance(quotient, Quotient)
+        and quotient.seal is not None
+        and quotient.seal.holds(*of_quotient(batch), batch.batch)
+    ):
+        return quotient
+    return None
+
+
+def of_quotient(batch: Data) -> tuple[Any, ...]:
+    """What a quotient is made of: codes of nodes, edges as a plain tensor, their types, and ``ptr``."""
+    edges = batch.edge_index
+    plain = edges.as_tensor() if isinstance(edges, EdgeIndex) else edges
+    return batch.x, plain, batch.get("edge_type"), batch.get("ptr")

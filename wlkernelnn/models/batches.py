@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from wlkernelnn.conv.graph import as_tensor, checked_edge_type, graph_of_nodes
-from wlkernelnn.ops.colours import Quotient, is_of, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.conv.graph import checked_edge_type, graph_of_nodes
+from wlkernelnn.ops.colours import Quotient, packed_columns, wl_colours, wl_quotient
 
 
 def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> Data:
@@ -82,12 +82,6 @@ def _fits(batch: Data) -> bool:
 def _owners(ptr: Tensor) -> Tensor:
     """The graph of every node."""
     return torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
-
-
-def belongs_to(quotient: Quotient, batch: Data) -> bool:
-    """Whether a quotient is that of the batch, which may have been changed since."""
-    parts = batch.x, as_tensor(batch.edge_index), batch.get("edge_type"), batch.ptr
-    return quotient.origin.is_of(*parts) or is_of(quotient, *parts)
 
 
 def quotient_of_batch(batch: Data, column_dims: tuple[int, ...], typed: bool, depth: int) -> Quotient:

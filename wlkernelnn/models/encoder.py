@@ -43,17 +43,14 @@ class CodeEncoder(torch.nn.Module):
         if not self.dims or min(self.dims) < 1:
             raise ValueError(f"expected at least one column of at least one value, got {list(self.dims)}")
         check_count("num_values", num_values, least=0)
+        #: Number of values of each column, numbers included.
+        self.column_dims = self.dims + (UNITS + 1,) * num_values
         starts = [0, *accumulate(self.dims[:-1])]
         self.register_buffer("offsets", torch.tensor(starts), persistent=False)
         # One table for all columns: a single gather adds the columns up.
         self.table = torch.nn.EmbeddingBag(sum(self.dims), channels, mode="sum")
         self.values = Linear(num_values, channels, bias=False) if num_values else None
         self.reset_parameters()
-
-    @property
-    def column_dims(self) -> tuple[int, ...]:
-        """Number of values of each column, numbers included."""
-        return self.dims + (UNITS + 1,) * (0 if self.values is None else self.values.in_channels)
 
     def reset_parameters(self) -> None:
         # Each column adds to the variance: scaled so that the sum has variance 1.
@@ -65,15 +62,11 @@ class CodeEncoder(torch.nn.Module):
         self.check(x)
         if x.size(0) == 0:
             return self.table.weight.new_zeros(0, self.table.embedding_dim)
-        if self.values is None:
-            return self._sum_of_rows(x)
         codes, values = x.split([len(self.dims), x.size(1) - len(self.dims)], dim=1)
-        return self._sum_of_rows(codes) + self.values(values.to(self.table.weight.dtype) / UNITS)
-
-    def _sum_of_rows(self, codes: Tensor) -> Tensor:
         rows = codes + self.offsets
         # A bag has no derivative forwards.
-        return embedding(rows, self.table.weight).sum(1) if traced() else self.table(rows)
+        out = embedding(rows, self.table.weight).sum(1) if traced() else self.table(rows)
+        return out if self.values is None else out + self.values(values.to(out.dtype) / UNITS)
 
     def check(self, x: Tensor) -> None:
         """Refuse codes of another shape or, where that costs nothing much, out of range."""

@@ -16,14 +16,15 @@ from torch_geometric.nn.inits import reset
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient
 from wlkernelnn.ops.autograd import traced
-from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.ops.colours import Quotient, is_of
 from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.segments import segment_sum
 from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.utils.configured import Configured
 
-from .batches import belongs_to, complete, quotient_of_batch
+from .batches import complete, quotient_of_batch
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
 from .fingerprint import FingerprintEncoder
@@ -199,8 +200,10 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
         if self.training:
             cache = None  # what dropout left of a state is not to be kept
-        batch = complete(batch, self.num_edge_types, self.num_graph_values)
-        quotient = self._quotient_of(batch)
+        own = None if torch.compiler.is_compiling() else own_quotient(batch)
+        if own is None or self.num_graph_values:
+            batch = complete(batch, self.num_edge_types, self.num_graph_values)
+        quotient = self._quotient_of(batch, own)
         if quotient is None:
             pooled = segment_sum(self.states(batch.x, batch), batch.ptr, batch.batch)
         else:
@@ -258,17 +261,22 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
                 yield from child.parameters()
                 yield from child.buffers()
 
-    def _quotient_of(self, batch: Data) -> Quotient | None:
-        """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes."""
+    def _quotient_of(self, batch: Data, own: Quotient | None) -> Quotient | None:
+        """The batch by its colours: as the loader gave it, or made here; ``None`` to go by nodes.
+
+        A quotient that is not known to be the batch's own is compared with it.
+        """
         # A compiler follows neither the search for colours nor the log.
         if self.quotient is False or self.quotient_depth is None or torch.compiler.is_compiling():
             return None
-        given = batch.get("quotient")
-        # PyG makes a list when it collates.
-        fits = isinstance(given, Quotient) and given.depth >= self.quotient_depth and belongs_to(given, batch)
+        given = own or batch.get("quotient")
         if is_watched(self):
             reason = "somebody watches single messages of the layer"
-        elif fits:
+        elif (
+            isinstance(given, Quotient)  # PyG makes a list when it collates
+            and len(given.levels) >= self.quotient_depth
+            and (given is own or is_of(given, *of_quotient(batch)))
+        ):
             return given
         elif traced():
             reason = "transforms of torch.func follow no search for colours, and PackedLoader has found none"

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GraphConv, GraphUNet, LGConv, SAGEConv
 
 from wlkernelnn.datasets import PackedLoader, featurize, sorted_edge_index
+from wlkernelnn.datasets.graphs.pyg import own_quotient
 
 
 def test_sorted_edge_index_knows_its_pointers_and_the_size_where_edges_do_not() -> None:
@@ -55,3 +58,28 @@ def test_poolings_of_pyg_take_plain_edges() -> None:
     batch = next(iter(PackedLoader(featurize(["CCO", "c1ccccc1O"])[0], 2)))
     network = GraphUNet(9, 4, 4, depth=2)
     assert network(batch.x.float(), batch.edge_index.as_tensor(), batch.batch).shape == (10, 4)
+
+
+def test_a_batch_and_its_quotient_belong_together_on_another_device() -> None:
+    data, _ = featurize(["CCO", "c1ccccc1", "CC(=O)O"])
+
+    def batch() -> Data:
+        return next(iter(PackedLoader(data, 3, quotient=2)))
+
+    for device in ("cpu", "meta"):
+        moved = batch().to(device)
+        assert moved.x.device.type == moved.quotient.node.device.type == device
+        assert own_quotient(moved) is moved.quotient
+        moved.edge_type = moved.edge_type.clone()
+        assert own_quotient(moved) is None
+    assert own_quotient(copy.copy(batch())) is not None
+    assert own_quotient(batch().clone()) is None
+    assert own_quotient(batch().apply(lambda value: value + 1)) is None
+
+
+def test_a_batch_that_was_changed_stays_so_on_another_device() -> None:
+    data, _ = featurize(["CCO", "c1ccccc1", "CC(=O)O"])
+    (batch,) = PackedLoader(data, 3, quotient=2)
+    batch.x[0, 0] += 1
+    assert own_quotient(batch) is None
+    assert own_quotient(batch.to("meta")) is None

@@ -16,7 +16,7 @@ from tests.graphs import random_packed
 from tests.molecules import described, regression_set, small_network
 from tests.pairwise import pairwise
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
-from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models import GraphKernelNetwork, graph_network
 
 SHAPES: list[dict[str, Any]] = [
     {},
@@ -133,6 +133,19 @@ def test_a_quotient_that_is_not_deep_enough_is_made_again() -> None:
     (shallow,) = PackedLoader(data, len(data), quotient=1)
     (plain,) = PackedLoader(data, len(data))
     torch.testing.assert_close(net(shallow), net(plain))
+
+
+def test_a_quotient_of_the_loader_is_not_proved_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = regression_set()
+    net = network(data)
+    (batch,) = PackedLoader(data, len(data), quotient=net.quotient_depth)
+    proofs = []
+    whole = graph_network.is_of
+    monkeypatch.setattr(graph_network, "is_of", lambda *given: proofs.append(given) or whole(*given))
+    out = net(batch)
+    assert not proofs
+    torch.testing.assert_close(net(pickle.loads(pickle.dumps(batch))), out)
+    assert proofs
 
 
 def test_it_says_why_it_goes_by_nodes(caplog: pytest.LogCaptureFixture) -> None:

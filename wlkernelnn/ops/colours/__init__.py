@@ -2,15 +2,15 @@
 
 from .known import KnownColours
 from .naive import wl_colours_naive
-from .origin import Origin
 from .quotient import Level, Quotient, is_of, quotient_of, wl_quotient
 from .refine import packed_columns, wl_colours
+from .seal import Seal
 
 __all__ = [
     "KnownColours",
     "Level",
-    "Origin",
     "Quotient",
+    "Seal",
     "is_of",
     "packed_columns",
     "quotient_of",

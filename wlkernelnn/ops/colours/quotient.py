@@ -12,8 +12,8 @@ from torch import Tensor
 from wlkernelnn.ops.spans import bounds_of, places_of
 from wlkernelnn.utils.checks import holds_integers
 
-from .origin import Origin
 from .refine import numbered
+from .seal import Seal
 
 
 class Level(NamedTuple):
@@ -47,7 +47,7 @@ class Quotient(NamedTuple):
             ``colour[indptr[b]:indptr[b + 1]]``, each once.
         graph: int64 ``[P]``: that graph.
         multiplicity: float32 ``[P]``: how often each occurs there.
-        origin: The tensors of the batch: its codes, edges, edge types and ``ptr``.
+        seal: On the tensors of the batch that it was made of, if it is known to be theirs.
     """
 
     first: Tensor
@@ -57,7 +57,7 @@ class Quotient(NamedTuple):
     indptr: Tensor
     graph: Tensor
     multiplicity: Tensor
-    origin: Origin = Origin()
+    seal: Seal | None = None
 
     @property
     def depth(self) -> int:
