@@ -13,7 +13,7 @@ from wlkernelnn.kernels.base import DecayMixin, StructureKernel, Values, cut, no
 from wlkernelnn.kernels.composition import Composition, get_composition
 
 from .sides import StringPart, StringSide, string_sides
-from .subsequences import Crossed, Paired, Pairs, PrefixSums, Subsequences, in_order, pairs_in_order
+from .subsequences import Paired, Pairs, PrefixSums, Subsequences
 
 # k(x_1…t, x_1…t) for every token t, and its derivative.
 Trace = tuple[np.ndarray, np.ndarray]
@@ -172,19 +172,19 @@ class DeepStringKernel(DecayMixin, StructureKernel):
         slope = np.zeros_like(k) if gradient else None
         filled = slice(len(b.last))
         # A string x that has ended is in no later row: what its last token has written stays.
-        for row, row_slope in self._rows(Crossed(a, b), self.num_layers - 1, gradient):
+        for row, row_slope in self._rows(Pairs(a, b), self.num_layers - 1, gradient):
             k[filled, : row.shape[1]] = row[b.last]
             if slope is not None and row_slope is not None:
                 slope[filled, : row.shape[1]] = row_slope[b.last]
         (kxx, sxx), (kyy, syy) = a.ends(), b.ends()
         value, slope = self._compose(k, slope, (kxx[None], sxx[None]), (kyy[:, None], syy[:, None]))
-        return pairs_in_order(value, a, b), None if slope is None else pairs_in_order(slope, a, b)
+        return a.in_order(b, value, slope)
 
     def _diag(self, side: DeepSide, gradient: bool = False) -> Values:
         part = side.part(0, len(side.lengths))
         k, slope = part.ends()
         value, slope_ = self._compose(k, slope if gradient else None, (k, slope), (k, slope))
-        return in_order(value, part), None if slope_ is None else in_order(slope_, part)
+        return value[part.rank], None if slope_ is None else slope_[part.rank]
 
     def local(self, x: Any, y: Any, layer: int | None = None) -> np.ndarray:
         """K^(l) of all prefixes of two sequences, before the activation: ``[|x|, |y|]``.
@@ -202,5 +202,5 @@ class DeepStringKernel(DecayMixin, StructureKernel):
             raise ValueError(f"layer must be in 1 … {self.num_layers}, got {layer}")
         a, b = self._encode([x], [y])
         assert b is not None
-        rows = self._rows(Crossed(a.part(0, 1), b.part(0, 1)), layer - 1, gradient=False)
+        rows = self._rows(Pairs(a.part(0, 1), b.part(0, 1)), layer - 1, gradient=False)
         return np.array([row[:, 0] for row, _ in rows]).reshape(len(a.tokens), len(b.tokens))

@@ -12,7 +12,7 @@ import pandas as pd
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn.kernels.base import is_list, objects
+from wlkernelnn.kernels.base import Values, is_list, objects
 from wlkernelnn.kernels.flat_graphs import numpy_of, row_numbers
 
 
@@ -28,7 +28,7 @@ class StringPart:
         string: int64 ``[P]``: the string that a token belongs to.
         counts, begins: int64 ``[T]``: strings that have a token t, and where the tokens of step t begin.
         lengths: int64 ``[n]``: tokens of every string, falling.
-        order: int64 ``[n]``: the number that a string had before.
+        rank: int64 ``[n]``: where each string stands here, in the order of the side.
     """
 
     tokens: np.ndarray
@@ -37,11 +37,16 @@ class StringPart:
     counts: np.ndarray
     begins: np.ndarray
     lengths: np.ndarray
-    order: np.ndarray
+    rank: np.ndarray
 
     def at(self, t: int) -> slice:
         """The tokens of step t."""
         return slice(self.begins[t], self.begins[t] + self.counts[t])
+
+    def in_order(self, y: StringPart, values: np.ndarray, slopes: np.ndarray | None) -> Values:
+        """Arrays ``[strings y, strings of this part]`` the other way round, in the order of both sides."""
+        place = np.ix_(self.rank, y.rank)
+        return values.T[place], None if slopes is None else slopes.T[place]
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -69,11 +74,7 @@ class StringSide:
 
     @property
     def sizes(self) -> np.ndarray:
-        """√tokens, float64 ``[n]``.
-
-        A block of n by n strings of T tokens works on n²T numbers at once: parts of equal n√T make blocks of
-        equal cost in memory.
-        """
+        """√tokens, ``[n]``: a block of n by n strings of T tokens works on n²T = (n√T)² numbers at once."""
         return np.sqrt(1 + self.lengths)
 
     def part(self, begin: int, end: int) -> StringPart:
@@ -94,28 +95,18 @@ class StringSide:
             counts=counts,
             begins=begins,
             lengths=lengths,
-            order=order,
+            rank=np.argsort(order),
         )
 
 
 def string_sides(X: Any, Y: Any, from_end: bool = False) -> tuple[StringSide, StringSide | None]:
-    """Both sides, with one vocabulary.
+    """Both sides, with one vocabulary; Y may be ``None``.
 
-    Args:
-        X, Y: Lists or arrays of sequences, or batches of path graphs; Y may be ``None``. A sequence is
-
-            * a ``str``: its characters;
-            * a list, tuple or array ``[T]`` of ids or other hashable tokens, compared by equality;
-            * an array or tensor of integers ``[T, F]``, whose rows are compared by equality;
-            * an array or tensor of floats ``[T, d]``, compared by inner products;
-            * a PyG ``Data`` that is a path graph with such an ``x``.
-
-            An empty sequence goes with all of them.
-        from_end: Parts take the last token of a string first.
+    X and Y are what :class:`~wlkernelnn.kernels.StringKernel` takes. An empty sequence goes with all others.
 
     Raises:
         TypeError: Not a list of sequences, or tokens that are neither hashable nor rows of an array.
-        ValueError: Sequences that cannot be compared, or a graph that is no path.
+        ValueError: Sequences that cannot be compared, or a graph that is not a path.
     """
     sides = [_sequences(name, items) for name, items in (("X", X), ("Y", Y)) if items is not None]
     filled = [sequence for side in sides for sequence in side if len(sequence.tokens)]
@@ -133,7 +124,7 @@ def string_sides(X: Any, Y: Any, from_end: bool = False) -> tuple[StringSide, St
 
 
 class _Sequence(NamedTuple):
-    """What was read: which item it is, of which kind, and its tokens ``[T]`` or ``[T, width]``."""
+    """An item by its name, its kind, and its tokens ``[T]`` or ``[T, width]``."""
 
     name: str
     kind: str

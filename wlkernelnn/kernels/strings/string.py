@@ -14,7 +14,7 @@ from wlkernelnn.utils.checks import check_one_of
 
 from .deep_string import DeepStringKernel
 from .sides import StringPart, StringSide, string_sides
-from .subsequences import Crossed, Paired, Pairs, Subsequences, in_order, pairs_in_order
+from .subsequences import Paired, Pairs, Subsequences
 
 VARIANTS = ("a", "b", "c", "lodhi")
 
@@ -108,8 +108,7 @@ class StringKernel(DecayMixin, StructureKernel):
             value = a.features @ b.features.T
             slope = a.slopes @ b.features.T + a.features @ b.slopes.T if gradient else None
             return _dense(value), None if slope is None else _dense(slope)
-        value, slope = self._sums(Crossed(a, b), gradient)
-        return pairs_in_order(value, a, b), None if slope is None else pairs_in_order(slope, a, b)
+        return a.in_order(b, *self._sums(Pairs(a, b), gradient))
 
     def _diag(self, side: Any, gradient: bool = False) -> Values:
         if isinstance(side, FeatureSide):
@@ -120,9 +119,9 @@ class StringKernel(DecayMixin, StructureKernel):
         for begin, end in cut(side.sizes, self._diag_budget):
             part = side.part(begin, end)
             value, slope = self._sums(Paired(part), gradient)
-            values[begin:end] = in_order(value[:, 0], part)
+            values[begin:end] = value[part.rank, 0]
             if slopes is not None and slope is not None:
-                slopes[begin:end] = in_order(slope[:, 0], part)
+                slopes[begin:end] = slope[part.rank, 0]
         return values, slopes
 
     def _sums(self, pairs: Pairs[StringPart], gradient: bool) -> Values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from scipy.signal import lfilter
@@ -18,53 +18,24 @@ _WIDE = 64
 P = TypeVar("P", bound=StringPart, covariant=True)
 
 
-class Pairs(Protocol[P]):
-    """Which strings x are compared with which strings y.
-
-    Pairs of tokens come row by row: row t, ``[P, w]``, has all tokens of the strings y and the tokens that w
-    strings x have at step t.
-    """
-
-    @property
-    def x(self) -> P:
-        """The strings whose tokens are the rows."""
-        ...
-
-    @property
-    def y(self) -> P:
-        """The strings whose tokens stand along a row."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """The largest w."""
-        ...
-
-    def similarity(self, t: int) -> np.ndarray:
-        """⟨x_t, y_s⟩, ``[P, w]``."""
-        ...
-
-    def spread(self, values: np.ndarray, t: int) -> np.ndarray:
-        """Of values of the tokens x those of step t, in a shape that goes with row t."""
-        ...
-
-    def inside(self, row: np.ndarray, t: int) -> np.ndarray:
-        """Row t, with 0 where x has no token t."""
-        ...
-
-
 @dataclass(frozen=True)
-class Crossed(Generic[P]):
-    """All strings of one part with all of another. Row t has only the strings x with a token t: w falls."""
+class Pairs(Generic[P]):
+    """All strings x of one part with all strings y of another, pairs of tokens row by row.
+
+    Row t, ``[P, w]``, has all tokens of the strings y and the tokens that w strings x have at step t; w falls
+    from ``width`` on.
+    """
 
     x: P
     y: P
 
     @property
     def width(self) -> int:
+        """The largest w."""
         return len(self.x)
 
     def similarity(self, t: int) -> np.ndarray:
+        """⟨x_t, y_s⟩, ``[P, w]``."""
         tokens = self.x.tokens[self.x.at(t)]
         if tokens.ndim == 2:
             return np.asarray(self.y.tokens @ tokens.T)
@@ -73,21 +44,19 @@ class Crossed(Generic[P]):
         return out
 
     def spread(self, values: np.ndarray, t: int) -> np.ndarray:
+        """Of values of the tokens x those of step t, in a shape that goes with row t."""
         return values[None, self.x.at(t)]
 
     def inside(self, row: np.ndarray, t: int) -> np.ndarray:
+        """Row t, with 0 where x has no token t."""
         return row
 
 
-@dataclass(frozen=True)
-class Paired(Generic[P]):
+class Paired(Pairs[P]):
     """Every string of a part with itself: w is 1."""
 
-    x: P
-
-    @property
-    def y(self) -> P:
-        return self.x
+    def __init__(self, part: P) -> None:
+        super().__init__(part, part)
 
     @property
     def width(self) -> int:
@@ -177,7 +146,7 @@ class PrefixSums:
             scan(steps, self.y, self.decay, out=scan_slopes)
 
     def last(self, width: int) -> Values:
-        """Σ_{i≤t, k≤s} λ^{t−i} λ^{s−k} G[i, k] of the row t that came last, and its derivative."""
+        """Σ_{i≤t, k≤s} λ^{t−i} λ^{s−k} G[i, k] of the last row t, and its derivative."""
         scans, scan_slopes = self.before(width)
         values = self.decay * scans + self._sums[:, :width]
         if self._slopes is None or scan_slopes is None:
@@ -215,17 +184,3 @@ class Subsequences:
             sums.add(value, value_slope)
             value, value_slope = longer, longer_slope
         return value, value_slope
-
-
-def in_order(values: np.ndarray, part: StringPart) -> np.ndarray:
-    """Values ``[n]`` of the strings of a part, in the order that they came in."""
-    out = np.empty_like(values)
-    out[part.order] = values
-    return out
-
-
-def pairs_in_order(values: np.ndarray, x: StringPart, y: StringPart) -> np.ndarray:
-    """Values ``[strings y, strings x]`` as ``[strings x, strings y]``, in the order that these came in."""
-    out = np.empty((len(x), len(y)))
-    out[np.ix_(x.order, y.order)] = values.T
-    return out

@@ -118,7 +118,7 @@ def test_parts_hold_steps(from_end: bool) -> None:
     assert letters.size == 10
     text = "".join(names[token] for token in part.tokens.tolist())
     assert text == ("fbheagdc" if from_end else "cagdbhef")
-    assert part.order.tolist() == [2, 0, 3, 1]
+    assert part.rank.tolist() == [1, 3, 0, 2]
     assert part.lengths.tolist() == [4, 2, 2, 0]
     assert part.counts.tolist() == [3, 3, 1, 1]
     assert part.string.tolist() == [0, 1, 2, 0, 1, 2, 0, 0]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.pairwise import pairwise
 from wlkernelnn.kernels.strings.sides import string_sides
-from wlkernelnn.kernels.strings.subsequences import Crossed, Paired, PrefixSums, scan
+from wlkernelnn.kernels.strings.subsequences import Paired, Pairs, PrefixSums, scan
 
 
 @pairwise(shape=[([6, 6], 3), ([6, 6], 40), ([4, 0, 7, 1, 4], 3), ([0], 2)], decay=[0.6, 1.0])
@@ -66,7 +66,7 @@ def test_paired_is_the_diagonal_of_crossed(width: int | None) -> None:
     sizes = lengths if width is None else [(length, width) for length in lengths]
     draw = rng.normal if width else lambda size: rng.integers(3, size=size)
     part = string_sides([draw(size=size) for size in sizes], None)[0].part(0, len(lengths))
-    crossed, paired = Crossed(part, part), Paired(part)
+    crossed, paired = Pairs(part, part), Paired(part)
     values = rng.normal(size=len(part.tokens))
     for t, count in enumerate(part.counts):
         there = np.flatnonzero(part.string < count)
