@@ -24,8 +24,8 @@ class EvaluateOptions:
         target_columns: Columns of targets: some that the networks were trained on, by default all, or as many
             of other names, in their order.
         metrics: Metrics; by default all that fit the task.
-        metrics_path: JSON file for the scores; by default none is written.
-        rejects_path: CSV file for the rows that gave no molecule; by default none is written.
+        metrics_path: JSON file for the scores, if it is given.
+        rejects_path: CSV file for the rows that gave no molecule, if it is given.
         batch_size: Molecules at once.
     """
 
@@ -43,9 +43,8 @@ def main(argv: list[str] | None = None) -> None:
     add_options(parser, "Options", EvaluateOptions)
     parsed = parser.parse_args(argv)
     options = EvaluateOptions(**pick(parsed, EvaluateOptions))
-    check_file("--metrics-path", options.metrics_path)
-    check_file("--rejects-path", options.rejects_path)
     for name, path in (("--metrics-path", options.metrics_path), ("--rejects-path", options.rejects_path)):
+        check_file(name, path)
         check_apart(name, path, [Path(parsed.data_path)])
     check_different("--rejects-path", options.rejects_path, "--metrics-path", options.metrics_path)
 
@@ -53,23 +52,15 @@ def main(argv: list[str] | None = None) -> None:
     import numpy as np
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    from wlkernelnn.training import (
-        METRICS,
-        get_metric,
-        load_ensemble,
-        score,
-        score_tasks,
-        unscored,
-        write_report,
-    )
+    from wlkernelnn import training
 
-    ensemble = load_ensemble(options.model_path)
+    ensemble = training.load_ensemble(options.model_path)
     task, names = ensemble.about["task"], ensemble.about["target_names"]
-    metrics = options.metrics or [name for name, metric in METRICS.items() if metric.task == task]
+    metrics = options.metrics or [name for name, metric in training.METRICS.items() if metric.task == task]
     for name in metrics:
-        get_metric(name, task)
+        training.get_metric(name, task)
     targets, columns = names, options.target_columns or names
     if {*columns} <= {*names} and len({*columns}) == len(columns):
         # Columns of these names are those targets, in whatever order they are given; some will do.
@@ -95,16 +86,13 @@ def main(argv: list[str] | None = None) -> None:
     prediction = prediction[:, [names.index(name) for name in targets]]
     target = data.y.numpy()
 
-    scores = {name: score(name, target, prediction) for name in metrics}
-    each = {name: score_tasks(name, target, prediction) for name in metrics}
+    scores = {name: training.score(name, target, prediction) for name in metrics}
+    each = {name: training.score_tasks(name, target, prediction) for name in metrics}
     if np.isfinite(prediction).all():
-        for what in filter(None, (unscored(name, columns, each[name]) for name in metrics)):
+        for what in filter(None, (training.unscored(name, columns, each[name]) for name in metrics)):
             logger.warning(f"{data.description.name}: {what}")
     print(f"{data.description.name}: {len(data):,} molecules")
-    table = Table()
-    table.add_column("target")
-    for name in metrics:
-        table.add_column(name, justify="right")
+    table = Table("target", *(Column(name, justify="right") for name in metrics))
     for i, column in enumerate(columns):
         table.add_row(escape(column), *(score_text(each[name][i]) for name in metrics))
     if len(columns) > 1:
@@ -118,4 +106,4 @@ def main(argv: list[str] | None = None) -> None:
             "mean": scores,
             "targets": {c: {name: float(each[name][i]) for name in metrics} for i, c in enumerate(columns)},
         }
-        write_report(options.metrics_path, report)
+        training.write_report(options.metrics_path, report)

@@ -26,14 +26,14 @@ class ExplainOptions:
     Args:
         test_path: A CSV, TSV or Parquet file, which is held in memory as a whole.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        output_dir: Folder for atoms.csv (row, smiles, atom counted from 0, its element, and a column per
-            target: how much less is predicted, in log-odds of classes, when what the network knows of this
-            atom and what lies around it is left out; the mean of several networks), rejects.csv and drawings.
+        output_dir: Folder for drawings, rejects.csv and atoms.csv: row, smiles, atom (counted from 0), its
+            element, and per target how much less is predicted (in log-odds of classes) when all that the
+            network knows of this atom and its surroundings is left out; of several networks the mean.
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
         drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
-            take away, the strongest colour is that of a molecule's largest contribution (at least that of a
-            hundredth of the standard deviation of the targets, or of log-odds).
+            take away; a molecule's largest contribution has the strongest colour (if it is at least a
+            hundredth of the targets' standard deviation, or of log-odds).
         batch_size: Molecules at once.
     """
 
@@ -55,6 +55,8 @@ def main(argv: list[str] | None = None) -> None:
     if options.test_path.is_dir():
         raise ValueError(f"--test-path: {options.test_path} is a folder, expected one table")
     # Help does not wait for torch.
+    import numpy as np
+
     from wlkernelnn.datasets import load_molecules
     from wlkernelnn.training import load_ensemble
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
@@ -79,15 +81,11 @@ def main(argv: list[str] | None = None) -> None:
         table.to_csv(temporary, index=False)
     drawn = min(options.drawings, len(data))
     least = LEAST * ensemble.networks[0].target_std.cpu().numpy()
-    begin = 0
-    for row, smiles, size in zip(
-        data.row.tolist()[:drawn], data.smiles, data.num_nodes_per_graph, strict=False
-    ):
+    of_molecules = np.split(contributions, np.cumsum(data.num_nodes_per_graph[:drawn]))
+    for row, smiles, of_atoms in zip(data.row.tolist()[:drawn], data.smiles, of_molecules, strict=False):
         for task in range(len(names)):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
-            of_atoms = contributions[begin : begin + size, task]
-            write_text(directory / name, drawing(smiles, of_atoms, float(least[task])))
-        begin += size
+            write_text(directory / name, drawing(smiles, of_atoms[:, task], float(least[task])))
     rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
     print(
         f"{len(data):,} molecules{rejected}: {len(table):,} atoms in {directory / 'atoms.csv'}, "

@@ -129,7 +129,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from wlkernelnn.models import SHORT_NAMES
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
@@ -161,23 +161,19 @@ def main(argv: list[str] | None = None) -> None:
                 resume=run_options.resume,
             )
         except KeyboardInterrupt as error:
-            resume = f"{error} (--config {config_path} --resume goes on)"
-            raise KeyboardInterrupt(resume.lstrip()) from None
+            raise KeyboardInterrupt(f"{error} (--config {config_path} --resume goes on)".lstrip()) from None
 
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
-    table = Table()
-    table.add_column("part")
-    table.add_column("molecules", justify="right")
-    table.add_column(report["metric"], justify="right")
+    columns = (Column(name, justify="right") for name in ("molecules", report["metric"]))
+    table = Table("part", *columns)
     for part, count in report["counts"].items():
         table.add_row(part, f"{count:,}", score_text(report[part]) if part in report else "")
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")
-    print(
-        f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
-    )
+    parameters, seconds = report["parameters"], report["seconds"]
+    print(f"{parameters:,} parameters, trained in {seconds:.0f} s; run folder: {directory}")
 
 
 def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
@@ -209,6 +205,6 @@ def _check_folder(parser: VerbParser, parsed: Namespace, directory: Path) -> Non
         return
     before: dict[str, Any] = parser.defaults | parser.read_config(path)
     for name, value in before.items():
-        if name not in MAY_DIFFER and getattr(parsed, name) != value:
-            given = getattr(parsed, name)
+        given = getattr(parsed, name)
+        if name not in MAY_DIFFER and given != value:
             raise ValueError(f"{path}: the run to resume has {name}={value!r}, but {given!r} is given")
