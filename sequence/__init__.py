@@ -1,53 +1,10 @@
 """Strings as path graphs, and models of them."""
 
-from .layers import (
-    RKM,
-    ArcCosineKernel,
-    GaussianKernel,
-    LinearKernel,
-    PolynomialKernel,
-    RecurrentKernel,
-    RecurrentKernelMachine,
-    Stack,
-    StringKernelConv,
-    StringModel,
-    SyncFilters,
-    TanhKernel,
-    ToPathGraph,
-    WeightDrop,
-    detached,
-    path_graph,
-    to_list,
-    to_packed,
-    to_padded,
-)
-from .models import LanguageModel, StringClassifier, StringKernelNetwork, TextClassifier
+from . import layers, models
+from .layers import *  # noqa: F403
+from .models import *  # noqa: F403
 from .rrnn import RRNN, RRNNGRU
 
-__all__ = [
-    "RKM",
-    "RRNN",
-    "RRNNGRU",
-    "ArcCosineKernel",
-    "GaussianKernel",
-    "LanguageModel",
-    "LinearKernel",
-    "PolynomialKernel",
-    "RecurrentKernel",
-    "RecurrentKernelMachine",
-    "Stack",
-    "StringClassifier",
-    "StringKernelConv",
-    "StringKernelNetwork",
-    "StringModel",
-    "SyncFilters",
-    "TanhKernel",
-    "TextClassifier",
-    "ToPathGraph",
-    "WeightDrop",
-    "detached",
-    "path_graph",
-    "to_list",
-    "to_packed",
-    "to_padded",
-]
+__all__ = ["RRNN", "RRNNGRU"]
+__all__ += layers.__all__
+__all__ += models.__all__

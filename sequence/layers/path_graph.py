@@ -54,13 +54,12 @@ def path_graph(
     if not strings:
         raise ValueError("expected at least one string, got none")
     for i, string in enumerate(strings):
-        if string.shape[1:] != strings[0].shape[1:]:
-            raise ValueError(
-                f"string {i} has tokens of shape {list(string.shape[1:])}, "
-                f"expected {list(strings[0].shape[1:])} like string 0"
-            )
-        if string.dtype != strings[0].dtype:
-            raise ValueError(f"string {i} has {string.dtype}, expected {strings[0].dtype} like string 0")
+        for what, own, expected in (
+            ("tokens of shape ", list(string.shape[1:]), list(strings[0].shape[1:])),
+            ("", string.dtype, strings[0].dtype),
+        ):
+            if own != expected:
+                raise ValueError(f"string {i} has {what}{own}, expected {expected} like string 0")
     x = torch.cat(strings)
     counts = torch.tensor([len(string) for string in strings], device=x.device)
     ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
@@ -111,11 +110,8 @@ def to_list(x: Tensor, ptr: Pointers) -> list[Tensor]:
 
 
 def to_padded(x: Tensor, ptr: Pointers, value: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The strings of a batch as a tensor ``[B, T, …]``, padded behind their ends, and their lengths ``[B]``.
-
-    Args:
-        x, ptr: See :func:`to_list`.
-        value: What is put behind their ends.
+    """The strings of a batch as a tensor ``[B, T, …]``, with ``value`` behind their ends, and their lengths
+    ``[B]``; ``x`` and ``ptr`` are those of :func:`to_list`.
     """
     strings = to_list(x, ptr)
     lengths = torch.tensor([len(string) for string in strings], dtype=torch.long, device=x.device)
@@ -125,10 +121,7 @@ def to_padded(x: Tensor, ptr: Pointers, value: float = 0.0) -> tuple[Tensor, Ten
 
 
 def to_packed(x: Tensor, ptr: Pointers) -> PackedSequence:
-    """The strings of a batch as PyTorch packs them.
-
-    Args:
-        x, ptr: See :func:`to_list`.
+    """The strings of a batch as PyTorch packs them; ``x`` and ``ptr`` are those of :func:`to_list`.
 
     Raises:
         ValueError: A string is empty, or there is none: a ``PackedSequence`` cannot hold that.
@@ -161,18 +154,15 @@ def _tensors(strings: Iterable[Any]) -> list[Tensor]:
 
 def _unpadded(padded: Tensor, lengths: Tensor | np.ndarray | Sequence[int] | None) -> list[Tensor]:
     if padded.dim() < 2:
-        raise ValueError(
-            f"padded strings have shape [B, T, …], got {list(padded.shape)}: put a single string into a list"
-        )
+        shape = list(padded.shape)
+        raise ValueError(f"padded strings have shape [B, T, …], got {shape}: put a single string into a list")
     num_strings, longest = padded.shape[:2]
     if lengths is None:
         return list(padded)
     of_strings = torch.as_tensor(lengths)
     if of_strings.shape != (num_strings,):
-        raise ValueError(
-            f"lengths must be those of {num_strings} padded strings, [{num_strings}], got "
-            f"{list(of_strings.shape)}"
-        )
+        got = list(of_strings.shape)
+        raise ValueError(f"lengths must be those of {num_strings} padded strings, [{num_strings}], got {got}")
     if num_strings and not holds_integers(of_strings):
         raise ValueError(f"lengths must be integers, got {of_strings.dtype}")
     ends = of_strings.tolist()

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.string import Steps, last_tokens, windows
 from wlkernelnn.utils.checks import check_count, check_finite, check_widths
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
-from .string_model import State, StringModel, check_state
+from .string_model import State, StringModel, check_parts
 
 # Vectors shorter than this are 0, as in torch.nn.functional.normalize.
 _SHORTEST = 1e-12
@@ -27,11 +28,11 @@ class RecurrentKernelMachine(StringModel):
     Without :math:`\tilde H`, channel i of h' is the kernel between the string read so far and one of the same
     length whose tokens all are the filter :math:`\tilde x_i` (eq. (5)).
 
-    The paper prints :math:`c_t = \tilde c_t + q(c_{t-1})`, which diverges for polynomial and exponential q,
-    and gives its linear kernel, eq. (9), only with the σ's. Here every kernel has them, as in the recurrent
-    kernels of Hermans and Schrauwen 2012. For polynomial, Gaussian and arc-cosine kernels what a filter is
-    compared with, :math:`[x_t, …, x_{t-n+1}, h'_{t-1}]`, and the filter itself are scaled to length 1, and h'
-    stays in [−1, 1]. With the linear one h' may grow if :math:`\sigma_i^2 \tilde H + \sigma_f^2` does.
+    The paper prints :math:`c_t = \tilde c_t + q(c_{t-1})`, which diverges for polynomial and exponential q;
+    here all kernels have the σ's of its linear one, eq. (9), as in Hermans and Schrauwen 2012. For
+    polynomial, Gaussian and arc-cosine kernels filters and :math:`[x_t, …, x_{t-n+1}, h'_{t-1}]` are scaled
+    to length 1, and h' stays in [−1, 1]. With the linear one it may grow if
+    :math:`\sigma_i^2 \tilde H + \sigma_f^2` does.
 
     Args:
         in_channels: Width of the tokens, −1 for lazy.
@@ -83,14 +84,21 @@ class RecurrentKernelMachine(StringModel):
         self.reset_parameters()
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
-        h, before = self._checked(x, steps, state)
+        shapes = {"h": (steps.num_strings, self.out_channels)}
+        if self.ngram > 1:
+            shapes["x"] = (self.ngram - 1, steps.num_strings, x.size(1))
+        elif state is not None:
+            state = (state,)
+        parts = check_parts(type(self).__name__, state, shapes)
+        h, before = parts.get("h", x.new_zeros(shapes["h"])), parts.get("x")
         seen = windows(x, steps, self.ngram, before=before)
         tokens = seen.split(x.size(1), 1)
         # Under autocast only products are of lower precision: h' adds up over many steps.
         products = torch.stack([lin(token) for lin, token in zip(self.lins, tokens, strict=True)]).sum(0)
         products = products.to(x.dtype)
         lengths = _lengths(seen)
-        of_filters = self._lengths_of_filters()
+        lins = [*self.lins, *([] if self.feedback is None else [self.feedback])]
+        of_filters = torch.linalg.vector_norm(torch.cat([lin.weight for lin in lins], 1), dim=1)
         shortest = max(_SHORTEST, torch.finfo(x.dtype).tiny)  # in float16 the first would be 0 itself
         outs: list[Tensor] = []
         for product, length in steps.each(products, lengths):
@@ -107,32 +115,8 @@ class RecurrentKernelMachine(StringModel):
         last = steps.last(steps.with_state(out, h))
         return out, last if self.ngram == 1 else (last, last_tokens(x, steps, self.ngram - 1, before))
 
-    def _checked(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
-        """h' and the tokens before the first step."""
-        name, num_before = type(self).__name__, self.ngram - 1
-        h_shape = (steps.num_strings, self.out_channels)
-        x_shape = (num_before, steps.num_strings, x.size(1))
-        if state is None:
-            return x.new_zeros(h_shape), x.new_zeros(x_shape)
-        if not num_before:
-            return check_state(name, state, h_shape), x.new_zeros(x_shape)
-        if not isinstance(state, tuple) or len(state) != 2:
-            came = f"{len(state)} parts" if isinstance(state, tuple) else type(state).__name__
-            raise ValueError(f"{name} needs a state of two parts, h' and the last tokens, got {came}")
-        return check_state(name, state[0], h_shape), check_state(name, state[1], x_shape)
-
-    def _lengths_of_filters(self) -> Tensor:
-        """``[out_channels]``."""
-        lins = [*self.lins, *([] if self.feedback is None else [self.feedback])]
-        return torch.linalg.vector_norm(torch.cat([lin.weight for lin in lins], 1), dim=1)
-
     def __repr__(self) -> str:
-        extras = [f"kernel={self.kernel!r}"]
-        if self.ngram > 1:
-            extras.append(f"ngram={self.ngram}")
-        if self.feedback is not None:
-            extras.append("feedback=True")
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"
+        return shown(self, "kernel", feedback=self.feedback is not None)
 
 
 def _lengths(rows: Tensor) -> Tensor:

@@ -38,9 +38,13 @@ class RecurrentKernel(ABC):
         Raises:
             ValueError: Says which were expected.
         """
-        # NaN is in no range.
-        if not (sigma_i2 >= 0 and sigma_f2 >= 0 and sigma_i2 + sigma_f2 <= 1 + _SLACK):
-            _refuse(self, "σ_i², σ_f² ≥ 0 with σ_i² + σ_f² ≤ 1", sigma_i2, sigma_f2)
+        allowed = sigma_i2 >= 0 and sigma_f2 >= 0 and sigma_i2 + sigma_f2 <= 1 + _SLACK
+        self._expect("σ_i², σ_f² ≥ 0 with σ_i² + σ_f² ≤ 1", allowed, sigma_i2, sigma_f2)
+
+    def _expect(self, expected: str, allowed: bool, sigma_i2: float, sigma_f2: float) -> None:
+        if not allowed:
+            name = type(self).__name__
+            raise ValueError(f"{name} needs {expected}, got sigma_i2={sigma_i2:g} and sigma_f2={sigma_f2:g}")
 
 
 class _Weighted(RecurrentKernel):
@@ -64,8 +68,7 @@ class LinearKernel(_Weighted):
         return c
 
     def check(self, sigma_i2: float, sigma_f2: float) -> None:
-        if not (sigma_i2 >= 0 and 0 <= sigma_f2 < 1):
-            _refuse(self, "σ_i² ≥ 0 and 0 ≤ σ_f² < 1", sigma_i2, sigma_f2)
+        self._expect("σ_i² ≥ 0 and 0 ≤ σ_f² < 1", sigma_i2 >= 0 and 0 <= sigma_f2 < 1, sigma_i2, sigma_f2)
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,7 @@ class GaussianKernel(RecurrentKernel):
         return torch.exp((new - 1) / sigma_i2 + (memory - 1) / sigma_f2)
 
     def check(self, sigma_i2: float, sigma_f2: float) -> None:
-        if not (sigma_i2 > 0 and sigma_f2 > 0):
-            _refuse(self, "σ_i², σ_f² > 0", sigma_i2, sigma_f2)
+        self._expect("σ_i², σ_f² > 0", sigma_i2 > 0 and sigma_f2 > 0, sigma_i2, sigma_f2)
 
 
 @dataclass(frozen=True)
@@ -135,8 +137,7 @@ class ArcCosineKernel(_Weighted):
 class TanhKernel(_Weighted):
     """q(c) = tanh(c), of tokens and filters of any length.
 
-    **Not a Mercer kernel** (the series of tanh has negative coefficients): k is no inner product of hidden
-    vectors. It is here because networks use it.
+    **Not a Mercer kernel** (the series of tanh has negative coefficients), but networks use it.
     """
 
     unit = False
@@ -145,8 +146,7 @@ class TanhKernel(_Weighted):
         return torch.tanh(c)
 
     def check(self, sigma_i2: float, sigma_f2: float) -> None:
-        if not (sigma_i2 >= 0 and sigma_f2 >= 0):
-            _refuse(self, "σ_i², σ_f² ≥ 0", sigma_i2, sigma_f2)
+        self._expect("σ_i², σ_f² ≥ 0", sigma_i2 >= 0 and sigma_f2 >= 0, sigma_i2, sigma_f2)
 
 
 RECURRENT_KERNELS: dict[str, Callable[[], RecurrentKernel]] = {
@@ -160,21 +160,10 @@ RECURRENT_KERNELS: dict[str, Callable[[], RecurrentKernel]] = {
 
 
 def get_recurrent_kernel(kernel: str | RecurrentKernel) -> RecurrentKernel:
-    """A kernel from its name, or as it is.
-
-    Raises:
-        ValueError: No kernel has this name.
-    """
+    """A kernel by its name, or as it is."""
     if isinstance(kernel, RecurrentKernel):
         return kernel
     if kernel not in RECURRENT_KERNELS:
-        raise ValueError(
-            f"kernel must be a RecurrentKernel or one of {', '.join(RECURRENT_KERNELS)}, got {kernel!r}"
-        )
+        known = ", ".join(RECURRENT_KERNELS)
+        raise ValueError(f"kernel must be a RecurrentKernel or one of {known}, got {kernel!r}")
     return RECURRENT_KERNELS[kernel]()
-
-
-def _refuse(kernel: RecurrentKernel, expected: str, sigma_i2: float, sigma_f2: float) -> None:
-    raise ValueError(
-        f"{type(kernel).__name__} needs {expected}, got sigma_i2={sigma_i2:g} and sigma_f2={sigma_f2:g}"
-    )

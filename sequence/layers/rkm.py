@@ -14,11 +14,12 @@ from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import uniform
 
 from wlkernelnn.blocks.decay import Decay
+from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.string import GatedCell, Steps, decayed_scan, filtered, gated_scan, last_tokens, windows
 from wlkernelnn.ops.string.gated import affine
 from wlkernelnn.utils.checks import check_count, check_finite, check_one_of, check_widths, is_fraction
 
-from .string_model import State, StringModel, check_state
+from .string_model import State, StringModel, check_parts
 from .sync_filters import SyncFilters
 
 # What windows show, and the weight and bias of all parts; or, without a weight, what filters have made of it.
@@ -164,7 +165,6 @@ class RKM(StringModel):
         self.reset_parameters()
 
     def _scale(self, name: str, value: float | str | None, exists: bool, channels: int) -> Decay | None:
-        """σ² by its name, of a variant in which it exists."""
         if not exists:
             if value is not None:
                 raise ValueError(f"{name} is not in variant {self.variant!r}, got {name}={value!r}")
@@ -182,13 +182,12 @@ class RKM(StringModel):
         if self.bias is not None:
             uniform(self.out_channels, self.bias)
             if self.cell.forget == "gate":
+                begin = self.cell.biased.index("forget") * self.out_channels
                 with torch.no_grad():
-                    self.bias.split(self.out_channels)[self.cell.biased.index("forget")].add_(
-                        self.forget_bias
-                    )
+                    self.bias[begin : begin + self.out_channels] += self.forget_bias
 
     def _weaken(self, lin: torch.nn.Module) -> None:
-        """Of n matrices each is drawn smaller, as in a convolution: n is that of the channel."""
+        """Make the weight smaller, as in a convolution: by the square root of the n of each channel."""
         weight = cast(Tensor, lin.weight)
         if not is_lazy(weight):
             factor: float | Tensor = self.size**-0.5
@@ -198,14 +197,15 @@ class RKM(StringModel):
                 weight *= factor
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, tuple[Tensor, ...]]:
-        before = self._named(state, steps, x)
+        shapes = self._shapes(steps, x)
+        before = check_parts(type(self).__name__, state, shapes)
         tokens = *self._read(x, steps, before.get("x")), self._bias()
         scales = [0.0 if scale is None else scale() for scale in (self.scale_i, self.scale_f)]
         read = self._step_by_step if self.feedback or self.norm_state else self._at_once
         extended, h = read(tokens, steps, before, scales)
         after = {name: steps.last(value) for name, value in extended.items()}
         after["x"] = last_tokens(x, steps, (self.size - 1) * self.dilation, before.get("x"))
-        return h, tuple(after[name] for name in self._shapes(steps, x))
+        return h, tuple(after[name] for name in shapes)
 
     def _step_by_step(
         self, tokens: Tokens, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
@@ -248,11 +248,8 @@ class RKM(StringModel):
                 self._weaken(lin)
         weights = [cast(Tensor, lin.weight) for lin in self.lins]
         if self.reaches is not None:
-            parts = len(self.cell.parts)
-            weights = [
-                weight * reached.repeat(parts).unsqueeze(1)
-                for weight, reached in zip(weights, self.reaches, strict=True)
-            ]
+            reaches = self.reaches.repeat(1, len(self.cell.parts)).unsqueeze(2)
+            weights = [weight * reached for weight, reached in zip(weights, reaches, strict=True)]
         return weights[0] if self.size == 1 else torch.cat(weights, dim=1)
 
     def _bias(self) -> Tensor | None:
@@ -262,42 +259,18 @@ class RKM(StringModel):
         return torch.nn.functional.pad(self.bias, (self.out_channels, 0))
 
     def _shapes(self, steps: Steps, x: Tensor) -> dict[str, tuple[int, ...]]:
-        """What a state is made of."""
-        of_string = steps.num_strings, self.out_channels
-        shapes: dict[str, tuple[int, ...]] = {}
-        if self.cell.forget is not None:
-            shapes["c"] = of_string
-        if self.feedback:
-            shapes["h"] = of_string
-        if self.size > 1:
-            shapes["x"] = (self.size - 1) * self.dilation, steps.num_strings, x.size(1)
-        return shapes
-
-    def _named(self, state: State | None, steps: Steps, x: Tensor) -> dict[str, Tensor]:
-        """The parts of a state, none without one."""
-        if state is None:
-            return {}
-        name, shapes = type(self).__name__, self._shapes(steps, x)
-        if not isinstance(state, tuple) or len(state) != len(shapes):
-            came = f"{len(state)} parts" if isinstance(state, tuple) else type(state).__name__
-            raise ValueError(f"{name} needs a state of {len(shapes)} parts ({', '.join(shapes)}), got {came}")
-        return {
-            part: check_state(f"{name}: {part}", value, shape)
-            for (part, shape), value in zip(shapes.items(), state, strict=True)
-        }
+        """The parts of a state."""
+        num_before = (self.size - 1) * self.dilation
+        parts = {"c": self.cell.forget is not None, "h": self.feedback}
+        shapes = {part: (steps.num_strings, self.out_channels) for part, there in parts.items() if there}
+        return shapes | ({"x": (num_before, steps.num_strings, x.size(1))} if num_before else {})
 
     def __repr__(self) -> str:
-        extras = [repr(self.variant), f"ngram={self.ngram}"]
-        if self.dilation > 1:
-            extras.append(f"dilation={self.dilation}")
-        extras.append(f"layer_norm={self.layer_norm!r}")
-        if self.cell != VARIANTS[self.variant]:
-            extras.append("feedback=False")
-        if self.syncs:
-            extras.append("filters='sync'")
-        for name, scale in (("sigma_i2", self.scale_i), ("sigma_f2", self.scale_f)):
-            if scale is not None:
-                extras.append(f"{name}={scale.decay!r}")
-        if self.forget_bias:
-            extras.append(f"forget_bias={self.forget_bias:g}")
-        return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, {', '.join(extras)})"
+        scales = {"sigma_i2": self.scale_i, "sigma_f2": self.scale_f}
+        return shown(
+            self,
+            *("variant", "ngram", "layer_norm"),
+            feedback=self.cell == VARIANTS[self.variant],
+            filters="sync" if self.syncs else "free",
+            **{name: None if scale is None else scale.decay for name, scale in scales.items()},
+        )

@@ -59,14 +59,13 @@ class Stack(StringModel):
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
-            came = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
-            raise ValueError(f"expected a tuple of the states of {len(self.layers)} layers, got {came}")
+            got = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
+            raise ValueError(f"expected a tuple of the states of {len(self.layers)} layers, got {got}")
         outputs, after = [], []
         for i, layer in enumerate(self.layers):
             if i:
                 x = self._dropped(x, steps)
-            before = None if state is None else state[i]
-            x, last = layer(x, steps, before)
+            x, last = layer(x, steps, None if state is None else state[i])
             outputs.append(x)
             after.append(last)
         if self.jumping == "sum":

@@ -14,7 +14,7 @@ from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.string import Steps, feedback_scan, ngram_scan
 from wlkernelnn.ops.string.equations import mixed
-from wlkernelnn.utils.checks import check_count, check_dropout, check_widths
+from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of, check_widths
 
 from .dropout import locked_mask
 from .string_model import State, StringModel, check_state
@@ -91,8 +91,7 @@ class StringKernelConv(StringModel):
         check_widths(in_channels, out_channels)
         ngram = check_count("ngram", ngram)
         check_compose(compose)
-        if readout not in ("last", "sum", "learned"):
-            raise ValueError(f'readout must be "last", "sum" or "learned", got {readout!r}')
+        check_one_of("readout", readout, ("last", "sum", "learned"))
         if feedback and decay != "gated":
             raise ValueError(f'feedback goes into the gate: it needs decay="gated", got decay={decay!r}')
         if highway and in_channels != out_channels:
@@ -127,8 +126,10 @@ class StringKernelConv(StringModel):
         if state is not None:
             shape = (self.ngram + self.feedback, steps.num_strings, self.out_channels)
             state = check_state(type(self).__name__, state, shape)
-        x_mask, h_mask = self._masks(x, steps)
-        if x_mask is not None:
+        h_mask = None
+        if self.training and self.dropout:
+            widths = x.size(1), self.out_channels
+            x_mask, h_mask = (locked_mask(steps.num_strings, width, self.dropout, x) for width in widths)
             x = x * steps.of_tokens(x_mask)
 
         def projected(lin: torch.nn.Module) -> Tensor:
@@ -137,7 +138,9 @@ class StringKernelConv(StringModel):
 
         u = [projected(lin) for lin in self.lins]
         carry = None if self.highway is None else (torch.sigmoid(projected(self.highway)), x)
-        mix = self._mix(u[0])
+        mix = self.mix
+        if self.readout == "sum" and self.ngram > 1:
+            mix = u[0].new_ones(self.ngram, self.out_channels)
         if self.feedback:
             of_h, of_x = self.decay.lins
             weight = cast(Tensor, of_h.weight)
@@ -153,20 +156,6 @@ class StringKernelConv(StringModel):
             if carry is not None:
                 h = torch.lerp(x, h if h_mask is None else h * steps.of_tokens(h_mask), carry[0])
         return h, torch.stack([steps.last(c) for c in states])
-
-    def _mix(self, like: Tensor) -> Tensor | None:
-        """The vectors a, ``[n, out_channels]``, of what h is made of; ``None`` for :math:`c_n`."""
-        if self.readout == "sum" and self.ngram > 1:
-            return like.new_ones(self.ngram, self.out_channels)
-        return self.mix
-
-    def _masks(self, x: Tensor, steps: Steps) -> tuple[Tensor | None, Tensor | None]:
-        """Variational masks of x and h, ``[B, …]`` in the order of a step."""
-        if not self.training or self.dropout == 0.0:
-            return None, None
-        widths = x.size(1), self.out_channels
-        x_mask, h_mask = (locked_mask(steps.num_strings, width, self.dropout, x) for width in widths)
-        return x_mask, h_mask
 
     def __repr__(self) -> str:
         return shown(self, "ngram", "decay", decay=self.decay.decay, highway=self.highway is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,11 @@ class StringModel(Configured, torch.nn.Module, ABC):
     Shapes:
         - input: x ``[N, in_channels]``, all strings end to end, with ``ptr [B+1]``, as in a batch of path
           graphs; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; and, if they go on,
-          the ``state`` that came out at their last tokens
+          the ``state`` at the last tokens before
         - output: the same with the width of the result, and the states at the last tokens
 
-    An empty string has no output, and keeps its state (0 if there was none). Strings never see each other,
-    whatever they hold: NaN in one of them stays there, from its token on. (Batch norm, where a model has it,
-    takes all of them together.)
+    An empty string has no output, and keeps its state (0 if there was none). Strings never see each other:
+    NaN in one of them stays there, from its token on. (Only batch norm takes all of them together.)
     """
 
     in_channels: int
@@ -44,11 +43,10 @@ class StringModel(Configured, torch.nn.Module, ABC):
     ) -> tuple[Tensor, State]:
         """Read strings.
 
-        A model hands its layers tokens and states in step order, with the steps in the place of ``ptr``: what
-        a hook on a layer inside another model sees.
+        A hook on a layer inside another model sees tokens and states in step order, and the steps as ``ptr``.
 
         Raises:
-            TypeError: ``x`` is no tensor.
+            TypeError: ``x`` is not a tensor.
             ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
                 ``state`` is not of the parameters' type (under autocast x may be of autocast's).
         """
@@ -56,9 +54,9 @@ class StringModel(Configured, torch.nn.Module, ABC):
             return self._in_step_order(x, ptr, state)
         name = type(self).__name__
         if not isinstance(x, Tensor):
+            got = type(x).__name__
             raise TypeError(
-                f"{name} needs x as a tensor, got {type(x).__name__}; path_graph makes x and ptr of lists "
-                "and packed sequences"
+                f"{name} needs x as a tensor, got {got}; path_graph makes x and ptr of lists and packed ones"
             )
         if ptr is None:
             if x.dim() != 3:
@@ -72,9 +70,8 @@ class StringModel(Configured, torch.nn.Module, ABC):
                 raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
             steps = Steps.of(x, ptr, name)
         if self.in_channels not in (-1, x.size(-1)):
-            raise ValueError(
-                f"{name} reads tokens of {self.in_channels} values, got x of shape {list(x.shape)}"
-            )
+            shape = list(x.shape)
+            raise ValueError(f"{name} reads tokens of {self.in_channels} values, got x of shape {shape}")
 
         own = next((parameter.dtype for parameter in self.parameters()), x.dtype)
         kind = x.device.type
@@ -130,9 +127,22 @@ def learn_width(model: StringModel, in_channels: int) -> None:
 def check_state(name: str, state: State, shape: tuple[int, ...]) -> Tensor:
     """Refuse a state that is not a tensor of this shape."""
     if not isinstance(state, Tensor) or state.shape != shape:
-        came = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
-        raise ValueError(f"{name} needs a state of shape {list(shape)}, got {came}")
+        got = list(state.shape) if isinstance(state, Tensor) else type(state).__name__
+        raise ValueError(f"{name} needs a state of shape {list(shape)}, got {got}")
     return state
+
+
+def check_parts(name: str, state: State | None, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """The parts of a state by name, none without a state; refuse one that is not a tuple of such tensors."""
+    if state is None:
+        return {}
+    if not isinstance(state, tuple) or len(state) != len(shapes):
+        got = f"{len(state)} parts" if isinstance(state, tuple) else type(state).__name__
+        raise ValueError(f"{name} needs a state of {len(shapes)} parts ({', '.join(shapes)}), got {got}")
+    return {
+        part: check_state(f"{name}: {part}", value, shapes[part])
+        for part, value in zip(shapes, state, strict=True)
+    }
 
 
 def detached(state: State) -> State:

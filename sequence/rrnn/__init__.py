@@ -1,56 +1,12 @@
 """Recursive-recurrent neural networks: cells that are grown as trees, token by token."""
 
+from . import search, training, trees
 from .layers import RRNN, RRNNGRU
-from .search import Construction, Space
-from .training import GradientConstants, TreeLoss, alternate, gradient_constants, imitation, state_gradients
-from .trees import (
-    CELLS,
-    GRU,
-    LSTM,
-    TORCH_GRU,
-    Cell,
-    Leaf,
-    Node,
-    Record,
-    Tree,
-    draw_tree,
-    internal_nodes,
-    isomorphic,
-    tree_counts,
-    tree_distance,
-    tree_distances,
-    tree_of,
-    tuple_choices,
-    vector_difference,
-)
+from .search import *  # noqa: F403
+from .training import *  # noqa: F403
+from .trees import *  # noqa: F403
 
-__all__ = [
-    "CELLS",
-    "GRU",
-    "LSTM",
-    "RRNN",
-    "RRNNGRU",
-    "TORCH_GRU",
-    "Cell",
-    "Construction",
-    "GradientConstants",
-    "Leaf",
-    "Node",
-    "Record",
-    "Space",
-    "Tree",
-    "TreeLoss",
-    "alternate",
-    "draw_tree",
-    "gradient_constants",
-    "imitation",
-    "internal_nodes",
-    "isomorphic",
-    "state_gradients",
-    "tree_counts",
-    "tree_distance",
-    "tree_distances",
-    "tree_of",
-    "tuple_choices",
-    "vector_difference",
-]
+__all__ = ["RRNN", "RRNNGRU"]
+__all__ += search.__all__
+__all__ += training.__all__
+__all__ += trees.__all__

@@ -180,7 +180,7 @@ def test_bad_arguments() -> None:
         with pytest.raises(ValueError, match=message):
             RecurrentKernelMachine(**{"in_channels": D, "out_channels": K} | options)
     machine, x = made("linear", ngram=2), normal(1, 2, D)
-    with pytest.raises(ValueError, match=r"a state of two parts, .* got 3 parts"):
+    with pytest.raises(ValueError, match=r"a state of 2 parts \(h, x\), got 3 parts"):
         machine(x, state=(normal(1, K), normal(1, 1, D), normal(1, 1, D)))
     with pytest.raises(ValueError, match=rf"a state of shape \[1, 1, {D}\], got \[1, 1, {K}\]"):
         machine(x, state=(normal(1, K), normal(1, 1, K)))

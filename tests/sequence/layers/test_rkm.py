@@ -328,23 +328,23 @@ def test_under_autocast_states_keep_their_precision(variant: str, feedback: bool
 @pytest.mark.parametrize(
     ("model", "text"),
     [
-        (RKM(16, 32), "RKM(16, 32, 'rkm_lstm', ngram=1, layer_norm='output')"),
+        (RKM(16, 32), "RKM(16, 32, variant='rkm_lstm', ngram=1, layer_norm='output')"),
         (
             RKM(-1, 32, "ran", 3, 2, layer_norm=False, feedback=False),
-            "RKM(-1, 32, 'ran', ngram=3, dilation=2, layer_norm=False, feedback=False)",
+            "RKM(-1, 32, variant='ran', ngram=3, dilation=2, layer_norm=False, feedback=False)",
         ),
         (
             RKM(8, 8, "lstm", 40, layer_norm="state", filters="sync"),
-            "RKM(8, 8, 'lstm', ngram=40, layer_norm='state', filters='sync')",
+            "RKM(8, 8, variant='lstm', ngram=40, layer_norm='state', filters='sync')",
         ),
-        (RKM(8, 8, "cnn"), "RKM(8, 8, 'cnn', ngram=1, layer_norm='output', sigma_i2=1.0)"),
+        (RKM(8, 8, "cnn"), "RKM(8, 8, variant='cnn', ngram=1, layer_norm='output', sigma_i2=1.0)"),
         (
             RKM(8, 2, "linear", np.array([1, 3]), sigma_f2="learned"),
-            "RKM(8, 2, 'linear', ngram=[1, 3], layer_norm='output', sigma_i2=0.5, sigma_f2='learned')",
+            "RKM(8, 2, variant='linear', ngram=[1, 3], layer_norm='output', sigma_i2=0.5, sigma_f2='learned')",
         ),
         (
             RKM(8, 8, "lstm", np.int64(2), forget_bias=1.0),
-            "RKM(8, 8, 'lstm', ngram=2, layer_norm='output', forget_bias=1)",
+            "RKM(8, 8, variant='lstm', ngram=2, layer_norm='output', forget_bias=1.0)",
         ),
     ],
     ids=["default", "lazy", "sync", "cnn", "linear", "forget_bias"],
