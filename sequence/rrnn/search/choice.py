@@ -18,12 +18,8 @@ CHOICES = ("softmax", "straight_through", "hard")
 
 
 class Chosen(NamedTuple):
-    """What was chosen for B strings.
-
-    Attributes:
-        node: ``[B, p]``.
-        best: Which candidate has the highest score, ``[B]``.
-        gap: How much higher than the runner-up's, ``[B]``, infinite where there is none; or ``None``.
+    """The nodes ``[B, p]`` chosen for B strings, which candidates have the highest score ``[B]``, and, if
+    asked for, how much higher it is than the runner-up's ``[B]``, infinite where there is none.
     """
 
     node: Tensor
@@ -41,9 +37,6 @@ class Choice:
             candidates too learn to be chosen; ``"hard"``: it is :math:`v^*`, and the scores have none.
         temperature: τ.
         gaps: Whether to look for the runner-up.
-
-    Raises:
-        ValueError: ``how`` is none of the three, or ``temperature`` is not positive and finite.
     """
 
     how: str = "hard"

@@ -25,17 +25,11 @@ def search_naive(
     temperature: float = 1.0,
     distinct: bool = False,
 ) -> Grown:
-    r"""See :func:`~.search.search`.
+    r"""See :func:`~.search.search` and :class:`~.choice.Choice`.
 
     Args:
         start: ``[B, n, p]``.
-        weight: :math:`L_r` and :math:`R_r` of all tuples, ``[2, tuples, p, p]``.
-        bias: ``[tuples, p]``.
-        space: What is chosen from.
-        scorer: α, from ``[…, p]`` to ``[…]``.
-        num_rounds: N̄.
-        how, temperature: See :class:`~.choice.Choice`.
-        distinct: See :func:`~.search.search`.
+        weight: :math:`L_r` and :math:`R_r` of all tuples, ``[2, tuples, p, p]``; bias: ``[tuples, p]``.
     """
     nodes = list(start.unbind(1))
     numbers: list[Tensor] = []

@@ -11,17 +11,12 @@ BOUNDS = (*NORMS, "max")
 
 
 class NodeNorm(torch.nn.Module):
-    """Normalises each node when it is made, with a scale and a shift for each round.
+    """Normalises each node when it is made, with a scale and a shift for each of ``num_rounds`` rounds.
 
     Args:
         kind: ``"layer"``: over the channels of a node. ``"batch"``: over the strings of a step, in evaluation
             with running means and variances of the round; so is a single string.
-        num_rounds: How many nodes are made.
-        channels: Width p of the nodes.
         bias_std: Standard deviation of the shifts at first.
-
-    Raises:
-        ValueError: ``kind`` is neither.
     """
 
     running_mean: Tensor
@@ -29,8 +24,6 @@ class NodeNorm(torch.nn.Module):
 
     def __init__(self, kind: str, num_rounds: int, channels: int, bias_std: float = 0.0) -> None:
         super().__init__()
-        if kind not in NORMS:
-            raise ValueError(f"norm must be one of {', '.join(NORMS)}, or None, got {kind!r}")
         self.kind = kind
         self.bias_std = bias_std
         self.weight = torch.nn.Parameter(torch.empty(num_rounds, channels))
@@ -41,7 +34,6 @@ class NodeNorm(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """No scale, shifts as they were asked for, and no statistics."""
         torch.nn.init.ones_(self.weight)
         torch.nn.init.normal_(self.bias, std=self.bias_std)
         if self.kind == "batch":
@@ -49,12 +41,7 @@ class NodeNorm(torch.nn.Module):
             self.running_var.fill_(1)
 
     def forward(self, node: Tensor, k: int, learn: bool = True) -> Tensor:
-        """The node ``[B, p]`` of round k, counted from 0.
-
-        Args:
-            node, k: Which node.
-            learn: Whether the running statistics of batch normalisation, in training, move to this node's.
-        """
+        """The node ``[B, p]`` of round k, counted from 0; without ``learn`` running statistics stay."""
         weight, bias = self.weight[k], self.bias[k]
         if self.kind == "layer":
             return torch.nn.functional.layer_norm(node, node.shape[1:], weight, bias)

@@ -10,18 +10,10 @@ from .tuples import Tuples
 
 
 class Pool:
-    """Nodes :math:`c_1, c_2, …` of B strings in the order [data, previous, auxiliary, 𝒫].
+    """Nodes :math:`c_1, c_2, …` of B strings in the order [data, previous, auxiliary, 𝒫], ``[B, p]`` each.
 
-    :math:`L_r c_i` and :math:`R_r c_i` are computed once for each node.
-
-    Args:
-        space: What can be made of them.
-        tuples: The tuples (L, R, b), as many as in ``space``.
-        nodes: Those at the start, at least two, ``[B, n, p]``.
-        projected: ``tuples.project(nodes)``, if it is known already.
-
-    Attributes:
-        nodes: All nodes, ``[B, p]`` each.
+    :math:`L_r c_i` and :math:`R_r c_i` are computed once for each node. At the start there are at least two,
+    ``[B, n, p]``; ``projected`` is ``tuples.project`` of them, if it is known already.
     """
 
     def __init__(self, space: Space, tuples: Tuples, nodes: Tensor, projected: Tensor | None = None) -> None:
@@ -37,7 +29,6 @@ class Pool:
         self._num_paired = 1
 
     def append(self, node: Tensor) -> None:
-        """One more node, ``[B, p]``."""
         self.nodes.append(node)
 
     def sides(self) -> tuple[Tensor, Tensor]:
@@ -77,7 +68,6 @@ class Pool:
         return self.space.one(made, self._left[made.left], self._right[made.right], self._bias)
 
     def _project(self) -> None:
-        """See to nodes that are new."""
         known = len(self._left)
         if known < len(self.nodes):
             self._keep(self._tuples.project(torch.stack(self.nodes[known:], 1)))

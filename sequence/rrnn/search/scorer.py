@@ -16,15 +16,9 @@ _PART = 2**18
 
 
 class Scorer(torch.nn.Module):
-    """α: two layers with a ReLU between them. The last one has no bias: only differences of scores count.
+    """α, from candidates ``[…, p]`` to scores ``[…]``: two layers with a ReLU between them.
 
-    Args:
-        channels: Width p of the candidates.
-        hidden_channels: Width between the layers.
-
-    Shapes:
-        - input: ``[…, p]``
-        - output: ``[…]``
+    The last one has no bias: only differences of scores count.
     """
 
     def __init__(self, channels: int, hidden_channels: int) -> None:
@@ -33,7 +27,6 @@ class Scorer(torch.nn.Module):
         self.out = torch.nn.Linear(hidden_channels, 1, bias=False)
 
     def forward(self, candidates: Tensor) -> Tensor:
-        """Score candidates."""
         rows, parameters = candidates.reshape(-1, candidates.size(-1)), tuple(self.parameters())
         in_parts = rows.is_cpu and not torch.is_autocast_enabled("cpu")
         (scores,) = (_score if in_parts else _plain)(rows, *parameters)

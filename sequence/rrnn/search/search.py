@@ -13,12 +13,8 @@ from .pool import Pool
 
 
 class Grown(NamedTuple):
-    """What a search has found for B strings.
-
-    Attributes:
-        nodes: The nodes of 𝒫, ``[B, K, p]``.
-        numbers: How they are made: numbers of a :class:`~.space.Space`, ``[B, K]``.
-        gaps: α(c*) − α(c**) of each round, ``[B, K]``, if they were asked for.
+    """What a search has found for B strings: the nodes of 𝒫 ``[B, K, p]``, their numbers in a
+    :class:`~.space.Space` ``[B, K]``, and α(c*) − α(c**) of each round ``[B, K]``, if asked for.
     """
 
     nodes: Tensor
@@ -44,11 +40,10 @@ def search(
         scorer: α, from ``[B, C, p]`` to ``[B, C]``; it scores each candidate by itself.
         num_rounds: N̄.
         choice: How a node comes from the candidates.
-        distinct: No candidate is chosen that is a copy of a node of 𝒫 (line 14 to the letter). Otherwise
-            only none that is made in the same way: c and :math:`0 + c` are both in 𝒫 then, if the scorer
-            likes c. If there is nothing but copies, they are chosen.
-        norm: What is done to the node of each round, counted from 0, once it is chosen: copies are looked for
-            before.
+        distinct: No candidate is chosen that is a copy of a node of 𝒫 (line 14), unless there is
+            nothing else. Otherwise only none that is made in the same way: c and :math:`0 + c` may both be
+            in 𝒫.
+        norm: Of the node of each round, counted from 0, once it is chosen: copies are looked for before.
     """
     start = len(pool.nodes)
     blocks: list[Tensor] = []

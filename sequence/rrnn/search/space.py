@@ -45,8 +45,7 @@ def rounding(dtype: torch.dtype) -> float:
 def bounded(vectors: Tensor) -> Tensor:
     r"""Vectors :math:`v` of length p as :math:`v / \max(1, |v| / \sqrt p)`: a root mean square of at most 1.
 
-    Gates and states of a GRU stay as they are; products of products do not overflow. What was bounded before
-    stays as it is, also in its gradients.
+    Bounded vectors, such as gates and states of a GRU, and their gradients stay as they are.
     """
     # The root is taken of what divides alone: at 0 it has no second derivative.
     square = torch.linalg.vecdot(vectors, vectors).unsqueeze(-1) / vectors.size(-1)
@@ -101,13 +100,12 @@ class Space:
             raise ValueError(f"the left child must stand before the right one, got {left} and {right}")
         if not -self.num_tuples <= tuple_index < self.num_tuples:
             raise ValueError(f"tuple_index must be one of {self.num_tuples} tuples, got {tuple_index}")
+        number = (right * (right - 1) // 2 + left) * self.num_tuples + tuple_index % self.num_tuples
         for name, names in ((operation, self.operations), (activation, self.activations)):
             if name not in names:
                 raise ValueError(f"{made} must be made of {', '.join(names)}, got {name!r}")
-        pair = right * (right - 1) // 2 + left
-        number = pair * self.num_tuples + tuple_index % self.num_tuples
-        number = number * len(self.operations) + self.operations.index(operation)
-        return number * len(self.activations) + self.activations.index(activation)
+            number = number * len(names) + names.index(name)
+        return number
 
     def parts(self, numbers: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """r, o, u, i and j of constructions, as numbers; of the shape of ``numbers``."""
@@ -123,7 +121,6 @@ class Space:
         return r, o, u, pair - j * (j - 1) // 2, j
 
     def construction(self, number: int) -> Construction:
-        """The construction of this number."""
         return self.constructions([number])[0]
 
     def constructions(self, numbers: Sequence[int]) -> list[Construction]:
@@ -135,11 +132,8 @@ class Space:
         ]
 
     def made(self, left: Tensor, right: Tensor, bias: Tensor) -> Tensor:
-        """What all operations and activations make of :math:`L_r c_i`, :math:`R_r c_j` and :math:`b_r`.
-
-        Shapes:
-            - input: three tensors ``[…, p]`` that can be broadcast
-            - output: ``[…, o, u, p]``
+        """What all operations and activations make of :math:`L_r c_i`, :math:`R_r c_j` and :math:`b_r`:
+        ``[…, o, u, p]`` of three tensors ``[…, p]`` that can be broadcast.
         """
         both = torch.stack([composed(left, right, o) for o in self.operations], -2) + bias.unsqueeze(-2)
         return self._bounded(torch.stack([ACTIVATIONS[u](both) for u in self.activations], -2))

@@ -9,15 +9,14 @@ from torch_geometric.nn.inits import uniform
 
 
 class Tuples(torch.nn.Module):
-    """Matrices for left and right children and biases, :math:`L_r, R_r, b_r`.
+    """Matrices for left and right children, and biases: ``weight[0, r]`` is :math:`L_r`, ``weight[1, r]`` is
+    :math:`R_r`, and ``bias[r]`` is :math:`b_r`.
 
     Args:
         channels: Width p of the nodes.
         num_tuples: Number of tuples that are learned.
         identity: Whether (I, I, 0) stands behind them, which is not learned.
         bias_std: Standard deviation of the biases at first; default: as of :class:`torch.nn.Linear`.
-
-    ``weight[0, r]`` is :math:`L_r`, ``weight[1, r]`` is :math:`R_r`, and ``bias[r]`` is :math:`b_r`.
     """
 
     def __init__(self, channels: int, num_tuples: int, identity: bool, bias_std: float | None = None) -> None:
@@ -29,7 +28,6 @@ class Tuples(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw them as :class:`torch.nn.Linear` does, or biases from a normal distribution."""
         for parameter in (self.weight, self.bias):
             uniform(self.bias.size(1), parameter)
         if self.bias_std is not None:

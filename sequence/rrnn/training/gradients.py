@@ -23,10 +23,9 @@ _SLOPES = {"sigmoid": 0.25, "tanh": 1.0, "relu": 1.0, "one_minus": 1.0, "identit
 class GradientConstants:
     r"""The constants of theorem 7 and the conditions of theorem 8 of Qian et al. (appendix D).
 
-    They were proved for nodes as they are made: a norm of the nodes has no part in them. Neither theorem says
-    much of a network in practice: (16) never holds where there is the identity tuple beside an activation of
-    slope 1 (:math:`C_1, C_2 \ge 1`, and :math:`C_3 \ge 1` with addition), and the conditions of theorem 8
-    always do where there are tanh or addition.
+    A norm of the nodes has no part in them. Neither theorem says much of a network in practice: (16) never
+    holds with the identity tuple, an activation of slope 1 and addition, and the conditions of theorem 8
+    always do with tanh or addition.
 
     Attributes:
         c1: The largest spectral norm of a matrix :math:`L_r` or :math:`R_r`, the identity included (12).
@@ -93,17 +92,17 @@ def gradient_constants(model: TreeModel, gradients: Tensor) -> GradientConstants
     there = on_tree > 0
     matrices = float(torch.linalg.matrix_norm(model.tuples.weight, 2).max())
     slopes = max(_SLOPES[name] for name in model.space.activations)
-    jacobians = 1.0 if "add" in model.space.operations else 0.0
-    if "mul" in model.space.operations:
-        jacobians = max(jacobians, float(sizes[there].max()))
-    bounds = _bounds(on_tree[:, record.leaves.size(1) :].sum(1))
+    of_operations = {"add": 1.0, "mul": float(sizes[there].max())}
+    # (N + 1)^(−1 / (3 l_min)) of trees with N internal nodes.
+    num_nodes = on_tree[:, record.leaves.size(1) :].sum(1) + 1
+    bounds = num_nodes ** (-1 / (3 * (num_nodes.log2().floor() + 1)))
     of_children = _jacobians(record, sizes).masked_fill(~there[:, record.leaves.size(1) :], 0)
     found = (of_children >= bounds.view(1, -1, 1)).any(2).double().mean(1)
     c1, bound = max(matrices, float(model.tuples.identity)), float(bounds.min())
     return GradientConstants(
         c1=c1,
         c2=slopes,
-        c3=jacobians,
+        c3=max(of_operations[name] for name in model.space.operations),
         c4=float(gradients.norm(dim=1).max()),
         c5=float(vectors[there].abs().max()),
         bound=bound,
@@ -112,12 +111,6 @@ def gradient_constants(model: TreeModel, gradients: Tensor) -> GradientConstants
         left=float(found[0]),
         right=float(found[1]),
     )
-
-
-def _bounds(num_nodes: Tensor) -> Tensor:
-    """(N + 1)^(−1 / (3 l_min)) of trees with N internal nodes."""
-    depth = (num_nodes + 1).log2().floor() + 1
-    return (num_nodes + 1) ** (-1 / (3 * depth))
 
 
 def _jacobians(record: Record, sizes: Tensor) -> Tensor:

@@ -18,13 +18,13 @@ def imitation(model: TreeModel, cell: Cell, leaves: Tensor) -> Tensor:
         {\sum_{m \ge k} e^{\alpha(c_m) / \tau} + \sum_{v} e^{\alpha(v) / \tau}}
 
     where :math:`c_1, c_2, …` are the nodes of the cell and v all else that can be made of them and of the
-    leaves. Where every node has a higher score than the later ones and than all v, as small values say, the
-    search finds the cell as it is: the scorer of Lemma 1 of Qian et al., but learned.
+    leaves. Small values say that the search finds the cell as it is: the scorer of Lemma 1 of Qian et al.,
+    but learned.
 
     Args:
         model: Has the scorer α and τ, and chooses among all candidates, as :class:`~.rrnn.RRNN`. Its tuples
             get gradients too: only then can nodes be told apart.
-        cell: The cell, whose nodes come from the model's own tuples in their fixed roles.
+        cell: The cell, whose nodes are made by the model's own tuples in their fixed roles.
         leaves: Nodes at the start of some tokens, ``[N, n, p]``.
 
     Returns:

@@ -39,11 +39,7 @@ class Cell:
         return 1 + max(node.tuple_index for node in self.nodes)
 
     def numbers(self, space: Space) -> list[int]:
-        """The constructions as numbers of a space.
-
-        Raises:
-            ValueError: One of them is not in it.
-        """
+        """The constructions as numbers of a space; a ``ValueError`` if one is not in it."""
         return [space.number(node) for node in self.nodes]
 
     def follow(self, pool: Pool, norm: NodeNorm | None = None, learn: bool = False) -> Tensor:
@@ -58,64 +54,53 @@ class Cell:
             ValueError: A node is not in the space of the pool.
         """
         self.numbers(pool.space)  # whether all are there
-        made: list[Tensor] = []
         for k, construction in enumerate(self.nodes):
             node = pool.one(construction)
-            if norm is not None:
-                node = norm(node, min(k, len(norm.weight) - 1), learn)
-            made.append(node)
-            pool.append(node)
-        return torch.stack(made, 1)
+            pool.append(node if norm is None else norm(node, min(k, len(norm.weight) - 1), learn))
+        return torch.stack(pool.nodes[-len(self.nodes) :], 1)
+
+
+def _cell(ends: tuple[int, ...], *nodes: tuple[int, str, str, int, int]) -> Cell:
+    return Cell(len(ends), tuple(Construction(*node) for node in nodes), ends)
 
 
 # x, h, 0; then eq. (1) – (4) of Qian et al.: r, z, r ⊙ h, 1 − z, h̃, z ⊙ h, (1 − z) ⊙ h̃, h.
-GRU = Cell(
-    1,
-    (
-        Construction(0, "add", "sigmoid", 0, 1),
-        Construction(1, "add", "sigmoid", 0, 1),
-        Construction(-1, "mul", "identity", 1, 3),
-        Construction(-1, "add", "one_minus", 2, 4),
-        Construction(2, "add", "tanh", 0, 5),
-        Construction(-1, "mul", "identity", 1, 4),
-        Construction(-1, "mul", "identity", 6, 7),
-        Construction(-1, "add", "identity", 8, 9),
-    ),
+GRU = _cell(
     (8,),
+    (0, "add", "sigmoid", 0, 1),
+    (1, "add", "sigmoid", 0, 1),
+    (-1, "mul", "identity", 1, 3),
+    (-1, "add", "one_minus", 2, 4),
+    (2, "add", "tanh", 0, 5),
+    (-1, "mul", "identity", 1, 4),
+    (-1, "mul", "identity", 6, 7),
+    (-1, "add", "identity", 8, 9),
 )
-
 # x, h, 0; then torch.nn.GRUCell: r, z, W_hn h + b_hn, r ⊙ that, n, 1 − z, z ⊙ h, (1 − z) ⊙ n, h.
-TORCH_GRU = Cell(
-    1,
-    (
-        Construction(0, "add", "sigmoid", 0, 1),
-        Construction(1, "add", "sigmoid", 0, 1),
-        Construction(2, "add", "identity", 1, 2),
-        Construction(-1, "mul", "identity", 3, 5),
-        Construction(3, "add", "tanh", 0, 6),
-        Construction(-1, "add", "one_minus", 2, 4),
-        Construction(-1, "mul", "identity", 1, 4),
-        Construction(-1, "mul", "identity", 7, 8),
-        Construction(-1, "add", "identity", 9, 10),
-    ),
+TORCH_GRU = _cell(
     (9,),
+    (0, "add", "sigmoid", 0, 1),
+    (1, "add", "sigmoid", 0, 1),
+    (2, "add", "identity", 1, 2),
+    (-1, "mul", "identity", 3, 5),
+    (3, "add", "tanh", 0, 6),
+    (-1, "add", "one_minus", 2, 4),
+    (-1, "mul", "identity", 1, 4),
+    (-1, "mul", "identity", 7, 8),
+    (-1, "add", "identity", 9, 10),
 )
-
 # x, c, h, 0; then eq. (7) – (11): f, i, o, c̃, c ⊙ f, i ⊙ c̃, c; tanh c, h.
-LSTM = Cell(
-    2,
-    (
-        Construction(0, "add", "sigmoid", 0, 2),
-        Construction(1, "add", "sigmoid", 0, 2),
-        Construction(2, "add", "sigmoid", 0, 2),
-        Construction(3, "add", "tanh", 0, 2),
-        Construction(-1, "mul", "identity", 1, 4),
-        Construction(-1, "mul", "identity", 5, 7),
-        Construction(-1, "add", "identity", 8, 9),
-        Construction(-1, "add", "tanh", 3, 10),
-        Construction(-1, "mul", "identity", 6, 11),
-    ),
+LSTM = _cell(
     (7, 9),
+    (0, "add", "sigmoid", 0, 2),
+    (1, "add", "sigmoid", 0, 2),
+    (2, "add", "sigmoid", 0, 2),
+    (3, "add", "tanh", 0, 2),
+    (-1, "mul", "identity", 1, 4),
+    (-1, "mul", "identity", 5, 7),
+    (-1, "add", "identity", 8, 9),
+    (-1, "add", "tanh", 3, 10),
+    (-1, "mul", "identity", 6, 11),
 )
 
 CELLS = {"gru": GRU, "torch_gru": TORCH_GRU, "lstm": LSTM}

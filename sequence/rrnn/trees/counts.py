@@ -15,9 +15,8 @@ from .record import Record
 def tuple_choices(record: Record) -> Tensor:
     r"""Which tuple every node has, ``[N, K]``; −1 where a node was made and is in no tree of the token.
 
-    This is :math:`\mathcal{I}_{e,i,t,j}` of Qian et al. (section 5.2) for the strings of one pass. Their
-    :math:`N_e`, the number of changes from epoch to epoch, is ``(after != before).sum()`` of the choices for
-    the same strings.
+    This is :math:`\mathcal{I}_{e,i,t,j}` of Qian et al. (section 5.2). Their :math:`N_e`, the changes from
+    epoch to epoch, is ``(after != before).sum()`` for the same strings.
     """
     used = torch.zeros_like(record.numbers)
     for state, end in enumerate(record.ends):
@@ -26,11 +25,10 @@ def tuple_choices(record: Record) -> Tensor:
 
 
 def tree_counts(record: Record, state: int = 0) -> Counter[tuple[Construction, ...]]:
-    """How many tokens have each tree.
+    """How many tokens have each tree, given by the constructions of its nodes.
 
-    Trees are the same if they are made alike. Each is given by the constructions of its nodes, children
-    before their parents and left ones before right ones; nodes that were made but are no part of it are left
-    out, and a node that is used twice is there once.
+    Children stand before their parents and left ones before right ones. Nodes that are not part of the tree
+    are left out, and a node that is used twice is there once.
 
     Args:
         record: What a pass has grown. The counters of several passes can be added up.

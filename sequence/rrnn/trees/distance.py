@@ -37,7 +37,7 @@ def tree_distances(
         ``[N]``.
 
     Raises:
-        ValueError: ``isomorphisms`` is none of the three.
+        ValueError: ``isomorphisms`` is not one of the three.
     """
     check_one_of("isomorphisms", isomorphisms, ISOMORPHISMS)
     end, relaxed = record.ends[state], isomorphisms == "relaxed"
@@ -50,9 +50,9 @@ def tree_distances(
     nodes, vectors = record.nodes[:, :end], target[:, members]
     apart = (nodes.unsqueeze(2) - vectors.unsqueeze(1)).square().sum(-1)
     sizes = _sizes(nodes.square().sum(-1), children)
-    of_leaf = _target_sizes(vectors.square().sum(-1), *orders[:, 0, :, 0].tolist())
+    of_leaf = _sizes(vectors.square().sum(-1), orders[..., 0].expand(-1, len(nodes), -1))
     occurrences = record.occurrences(state)[:, num_leaves:]
-    totals = partial(_totals, apart, sizes, of_leaf, children, occurrences, relaxed=relaxed)
+    totals = partial(_totals, apart, sizes, of_leaf, children, occurrences, relaxed)
     if isomorphisms == "exact":
         with torch.no_grad():
             best = totals(orders).argmin(1)
@@ -66,23 +66,23 @@ def _totals(
     of_leaf: Tensor,
     children: Tensor,
     occurrences: Tensor,
-    orders: Tensor,
     relaxed: bool,
+    orders: Tensor,
 ) -> Tensor:
     """TD to each isomorphic target, ``[N, trees]``.
 
     Args:
         apart: Squared distances of nodes and members of the target, ``[N, K, members]``.
-        sizes, of_leaf: VD's of all places to a leaf: ``[N, 1 + K]`` and ``[N, members + 1]``.
+        sizes, of_leaf: VD's of all places to a leaf: ``[N, 1 + K]`` and ``[N, 1 + members]``.
         children: ``[2, N, K]``.
         occurrences: How often each node occurs in its tree, ``[N, K]``.
-        orders: Children of the members, ``[2, N or 1, members, trees]``.
         relaxed: Whether children may be exchanged for each pair of nodes.
+        orders: Children of the members, ``[2, N or 1, members, trees]``.
     """
     num_trees = orders.size(3)
     tokens = torch.arange(len(apart), device=apart.device)
     ours = orders.expand(-1, len(apart), -1, -1)
-    # VD of every place of the predicted tree to every place of the target, whose leaves come last.
+    # VD of every place of the predicted tree to every place of the target.
     table = [of_leaf.unsqueeze(2).expand(-1, -1, num_trees)]
     total = apart.new_zeros(len(apart), num_trees)
     for k in range(apart.size(1)):
@@ -94,14 +94,14 @@ def _totals(
         difference = apart[:, k].unsqueeze(2) + below
         total = total + occurrences[:, k].unsqueeze(1) * difference.amin(1)
         size = sizes[:, k + 1].view(-1, 1, 1).expand(-1, 1, num_trees)
-        table.append(torch.cat([difference, size], 1))
+        table.append(torch.cat([size, difference], 1))
     return total
 
 
 def _of_target(cell: Cell, end: int, relaxed: bool) -> tuple[list[int], Tensor]:
     """The nodes of the tree of a state, and their left and right children in each isomorphic tree.
 
-    Children, ``[2, 1, members, trees]``, are places among the members; behind them is that of the leaves.
+    Children, ``[2, 1, members, trees]``, are places among the members, behind one place for all leaves.
     """
     members: list[int] = []
     uses = [0] * end
@@ -115,9 +115,9 @@ def _of_target(cell: Cell, end: int, relaxed: bool) -> tuple[list[int], Tensor]:
             members.append(node)
 
     visit(end - 1)
-    place = {node + cell.num_leaves: i for i, node in enumerate(members)}
-    pairs = [[place.get(child, len(members)) for child in cell.nodes[node][3:]] for node in members]
-    turning = [i for i, pair in enumerate(pairs) if min(pair) < len(members)]
+    place = {node + cell.num_leaves: i for i, node in enumerate(members, 1)}
+    pairs = [[place.get(child, 0) for child in cell.nodes[node][3:]] for node in members]
+    turning = [i for i, pair in enumerate(pairs) if any(pair)]
     if any(uses[members[i]] > 1 for i in turning):
         raise ValueError("a target must not use a node twice that has internal children")
     orders = []
@@ -128,20 +128,10 @@ def _of_target(cell: Cell, end: int, relaxed: bool) -> tuple[list[int], Tensor]:
 
 
 def _sizes(norms: Tensor, children: Tensor) -> Tensor:
-    """The sums of squared norms in the subtree of each place, ``[N, 1 + K]``; 0 for leaves."""
+    """The sums of squared norms ``[N, K]`` in the subtree of each place, ``[N, 1 + K]``; 0 for leaves."""
     sizes = [norms.new_zeros(len(norms))]
     for k in range(norms.size(1)):
         so_far = torch.stack(sizes, 1)
         below = [so_far.gather(1, child[:, k : k + 1]).squeeze(1) for child in children]
         sizes.append(norms[:, k] + below[0] + below[1])
     return torch.stack(sizes, 1)
-
-
-def _target_sizes(norms: Tensor, left: list[int], right: list[int]) -> Tensor:
-    """The same of the target's places, ``[N, members + 1]``, the leaves last."""
-    sizes: list[Tensor] = []
-    leaf = norms.new_zeros(len(norms))
-    for i, pair in enumerate(zip(left, right, strict=True)):
-        below = [sizes[child] if child < len(left) else leaf for child in pair]
-        sizes.append(norms[:, i] + below[0] + below[1])
-    return torch.stack([*sizes, leaf], 1)

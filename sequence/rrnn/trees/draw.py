@@ -14,20 +14,15 @@ _ACTIVATIONS = {"sigmoid": "σ", "tanh": "tanh", "relu": "ReLU", "one_minus": "1
 
 
 def draw_tree(tree: Tree, ax: Axes, fontsize: float = 8) -> None:
-    """Draw a tree as figure 1 of Qian et al. does: the root on top, left children to the left.
+    """Draw a tree as figure 1 of Qian et al. does, on Matplotlib's axes, without their frame.
 
     A node shows its activation, and below it operation and tuple (counted from 0); a leaf its name. A node
     that is used twice is drawn twice.
-
-    Args:
-        tree: What to draw.
-        ax: Matplotlib's axes; what is there already stays, and the frame is taken off.
-        fontsize: In points.
     """
     num_leaves = 0
 
     def draw(part: Tree, depth: int) -> float:
-        """Draw what is below a node and the node, and return where it stands."""
+        """The place of a node that was drawn, with all below it."""
         nonlocal num_leaves
         if isinstance(part, Leaf):
             place, label, color = float(num_leaves), part.name, "0.9"

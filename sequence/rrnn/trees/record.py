@@ -42,19 +42,14 @@ class Record:
         return len(self.nodes)
 
     def __getitem__(self, token: int) -> tuple[Tree, ...]:
-        leaves = [
-            Leaf(name, vector.detach())
-            for name, vector in zip(self.leaf_names, self.leaves[token].unbind(0), strict=True)
-        ]
+        leaves = list(map(Leaf, self.leaf_names, self.leaves[token].detach().unbind(0)))
         made = self.space.constructions(self.numbers[token].tolist())
         vectors = self.nodes[token].detach().unbind(0)
         return tuple(tree_of(leaves, made[:end], vectors[:end]) for end in self.ends)
 
     def occurrences(self, state: int = 0) -> Tensor:
-        """How often each place occurs in the trees of a state, ``[N, n + K]``, leaves first; 0: not at all.
-
-        Args:
-            state: Which of the states, counted from 0; K are the nodes up to it.
+        """How often each place occurs in the trees of a state, counted from 0: ``[N, n + K]``, leaves first,
+        with K the nodes up to the state.
         """
         end, num_leaves = self.ends[state], self.leaves.size(1)
         children = self.space.parts(self.numbers[:, :end])[3:]

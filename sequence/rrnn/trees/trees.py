@@ -65,26 +65,15 @@ def internal_nodes(tree: Tree, index: int = 1) -> dict[int, Node]:
     """All internal nodes: the root is 1, and the children of i are 2i and 2i + 1."""
     if isinstance(tree, Leaf):
         return {}
-    return {
-        index: tree,
-        **internal_nodes(tree.left, 2 * index),
-        **internal_nodes(tree.right, 2 * index + 1),
-    }
+    below = internal_nodes(tree.left, 2 * index) | internal_nodes(tree.right, 2 * index + 1)
+    return {index: tree} | below
 
 
 def vector_difference(one: Tree, other: Tree) -> Tensor | float:
     """VD: the squared distances of nodes of the same index, and squared norms where one tree has none."""
-    nodes, others = internal_nodes(one), internal_nodes(other)
-    total: Tensor | float = 0.0
-    for index in nodes.keys() | others.keys():
-        if index not in others:
-            difference = nodes[index].vector
-        elif index not in nodes:
-            difference = others[index].vector
-        else:
-            difference = nodes[index].vector - others[index].vector
-        total = total + difference.square().sum()
-    return total
+    nodes, others = ({i: n.vector for i, n in internal_nodes(tree).items()} for tree in (one, other))
+    differences = (nodes.get(index, 0) - others.get(index, 0) for index in nodes | others)
+    return sum(difference.square().sum() for difference in differences)
 
 
 def tree_distance(predicted: Tree, target: Tree) -> Tensor | float:
