@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mpmath
@@ -32,7 +33,17 @@ from wlkernelnn.sequence import StringKernelConv
 from wlkernelnn.testing.colours import first_difference
 from wlkernelnn.testing.exact import exact
 
-from . import theorem_samples as samples
+from .theorem_samples import (
+    NUM_TYPES,
+    D,
+    K,
+    drawn,
+    needing_relabelling,
+    nodes_alike,
+    random_graphs,
+    random_strings,
+    small_graphs,
+)
 
 LEGEND = """* Errors are the largest over all graphs or strings and all channels, relative to the sum of the
   absolute values of all terms (theorems 1 and 3, equation 7, proposition 2, Table 4, random walks), to the
@@ -52,14 +63,7 @@ LEGEND = """* Errors are the largest over all graphs or strings and all channels
 
 @dataclass(frozen=True)
 class Check:
-    """One theorem.
-
-    Attributes:
-        theorem: Which.
-        line: The code that checks it.
-        number: Its error, ratio or difference.
-        allowed: What it must be, for people.
-    """
+    """A theorem, the code that checks it, its error, ratio or difference, and what that must be."""
 
     theorem: str
     line: str
@@ -67,152 +71,113 @@ class Check:
     allowed: str
 
 
+def law(theorem: str, line: str, *errors: float) -> Check:
+    """What holds up to rounding."""
+    return Check(theorem, line, max(errors), "≤ 1e-9")
+
+
+def walks(n: int, decay: float | str, **options: Any) -> RandomWalkKernelConv:
+    return drawn(RandomWalkKernelConv(D, K, n, decay, num_edge_types=NUM_TYPES, **options))
+
+
+def relabelling(decay: float | str = "gated", **options: Any) -> WLKernelConv:
+    return drawn(WLKernelConv(D, K, 3, 3, decay, num_edge_types=NUM_TYPES, **options))
+
+
 def walk_checks(graphs: list[Data]) -> Iterator[Check]:
     """Layers that are kernels."""
-    line = "assert_matches_kernel(layer, RandomWalkKernel(n, decay), graphs)"
+    matches = partial(testing.assert_matches_kernel, graphs=graphs)
+    line = "assert_matches_kernel({}, {}, graphs)"
     for decay, name in ((0.7, "theorem 3"), ("learned", "theorem 3, learned λ"), ("gated", "gated walks")):
         constant = decay if isinstance(decay, float) else 1.0
-        errors = []
-        for n in (1, 2, 3, 4):
-            layer = samples.drawn(
-                RandomWalkKernelConv(samples.D, samples.K, n, decay, num_edge_types=samples.NUM_TYPES)
-            )
-            errors.append(testing.assert_matches_kernel(layer, RandomWalkKernel(n, constant), graphs))
-        yield Check(f"{name}, n = 1 … 4", line, max(errors), "≤ 1e-9")
-    errors = []
-    for n in (1, 2, 3):
-        layer = samples.drawn(
-            RandomWalkKernelConv(
-                samples.D, samples.K, n, 0.7, compose="add", num_edge_types=samples.NUM_TYPES
-            )
-        )
-        errors.append(
-            testing.assert_matches_kernel(layer, DeepGraphKernel(1, n, 0.7, "add", "identity"), graphs)
-        )
-    line = 'assert_matches_kernel(layer, DeepGraphKernel(1, n, decay, "add", "identity"), graphs)'
-    yield Check("equation (7) with sums, n = 1 … 3", line, max(errors), "≤ 1e-9")
-    errors = []
-    for readout in ("sum", "last", "cat"):
-        wl = samples.drawn(
-            WLKernelConv(
-                samples.D, samples.K, 3, 3, 0.7, num_edge_types=samples.NUM_TYPES, act="tanh", readout=readout
-            )
-        )
-        errors.append(testing.assert_matches_kernel(wl, RandomWalkKernel(3, 0.7), graphs))
-    line = "assert_matches_kernel(wl_layer, RandomWalkKernel(n, decay), graphs)"
-    yield Check("proposition 2, L = 3", line, max(errors), "≤ 1e-9")
+        errors = [matches(walks(n, decay), RandomWalkKernel(n, constant)) for n in (1, 2, 3, 4)]
+        yield law(f"{name}, n = 1 … 4", line.format("layer", "RandomWalkKernel(n, decay)"), *errors)
+    errors = [
+        matches(walks(n, 0.7, compose="add"), DeepGraphKernel(1, n, 0.7, "add", "identity"))
+        for n in (1, 2, 3)
+    ]
+    kernel = 'DeepGraphKernel(1, n, decay, "add", "identity")'
+    yield law("equation (7) with sums, n = 1 … 3", line.format("layer", kernel), *errors)
+    layers = (relabelling(0.7, act="tanh", readout=readout) for readout in ("sum", "last", "cat"))
+    errors = [matches(layer, RandomWalkKernel(3, 0.7)) for layer in layers]
+    yield law("proposition 2, L = 3", line.format("wl_layer", "RandomWalkKernel(n, decay)"), *errors)
 
 
 def string_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
     """String layers that are kernels, convolutions, or walks."""
     constant: tuple[Any, ...] = (0, 0.7, "learned")
-
-    def check(
-        theorem: str, assertion: Callable[..., float], decays: tuple[Any, ...], **options: Any
-    ) -> Check:
+    kernels, on_paths = testing.assert_matches_string_kernel, testing.assert_walks_on_strings
+    claims: list[tuple[str, Callable[..., float], tuple[Any, ...], dict[str, Any]]] = [
+        ("theorem 1", kernels, constant, {"normalize": False}),
+        ("Table 4 (b): (1 − λ)ⁿ Z' times Table 5 (b)", kernels, constant, {}),
+        ("Table 4 (c) in closed form", testing.assert_sums_tokens, constant, {"compose": "add"}),
+        (
+            "footnote 3: λ = 0 is the word CNN",
+            testing.assert_is_word_cnn,
+            (0,),
+            {"compose": "add", "act": "tanh"},
+        ),
+        ("λ = 0: random walks on the path graph", on_paths, (0,), {}),
+        ("any λ: random walks on its closure", on_paths, (0.7, "learned"), {}),
+        ("gated by tokens: the same", on_paths, ("gated",), {}),
+        ("gated by tokens and h: the same", on_paths, ("gated",), {"feedback": True}),
+    ]
+    for theorem, assertion, decays, options in claims:
         errors = [
-            assertion(samples.drawn(StringKernelConv(samples.D, samples.K, n, decay, **options)), strings)
+            assertion(drawn(StringKernelConv(D, K, n, decay, **options)), strings)
             for n in (1, 2, 3)
             for decay in decays
         ]
-        return Check(f"{theorem}, n = 1 … 3", f"{assertion.__name__}(layer, strings)", max(errors), "≤ 1e-9")
-
-    yield check("theorem 1", testing.assert_matches_string_kernel, constant, normalize=False)
-    yield check("Table 4 (b): (1 − λ)ⁿ Z' times Table 5 (b)", testing.assert_matches_string_kernel, constant)
-    yield check("Table 4 (c) in closed form", testing.assert_sums_tokens, constant, compose="add")
-    yield check(
-        "footnote 3: λ = 0 is the word CNN", testing.assert_is_word_cnn, (0,), compose="add", act="tanh"
-    )
-    yield check("λ = 0: random walks on the path graph", testing.assert_walks_on_strings, (0,))
-    yield check("any λ: random walks on its closure", testing.assert_walks_on_strings, (0.7, "learned"))
-    yield check("gated by tokens: the same", testing.assert_walks_on_strings, ("gated",))
-    yield check("gated by tokens and h: the same", testing.assert_walks_on_strings, ("gated",), feedback=True)
+        yield law(f"{theorem}, n = 1 … 3", f"{assertion.__name__}(layer, strings)", *errors)
 
 
-def string_law_checks(strings: list[torch.Tensor]) -> Iterator[Check]:
-    """Laws of sequence models."""
-    layer = samples.drawn(
-        StringKernelConv(samples.D, samples.D, 2, act="tanh", feedback=True, highway=True, readout="learned")
-    )
-    equal = torch.randn(8, 6, samples.D, dtype=torch.float64)
-    for name, line, error in (
-        (
-            "strings in company, of NaN too",
-            "assert_strings_independent(layer, strings)",
-            testing.assert_strings_independent(layer, strings[:20]),
-        ),
-        (
-            "strings interrupted anywhere",
-            "assert_resumes(layer, strings)",
-            testing.assert_resumes(layer, strings),
-        ),
-        (
-            "strings padded or end to end",
-            "assert_layouts_agree(layer, x)",
-            testing.assert_layouts_agree(layer, equal),
-        ),
+def law_checks(graphs: list[Data], strings: list[torch.Tensor]) -> Iterator[Check]:
+    """Laws of layers, kernels and sequence models."""
+    wl = relabelling(act="tanh")
+    for name, assertion in (
+        ("numbering of nodes", testing.assert_permutation_equivariant),
+        ("company in a batch", testing.assert_batching_invariant),
     ):
-        yield Check(name, line, error, "≤ 1e-9")
-
-
-def law_checks(graphs: list[Data]) -> Iterator[Check]:
-    """Laws of layers and kernels."""
-    layer = samples.drawn(
-        WLKernelConv(samples.D, samples.K, 3, 3, num_edge_types=samples.NUM_TYPES, act="tanh")
-    )
-    yield Check(
-        "numbering of nodes",
-        "assert_permutation_equivariant(layer, graphs)",
-        testing.assert_permutation_equivariant(layer, graphs),
-        "≤ 1e-9",
-    )
-    yield Check(
-        "company in a batch",
-        "assert_batching_invariant(layer, graphs)",
-        testing.assert_batching_invariant(layer, graphs),
-        "≤ 1e-9",
-    )
+        yield law(name, f"{assertion.__name__}(layer, graphs)", assertion(wl, graphs))
     kernels = (
         RandomWalkKernel(3, 0.7),
         DeepGraphKernel(2, 2, 0.1, composition=Polynomial(2, 0.5)),
         WLSubtreeKernel(3),
         WLKernel(RandomWalkKernel(2), 2),
     )
-    below = max(testing.assert_psd(kernel, graphs) for kernel in kernels)
-    yield Check("kernels are positive semi-definite", "assert_psd(kernel, graphs)", below, "≤ 1e-9")
+    below = (testing.assert_psd(kernel, graphs) for kernel in kernels)
+    yield law("kernels are positive semi-definite", "assert_psd(kernel, graphs)", *below)
+    layer = drawn(StringKernelConv(D, D, 2, act="tanh", feedback=True, highway=True, readout="learned"))
+    equal = torch.randn(8, 6, D, dtype=torch.float64)
+    error = testing.assert_strings_independent(layer, strings[:20])
+    yield law("strings in company, of NaN too", "assert_strings_independent(layer, strings)", error)
+    error = testing.assert_resumes(layer, strings)
+    yield law("strings interrupted anywhere", "assert_resumes(layer, strings)", error)
+    error = testing.assert_layouts_agree(layer, equal)
+    yield law("strings padded or end to end", "assert_layouts_agree(layer, x)", error)
 
 
 def colour_checks(count: int) -> Iterator[Check]:
     """Weisfeiler-Lehman colours: what layers cannot and can tell apart."""
-    graphs = samples.random_graphs(count, seed=1, labels=True)
-    layer = samples.drawn(WLKernelConv(samples.D, samples.K, 3, 3, num_edge_types=samples.NUM_TYPES))
-    line, alike = "assert_colours_decide(layer, graphs)", samples.nodes_alike(graphs, depth=4)
-    yield Check(
-        f"equal colours, equal outputs ({alike:,} nodes with neighbours)",
-        line,
-        testing.assert_colours_decide(layer, graphs),
-        "≤ 1e-9",
-    )
-    graphs = samples.random_graphs(count, seed=2, labels=True, no_isolated_nodes=True, plain_edges=True)
-    differences = []
-    for first, second in zip(graphs[1::2], graphs[2::2], strict=False):
-        told = first_difference(first, second, rounds=12)
-        if told is not None:
-            layer = samples.drawn(WLKernelConv(samples.D, 8, max(told, 1) + 1, act="tanh"))
-            differences.append(testing.assert_tells_apart(layer, first, second))
-    line = "assert_tells_apart(layer, first, second)"
-    yield Check(
-        f"told apart, different outputs ({len(differences)} pairs)", line, min(differences), "> 1e-12"
-    )
-    differences = []
-    for first, second in samples.needing_relabelling():
-        told = first_difference(first, second, rounds=12)
-        assert told is not None
-        layer = samples.drawn(
-            WLKernelConv(samples.D, 8, told + 1, num_edge_types=samples.NUM_TYPES, act="tanh")
-        )
-        differences.append(testing.assert_tells_apart(layer, first, second))
-    yield Check("told apart by relabelling alone (3 pairs)", line, min(differences), "> 1e-12")
+    graphs = random_graphs(count, seed=1, labels=True)
+    theorem = f"equal colours, equal outputs ({nodes_alike(graphs, depth=4):,} nodes with neighbours)"
+    line = "assert_colours_decide(layer, graphs)"
+    yield law(theorem, line, testing.assert_colours_decide(relabelling(), graphs))
+
+    def told_apart(theorem: str, pairs: Iterable[tuple[Data, Data]], **options: Any) -> Check:
+        differences = []
+        for first, second in pairs:
+            told = first_difference(first, second, rounds=12)
+            if told is not None:
+                layer = drawn(WLKernelConv(D, 8, max(told, 1) + 1, act="tanh", **options))
+                differences.append(testing.assert_tells_apart(layer, first, second))
+        line = "assert_tells_apart(layer, first, second)"
+        return Check(f"{theorem} ({len(differences)} pairs)", line, min(differences), "> 1e-12")
+
+    graphs = random_graphs(count, seed=2, labels=True, no_isolated_nodes=True, plain_edges=True)
+    yield told_apart("told apart, different outputs", zip(graphs[1::2], graphs[2::2], strict=False))
+    alone = needing_relabelling()
+    yield told_apart("told apart by relabelling alone", alone, num_edge_types=NUM_TYPES)
 
 
 def containment_checks(count: int) -> Iterator[Check]:
@@ -226,24 +191,24 @@ def containment_checks(count: int) -> Iterator[Check]:
         activation: Any = testing.ACTIVATIONS[name]  # layers take any function of tensors
         of_strings, of_graphs = [], []
         for depth in (2, 3):
-            widths = [samples.D if i == 0 else 2 for i in range(depth)]
+            widths = [D, *[2] * (depth - 1)]
             for n in (1, 2):
                 strings = [
-                    samples.drawn(StringKernelConv(width, 2, n, 0.5, normalize=False, act=activation), scale)
+                    drawn(StringKernelConv(width, 2, n, 0.5, normalize=False, act=activation), scale)
                     for width in widths
                 ]
                 kernel = DeepStringKernel(depth, n, 0.5, composition)
                 for seed in range(count):
-                    some = [scale * string[:3] for string in samples.random_strings(4, seed)]
+                    some = [scale * string[:3] for string in random_strings(4, seed)]
                     of_strings.append(testing.rkhs_ratios(strings, kernel, some, activation))
             for compose in ("mul", "add"):
                 layers = [
-                    samples.drawn(DeepKernelConv(width, 2, 2, 0.5, compose=compose, act=activation), scale)
+                    drawn(DeepKernelConv(width, 2, 2, 0.5, compose=compose, act=activation), scale)
                     for width in widths
                 ]
                 graph_kernel = DeepGraphKernel(depth, 2, 0.5, compose, composition)
                 for seed in range(count):
-                    graphs = samples.small_graphs(3, seed)
+                    graphs = small_graphs(3, seed)
                     for graph in graphs:
                         graph.x = scale * graph.x
                     of_graphs.append(testing.rkhs_ratios(layers, graph_kernel, graphs, activation))
@@ -264,13 +229,16 @@ def lemma_checks() -> Iterator[Check]:
         x = exact(np.cos(np.pi * (np.arange(30) + 0.5) / 30))
         kernel = 1 / (2 - np.outer(x, x))
 
+        def logistic(z: Any) -> Any:
+            return 1 / (1 + mpmath.exp(-z))
+
         def norm(sigma: Callable[[Any], Any], w: float) -> Any:
             return testing.rkhs_norm(np.array([sigma(mpmath.mpf(w) * v) for v in x], dtype=object), kernel)[0]
 
         bound = testing.norms(testing.ACTIVATIONS["erf"], Inverse())(mpmath.mpf(1))
         line = 'rkhs_norm(values, 1 / (2 - x @ x.T))[0] <= norms(ACTIVATIONS["erf"], Inverse())(w @ w)'
         yield Check("lemma 1, erf, ‖w‖ = 1", line, float(norm(mpmath.erf, 1.0) / bound), "≤ 1")
-        growth = norm(lambda z: 1 / (1 + mpmath.exp(-z)), 4.0) / norm(lambda z: 1 / (1 + mpmath.exp(-z)), 1.0)
+        growth = norm(logistic, 4.0) / norm(logistic, 1.0)
         yield Check(
             "lemma 1 fails for the logistic function, ‖w‖ > π/√2",
             "rkhs_norm(values, 1 / (2 - x @ x.T))[0], ‖w‖ = 4 beside ‖w‖ = 1",
@@ -294,11 +262,10 @@ class TheoremOptions(TableOptions):
 def checks(options: TheoremOptions, known: Known) -> Iterator[Check]:
     """All theorems."""
     known["graphs"] = count = 20 if options.quick else options.graphs
-    graphs, strings = samples.random_graphs(count), samples.random_strings(count)
+    graphs, strings = random_graphs(count), random_strings(count)
     yield from walk_checks(graphs)
     yield from string_checks(strings)
-    yield from law_checks(graphs)
-    yield from string_law_checks(strings)
+    yield from law_checks(graphs, strings)
     yield from colour_checks(2 * count)
     yield from containment_checks(1 if options.quick else 10)
     yield from lemma_checks()

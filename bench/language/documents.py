@@ -20,6 +20,7 @@ from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
 from wlkernelnn.datasets import (
     DOCUMENT_SETS,
     LabelledStrings,
+    PackedStrings,
     WordVectors,
     document_files,
     load_documents,
@@ -97,7 +98,8 @@ def pages(options: DocumentsOptions) -> Iterator[Page]:
         title = f"{TABLE.title}: {about_set.title}{suffix.replace('_', ', recipe of the ')}"
         table = replace(TABLE, title=title, notes=LEGEND + _of_set(data, vectors))
         if options.quick:
-            data = _first(data)
+            parts = ("train", "valid", "test")
+            data = replace(data, **{part: _few(getattr(data, part)) for part in parts})
         content = digest_of_strings(data, vectors.weight)
         trials = (
             trial(name, ngram, seed, data, vectors, content, options)
@@ -109,40 +111,22 @@ def pages(options: DocumentsOptions) -> Iterator[Page]:
         yield Page(table, trials, f"documents_{set_name}{suffix}", stays)
 
 
-def _first(data: LabelledStrings) -> LabelledStrings:
-    """Few documents of every part, from all over it."""
-    parts = {part: getattr(data, part) for part in ("train", "valid", "test")}
-    spaced = {
-        name: part.select(np.linspace(0, len(part) - 1, min(QUICK_DOCUMENTS, len(part)), dtype=np.int64))
-        for name, part in parts.items()
-    }
-    return replace(data, **spaced)
+def _few(documents: PackedStrings) -> PackedStrings:
+    """Few documents, from all over them."""
+    count = min(QUICK_DOCUMENTS, len(documents))
+    return documents.select(np.linspace(0, len(documents) - 1, count, dtype=np.int64))
 
 
 def build(name: str, ngram: int, recipe: Recipe, vectors: WordVectors, num_classes: int) -> TextClassifier:
     """The network of a row."""
-    sigma2: dict[str, Any] = {}
-    if name in ("gated_cnn", "cnn"):
-        sigma2 = {"sigma_i2": recipe.cnn_sigma_i2}
-    elif name in ("linear_gated", "linear"):
-        sigma2 = {"sigma_i2": recipe.linear_sigma2, "sigma_f2": recipe.linear_sigma2}
-    encoder = RKM(
-        vectors.weight.size(1),
-        CHANNELS,
-        name,
-        ngram,
-        layer_norm=recipe.layer_norm,
-        forget_bias=recipe.forget_bias,
-        **sigma2,
-    )
+    options = recipe.layer | recipe.sigma2.get(name, {})
     return TextClassifier(
         torch.nn.Embedding.from_pretrained(vectors.weight.clone(), freeze=False),
-        encoder,
+        RKM(vectors.weight.size(1), CHANNELS, name, ngram, **options),
         num_classes,
-        recipe.dropout,
-        hidden_channels=recipe.hidden_channels[NGRAMS.index(ngram)],
-        act=recipe.act,
+        hidden_channels=recipe.hidden_channels[ngram],
         embedding_dropout=0.0,
+        **recipe.head,
     )
 
 
@@ -161,13 +145,9 @@ def trial(
     options: DocumentsOptions,
 ) -> Trial:
     """A run of a row."""
-    recipe, place = RECIPES[options.recipe], (NGRAMS.index(ngram), list(MODELS).index(name))
-    training = ClassifierOptions(
-        **recipe.training,
-        batch_size=recipe.batch_size[data.name],
-        balance=_uneven(data),
-        **options.of_run(seed),
-    )
+    recipe = RECIPES[options.recipe]
+    of_set = {"batch_size": recipe.batch_size[data.name], "balance": _uneven(data)}
+    training = ClassifierOptions(**recipe.training, **of_set, **options.of_run(seed))
     if options.quick:
         training = replace(training, steps_per_epoch=QUICK_STEPS)
     # Runs on a sample are not those on the whole set, nor are those with other word vectors.
@@ -190,8 +170,8 @@ def trial(
         "class_counts": data.class_counts(),
         "recipe": options.recipe,
         "training": asdict(training),
-        "paper": PAPER[data.name][place[0]][place[1]],
-        "report": REPORT[data.name][place[0]][place[1]],
+        "paper": PAPER[data.name, ngram, name],
+        "report": REPORT[data.name, ngram, name],
     }
     return Trial(
         (trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}"),

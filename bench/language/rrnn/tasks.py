@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,7 @@ QUICK_SIZES = {"train": 48, "valid": 32, "test": 32}
 
 @dataclass(frozen=True, eq=False)
 class Strings:
-    """What a network is trained on.
-
-    Attributes:
-        train, valid, test: The strings.
-        num_tokens, num_classes: How many tokens and labels there are.
-        vectors: Those of the tokens, which stay as they are, or ``None``: they are learned.
-    """
+    """What a network is trained on; vectors of the tokens are fixed, or ``None``: they are learned."""
 
     train: PackedStrings
     valid: PackedStrings
@@ -52,44 +46,31 @@ class Strings:
 
     def shortened(self) -> Strings:
         """A few of them."""
-        parts = {
-            part: getattr(self, part).select(np.arange(min(size, len(getattr(self, part)))))
-            for part, size in QUICK_SIZES.items()
-        }
-        return Strings(
-            **parts, num_tokens=self.num_tokens, num_classes=self.num_classes, vectors=self.vectors
+        of_parts = ((part, getattr(self, part), size) for part, size in QUICK_SIZES.items())
+        return replace(
+            self, **{part: some.select(np.arange(min(size, len(some)))) for part, some, size in of_parts}
         )
 
 
 @dataclass(frozen=True)
 class Model(Row):
-    """A row of the table; its training is that of appendix E.2.
-
-    Attributes:
-        hidden_channels: Width of the scorer; ``None``: a GRU, which has none.
-    """
+    """A row of the table, with the training of appendix E.2; only a GRU has no scorer of such a width."""
 
     hidden_channels: int | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """A part of the table.
-
-    Attributes:
-        title: Its name.
-        metric: What is scored.
-        digits: How many of them behind the point.
-        load: The strings, of the folder of data sets and a file of word vectors.
-        models: The rows.
-        last: Whether the label is of the whole string.
+    """A part of the table: its name, what is scored and with how many digits behind the point, what loads the
+    strings (of the folder of data sets and a file of word vectors), its rows, and whether labels are of whole
+    strings.
     """
 
     title: str
     metric: str
     digits: int
     load: Callable[[str | None, Path], Strings]
-    models: dict[str, Model] = field(default_factory=dict)
+    models: dict[str, Model]
     last: bool = False
 
 
@@ -120,117 +101,82 @@ def _reviews(root: str | None, glove: Path) -> Strings:
     return Strings(data.train, data.valid, data.test, len(data.vocabulary), len(data.classes), vectors)
 
 
-def _baseline(published: tuple[str, str], batch_size: int, lr: float, l2: float) -> Model:
+def _gru(valid: str, test: str, batch_size: int, lr: float, l2: float) -> Model:
     training = {"batch_size": batch_size, "lr": lr, "weights": (1.0, 0.0, 0.0, l2)}
-    return Model("GRU", published, training=training)
+    return Model("GRU", (valid, test), training=training)
 
 
+def _rrnn_gru(valid: str, test: str, hidden_channels: int, **training: Any) -> Model:
+    return Model("RRNN-GRU", (valid, test), training=training, hidden_channels=hidden_channels)
+
+
+_WIKI_5K = {
+    "rrnn": Model(
+        "RRNN",
+        ("2.58", "2.63"),
+        training={
+            "batch_size": 16,
+            "lr": 1e-3,
+            "weights": (1.0, 1e-3, 1e-3, 1e-5),
+            "imitation": IMITATION,
+            "warm_start": WARM_START,
+        },
+        hidden_channels=256,
+    ),
+    "gru": _gru("2.73", "2.68", 18, 1.71e-3, 3.6e-7),
+}
+_WIKI_10K = {
+    "rrnn-gru": _rrnn_gru(
+        *("2.43", "2.42", 64),
+        batch_size=128,
+        lr=1e-3,
+        weights=(1.0, 0.1, 1e-8, 0.003),
+        gradient_clip=1.0,
+        alternate=5,
+    ),
+    "gru": _gru("2.58", "2.57", 41, 1.4231e-3, 1.2124e-11),
+}
+_SST = {
+    "rrnn-gru": _rrnn_gru(
+        *("65.1", "68.7", 10),
+        batch_size=32,  # not published
+        lr=1.06e-5,
+        weights=(1.0, 1.76e-6, 2.67e-12, 5.47e-5),
+        max_margin=5.47e-5,
+        gradient_clip=46.3,
+        alternate=1,
+    ),
+    "gru": _gru("64.6", "65.3", 3, 4.85e-4, 2.11e-12),
+}
+_PTB = {
+    "rrnn-gru": _rrnn_gru(
+        *("281", "239", 137),
+        batch_size=116,
+        lr=3.03e-4,
+        weights=(1.0, 4.16e-3, 1.22e-13, 1.36e-3),
+        max_margin=1.74,
+        gradient_clip=1.64,
+        alternate=1,
+    ),
+    "gru": _gru("247", "239", 6, 5.29e-4, 2.71e-15),
+}
 TASKS = {
-    "wiki-5k": Task(
-        "Wiki-5k",
-        "bpc",
-        2,
-        _characters("wiki-5k"),
-        {
-            "rrnn": Model(
-                "RRNN",
-                ("2.58", "2.63"),
-                training={
-                    "batch_size": 16,
-                    "lr": 1e-3,
-                    "weights": (1.0, 1e-3, 1e-3, 1e-5),
-                    "imitation": IMITATION,
-                    "warm_start": WARM_START,
-                },
-                hidden_channels=256,
-            ),
-            "gru": _baseline(("2.73", "2.68"), 18, 1.71e-3, 3.6e-7),
-        },
-    ),
-    "wiki-10k": Task(
-        "Wiki-10k",
-        "bpc",
-        2,
-        _characters("wiki-10k"),
-        {
-            "rrnn-gru": Model(
-                "RRNN-GRU",
-                ("2.43", "2.42"),
-                training={
-                    "batch_size": 128,
-                    "lr": 1e-3,
-                    "weights": (1.0, 0.1, 1e-8, 0.003),
-                    "gradient_clip": 1.0,
-                    "alternate": 5,
-                },
-                hidden_channels=64,
-            ),
-            "gru": _baseline(("2.58", "2.57"), 41, 1.4231e-3, 1.2124e-11),
-        },
-    ),
-    "sst": Task(
-        "SST, three classes",
-        "accuracy",
-        1,
-        _reviews,
-        {
-            "rrnn-gru": Model(
-                "RRNN-GRU",
-                ("65.1", "68.7"),
-                # The batch size is not published.
-                training={
-                    "batch_size": 32,
-                    "lr": 1.06e-5,
-                    "weights": (1.0, 1.76e-6, 2.67e-12, 5.47e-5),
-                    "max_margin": 5.47e-5,
-                    "gradient_clip": 46.3,
-                    "alternate": 1,
-                },
-                hidden_channels=10,
-            ),
-            "gru": _baseline(("64.6", "65.3"), 3, 4.85e-4, 2.11e-12),
-        },
-        last=True,
-    ),
-    "ptb": Task(
-        "PTB snippets",
-        "perplexity",
-        0,
-        _words,
-        {
-            "rrnn-gru": Model(
-                "RRNN-GRU",
-                ("281", "239"),
-                training={
-                    "batch_size": 116,
-                    "lr": 3.03e-4,
-                    "weights": (1.0, 4.16e-3, 1.22e-13, 1.36e-3),
-                    "max_margin": 1.74,
-                    "gradient_clip": 1.64,
-                    "alternate": 1,
-                },
-                hidden_channels=137,
-            ),
-            "gru": _baseline(("247", "239"), 6, 5.29e-4, 2.71e-15),
-        },
-    ),
+    "wiki-5k": Task("Wiki-5k", "bpc", 2, _characters("wiki-5k"), _WIKI_5K),
+    "wiki-10k": Task("Wiki-10k", "bpc", 2, _characters("wiki-10k"), _WIKI_10K),
+    "sst": Task("SST, three classes", "accuracy", 1, _reviews, _SST, last=True),
+    "ptb": Task("PTB snippets", "perplexity", 0, _words, _PTB),
 }
 
 
 class Network(torch.nn.Module):
-    r"""Embeddings, a cell, and a linear layer g(x_t, h_t; Γ) at every token or at the last one.
+    """Embeddings, a cell, and a linear layer g(x_t, h_t; Γ) at every token or at the last one.
 
-    Args:
-        embedding: Vectors of the tokens.
-        encoder: The cell.
-        num_classes: How many logits.
-        last: Logits of whole strings, none of which may be empty.
-        learned_state: The first state of an RRNN is learned. At 0 all products with it are the same vector,
-            and whichever of these a scorer likes most it chooses again and again.
+    The first state of an RRNN is learned: at 0 all products with it are the same vector, and a scorer that
+    likes one chooses it again and again.
 
     Shapes:
         - input: tokens ``[N]`` with ``ptr [B+1]``
-        - output: ``[N, num_classes]``, or ``[B, num_classes]`` if ``last``
+        - output: ``[N, num_classes]``, or ``[B, num_classes]`` of whole strings if ``last``
     """
 
     def __init__(
