@@ -340,7 +340,8 @@ def test_under_autocast_states_keep_their_precision(variant: str, feedback: bool
         (RKM(8, 8, "cnn"), "RKM(8, 8, variant='cnn', ngram=1, layer_norm='output', sigma_i2=1.0)"),
         (
             RKM(8, 2, "linear", np.array([1, 3]), sigma_f2="learned"),
-            "RKM(8, 2, variant='linear', ngram=[1, 3], layer_norm='output', sigma_i2=0.5, sigma_f2='learned')",
+            "RKM(8, 2, variant='linear', ngram=[1, 3], layer_norm='output', sigma_i2=0.5, "
+            "sigma_f2='learned')",
         ),
         (
             RKM(8, 8, "lstm", np.int64(2), forget_bias=1.0),
