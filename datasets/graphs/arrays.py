@@ -57,38 +57,36 @@ class Arrays:
     graph_x: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.uint8))
 
 
+def check_lengths(**lengths: tuple[int, int]) -> None:
+    """Refuse arrays by their lengths and those that are expected."""
+    for name, (length, expected) in lengths.items():
+        if length != expected:
+            raise ValueError(f"PackedGraphs: {name} has {length} entries, expected {expected}")
+
+
 def check_arrays(arrays: Arrays, description: Description) -> None:
     """Raise a ``ValueError`` if they contradict each other, or what is said of them."""
-    a = arrays
-    num_graphs = a.node_ptr.numel() - 1
-    if a.graph_x.size(1) != description.num_graph_values:
-        raise ValueError(
-            f"PackedGraphs: graph_x has {a.graph_x.size(1)} columns, expected num_graph_values = "
-            f"{description.num_graph_values}"
-        )
-    expected = {
-        "edge_ptr": (a.edge_ptr.numel(), num_graphs + 1),
-        "node_type": (a.node_type.numel(), int(a.node_ptr[-1])),
-        "in_degree": (a.in_degree.numel(), int(a.node_ptr[-1])),
-        "source": (a.source.numel(), int(a.edge_ptr[-1])),
-        "edge_type": (a.edge_type.numel(), int(a.edge_ptr[-1])),
-        "y": (a.y.size(0), num_graphs),
-        "row": (a.row.numel(), num_graphs),
-        "graph_x": (a.graph_x.size(0), num_graphs if description.num_graph_values else 0),
-    }
-    if names := description.target_names:
-        expected["target_names"] = (len(names), a.y.size(1))
-    for name, (came, wanted) in expected.items():
-        if came != wanted:
-            raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
+    a, num_columns = arrays, description.num_graph_values
+    num_graphs, num_nodes, num_edges = a.node_ptr.numel() - 1, int(a.node_ptr[-1]), int(a.edge_ptr[-1])
+    if a.graph_x.size(1) != num_columns:
+        expected = f"expected num_graph_values = {num_columns}"
+        raise ValueError(f"PackedGraphs: graph_x has {a.graph_x.size(1)} columns, {expected}")
+    check_lengths(
+        edge_ptr=(a.edge_ptr.numel(), num_graphs + 1),
+        node_type=(a.node_type.numel(), num_nodes),
+        in_degree=(a.in_degree.numel(), num_nodes),
+        source=(a.source.numel(), num_edges),
+        edge_type=(a.edge_type.numel(), num_edges),
+        y=(a.y.size(0), num_graphs),
+        row=(a.row.numel(), num_graphs),
+        graph_x=(a.graph_x.size(0), num_graphs if num_columns else 0),
+        target_names=(len(description.target_names) or a.y.size(1), a.y.size(1)),
+    )
     if description.task == "classification":
-        wrong = torch.nonzero((a.y != 0) & (a.y != 1) & ~a.y.isnan())
-        if len(wrong):
-            graph, target = wrong[0].tolist()
-            raise ValueError(
-                "PackedGraphs: targets of a classification must be 0, 1 or NaN, got "
-                f"{a.y[graph, target]:g} for graph {graph}"
-            )
+        wrong = torch.nonzero((a.y != 0) & (a.y != 1) & ~a.y.isnan()).tolist()
+        if wrong:
+            value = f"{a.y[tuple(wrong[0])]:g} for graph {wrong[0][0]}"
+            raise ValueError(f"PackedGraphs: targets of a classification must be 0, 1 or NaN, got {value}")
 
 
 def smallest(values: np.ndarray) -> Tensor:

@@ -75,6 +75,11 @@ class Colours:
 
     @classmethod
     def from_file(cls, tensors: dict[str, Tensor], about: Mapping[str, Any], path: str) -> Colours:
-        """Those of a file, taken out of its tensors."""
+        """Those of a file, taken out of its tensors; a ``ValueError`` if they are not one per node."""
         levels = [tensors.pop(f"colours.{level}").numpy() for level in range(about["levels"])]
+        num_nodes = len(tensors["node_type"])
+        for number, level in enumerate(levels):
+            if len(level) != num_nodes:
+                found = f"colours.{number} has {len(level)} entries"
+                raise ValueError(f"{path}: the file contradicts itself: {found}, expected {num_nodes}")
         return cls(levels, path, about["origin"]) if levels else cls()

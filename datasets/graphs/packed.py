@@ -19,7 +19,7 @@ from wlkernelnn.utils.files import read_tensors, write_tensors
 from .arrays import Arrays, check_arrays, content_hash
 from .colours import Colours
 from .description import Description
-from .packing import packed_arrays, packed_targets
+from .packing import pack, packed_targets
 from .pyg import sorted_edge_index
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
@@ -57,72 +57,16 @@ class PackedGraphs(Dataset):
         self._stamp: tuple[int, int] | None = None
         self._colours = Colours()  # shared by all views
         check_arrays(arrays, self.description)
-        self._check_split()
-
-    def _check_split(self) -> None:
-        num_graphs = self.len()
-        for part, index in (self.split_idx or {}).items():
+        for part, index in (split_idx or {}).items():
             index = np.asarray(index)
-            if index.size and (
-                index.dtype.kind not in "iu" or not 0 <= index.min() <= index.max() < num_graphs
-            ):
+            within = not index.size or 0 <= index.min() <= index.max() < self.len()
+            if not within or (index.size and index.dtype.kind not in "iu"):
                 raise ValueError(
-                    f"PackedGraphs: split_idx[{part!r}] must hold positions from 0 to {num_graphs - 1}, got "
+                    f"PackedGraphs: split_idx[{part!r}] must hold positions from 0 to {self.len() - 1}, got "
                     f"{index.dtype} {index.min()} … {index.max()}"
                 )
 
-    @classmethod
-    def pack(
-        cls,
-        x: np.ndarray,
-        edge_index: np.ndarray,
-        node_ptr: np.ndarray,
-        edge_ptr: np.ndarray,
-        *,
-        edge_type: np.ndarray | None = None,
-        y: np.ndarray | None = None,
-        row: np.ndarray | None = None,
-        smiles: Sequence[str] | None = None,
-        graph_x: np.ndarray | None = None,
-        description: Description | None = None,
-        split_idx: dict[str, np.ndarray] | None = None,
-    ) -> PackedGraphs:
-        """Pack plain arrays.
-
-        Args:
-            x: Node codes, non-negative integers ``[ΣV, F]``, and behind them the numbers of
-                ``description.num_node_values``, if there are any.
-            edge_index: ``[2, ΣE]`` source and target, counted inside each graph, in any order.
-            node_ptr, edge_ptr: ``[G+1]`` where each graph begins.
-            edge_type: Edge codes ``[ΣE]``, default all 0.
-            y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
-            row: Input row of each graph, default 0 … G−1.
-            smiles: One string per graph.
-            graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
-                ``[G, num_graph_values]``.
-            description: What the codes and targets mean.
-            split_idx: Graphs of ``"train"``, ``"valid"`` and ``"test"``, if there is a split.
-
-        Raises:
-            ValueError: A code is no non-negative integer or none of the description's, a target or a feature
-                of a graph does not fit, an edge leaves its graph, a split has graphs that are not there, or
-                shapes contradict each other.
-        """
-        about = description or Description()
-        arrays, is_undirected = packed_arrays(
-            about,
-            x,
-            edge_index,
-            node_ptr,
-            edge_ptr,
-            edge_type=edge_type,
-            y=y,
-            row=row,
-            smiles=smiles,
-            graph_x=graph_x,
-        )
-        about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
-        return cls(arrays, about, split_idx)
+    pack = classmethod(pack)
 
     # A view keeps the arrays and an index of graphs; the arrays themselves are never copied.
 
@@ -147,9 +91,8 @@ class PackedGraphs(Dataset):
             idx = slice(begin, end, idx.step)
         index = self.index[idx]
         if index.ndim != 1:
-            raise IndexError(
-                f"expected a slice, a mask or a list of graphs, got an index of shape {index.shape}"
-            )
+            expected = "a slice, a mask or a list of graphs"
+            raise IndexError(f"expected {expected}, got an index of shape {index.shape}")
         view = copy.copy(self)
         view._indices = np.ascontiguousarray(index)  # torch knows no negative strides
         view.split_idx = None
@@ -162,15 +105,11 @@ class PackedGraphs(Dataset):
         e0, e1 = a.edge_ptr[idx : idx + 2].tolist()
         degree = a.in_degree[n0:n1].long()
         target = torch.arange(n1 - n0).repeat_interleave(degree)
+        edges = torch.stack([a.source[e0:e1].long(), target])
         indptr = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
         data = Data(
             x=a.node_table[a.node_type[n0:n1].long()].long(),
-            edge_index=sorted_edge_index(
-                torch.stack([a.source[e0:e1].long(), target]),
-                indptr,
-                self.description.is_undirected,
-                sized=True,
-            ),
+            edge_index=sorted_edge_index(edges, indptr, self.description.is_undirected, sized=True),
             edge_type=a.edge_type[e0:e1].long(),
             y=a.y[idx : idx + 1].clone(),
         )
@@ -186,10 +125,7 @@ class PackedGraphs(Dataset):
 
     @property
     def y(self) -> Tensor:
-        """Targets of the graphs in view, float32 ``[len(self), tasks]``, NaN where missing: a copy.
-
-        :meth:`with_targets` gives the graphs others.
-        """
+        """Targets of the graphs in view, float32 ``[len(self), tasks]``, NaN where missing: a copy."""
         return self.arrays.y[torch.from_numpy(self.index)]
 
     @property
@@ -269,26 +205,17 @@ class PackedGraphs(Dataset):
     # Files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays (not just a view), and the colours known so far, into one safetensors file,
-        atomically."""
+        """Write all arrays, not just a view, and the known colours into one safetensors file, atomically."""
         tensors: dict[str, Tensor] = dict(vars(self.arrays))
         for name, index in (self.split_idx or {}).items():
             tensors[f"split.{name}"] = torch.as_tensor(index)
         colours, about_colours = self._colours.to_file(self.arrays)
-        # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
-        rejects = [
-            (
-                int(row),
-                None if is_missing(value) else value if isinstance(value, float) else str(value),
-                reason,
-            )
-            for row, value, reason in self.rejects
-        ]
         header = {
             "format": FORMAT,
             "description": asdict(self.description),
             "splits": list(self.split_idx or ()),
-            "rejects": rejects,
+            # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
+            "rejects": [(int(row), _for_json(value), reason) for row, value, reason in self.rejects],
             "colours": about_colours,
         }
         write_tensors(path, tensors | colours, header)
@@ -315,12 +242,6 @@ class PackedGraphs(Dataset):
             result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
-        for number, level in enumerate(colours.levels):
-            if len(level) != len(result.arrays.node_type):
-                raise ValueError(
-                    f"{path}: not as {FORMAT} says (colours.{number} has {len(level)} entries, expected "
-                    f"{len(result.arrays.node_type)})"
-                )
         result._colours = colours
         result._path, result._stamp = os.path.abspath(path), _stamp(path)
         return result
@@ -338,6 +259,10 @@ class PackedGraphs(Dataset):
         of_file = {"arrays"} | ({"_colours"} if self._colours.path is not None else set())
         changed = {name: value for name, value in self.__dict__.items() if name not in of_file}
         return _reopen, (self._path, changed)
+
+
+def _for_json(value: object) -> object:
+    return None if is_missing(value) else value if isinstance(value, float) else str(value)
 
 
 def check_packed(name: str, data: object) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,34 +12,51 @@ from torch import Tensor
 
 from wlkernelnn.datasets.files.table import beyond_float32, lost_in_float32
 
-from .arrays import Arrays, distinct_rows, pack_strings, smallest
+from .arrays import Arrays, check_lengths, distinct_rows, pack_strings, smallest
 from .description import Description
 from .random_walks import UNITS
 
+if TYPE_CHECKING:
+    from .packed import PackedGraphs
 
-def packed_arrays(
-    about: Description,
+
+def pack(
+    cls: type[PackedGraphs],
     x: np.ndarray,
     edge_index: np.ndarray,
     node_ptr: np.ndarray,
     edge_ptr: np.ndarray,
     *,
-    edge_type: np.ndarray | None,
-    y: np.ndarray | None,
-    row: np.ndarray | None,
-    smiles: Sequence[str] | None,
-    graph_x: np.ndarray | None,
-) -> tuple[Arrays, bool]:
-    """The arrays of a store, and whether every edge has one that goes back.
+    edge_type: np.ndarray | None = None,
+    y: np.ndarray | None = None,
+    row: np.ndarray | None = None,
+    smiles: Sequence[str] | None = None,
+    graph_x: np.ndarray | None = None,
+    description: Description | None = None,
+    split_idx: dict[str, np.ndarray] | None = None,
+) -> PackedGraphs:
+    """Pack plain arrays.
 
     Args:
-        about: What the codes mean.
-        x, edge_index, node_ptr, edge_ptr, edge_type, y, row, smiles, graph_x: As of
-            :meth:`PackedGraphs.pack <wlkernelnn.datasets.PackedGraphs.pack>`.
+        x: Node codes, non-negative integers ``[ΣV, F]``, and behind them the numbers of
+            ``description.num_node_values``, if there are any.
+        edge_index: ``[2, ΣE]`` source and target, counted inside each graph, in any order.
+        node_ptr, edge_ptr: ``[G+1]`` where each graph begins.
+        edge_type: Edge codes ``[ΣE]``, default all 0.
+        y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
+        row: Input row of each graph, default 0 … G−1.
+        smiles: One string per graph.
+        graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
+            ``[G, num_graph_values]``.
+        description: What the codes and targets mean.
+        split_idx: Graphs of ``"train"``, ``"valid"`` and ``"test"``, if there is a split.
 
     Raises:
-        ValueError: As there.
+        ValueError: A code is not a non-negative integer or not one of the description's, a target or a
+            feature of a graph does not fit, an edge leaves its graph, a split has graphs that are not there,
+            or shapes contradict each other.
     """
+    about = description or Description()
     node_ptr, edge_ptr = _pointers("node_ptr", node_ptr), _pointers("edge_ptr", edge_ptr)
     num_graphs = len(node_ptr) - 1
     edges = _codes("edge_index", edge_index, "[2, ΣE]")
@@ -46,27 +64,21 @@ def packed_arrays(
         raise ValueError(f"PackedGraphs: edge_index must be [2, ΣE], got shape {list(edges.shape)}")
     source, target = edges
     x = _codes("x", x, "[ΣV, F]")
-    edge_type = (
-        np.zeros(len(source), np.int64) if edge_type is None else _codes("edge_type", edge_type, "[ΣE]")
+    edge_type = _codes(
+        "edge_type", np.zeros(len(source), np.int64) if edge_type is None else edge_type, "[ΣE]"
     )
-    lengths = {
-        "edge_ptr": (len(edge_ptr), num_graphs + 1),
-        "x": (len(x), node_ptr[-1]),
-        "edge_index": (len(source), edge_ptr[-1]),
-        "edge_type": (len(edge_type), len(source)),
-        "smiles": (num_graphs if smiles is None else len(smiles), num_graphs),
-        "graph_x": (num_graphs if graph_x is None else len(graph_x), num_graphs),
-    }
-    for name, (came, wanted) in lengths.items():
-        if came != wanted:
-            raise ValueError(f"PackedGraphs: {name} has {came} entries, expected {wanted}")
+    check_lengths(
+        edge_ptr=(len(edge_ptr), num_graphs + 1),
+        x=(len(x), node_ptr[-1]),
+        edge_index=(len(source), edge_ptr[-1]),
+        edge_type=(len(edge_type), len(source)),
+        smiles=(num_graphs if smiles is None else len(smiles), num_graphs),
+    )
     num_nodes = np.repeat(np.diff(node_ptr), np.diff(edge_ptr))
     if (outside := np.flatnonzero((source >= num_nodes) | (target >= num_nodes))).size:
         e = outside[0]
-        raise ValueError(
-            f"PackedGraphs: edge {e} goes from node {source[e]} to {target[e]} of a graph "
-            f"with {num_nodes[e]} nodes"
-        )
+        nodes = f"from node {source[e]} to {target[e]} of a graph with {num_nodes[e]} nodes"
+        raise ValueError(f"PackedGraphs: edge {e} goes {nodes}")
     first = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
     order, reverse = np.lexsort((source, target + first)), np.lexsort((target, source + first))
     is_undirected = bool(
@@ -76,8 +88,6 @@ def packed_arrays(
     in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
     table, node_type = distinct_rows(x)
     _check_dims(about, table, node_type, edge_type)
-    no_text = torch.zeros(0, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64)
-    text, text_ptr = no_text if smiles is None else pack_strings(smiles)
     arrays = Arrays(
         node_type=smallest(node_type),
         node_table=smallest(table),
@@ -88,41 +98,39 @@ def packed_arrays(
         edge_ptr=torch.from_numpy(edge_ptr),
         y=torch.zeros(num_graphs, 0) if y is None else packed_targets(y, num_graphs),
         row=torch.arange(num_graphs) if row is None else torch.from_numpy(_codes("row", row, "[G]")),
-        smiles=text,
-        smiles_ptr=text_ptr,
-        graph_x=_graph_values(graph_x),
     )
-    return arrays, is_undirected
+    if smiles is not None:
+        text, text_ptr = pack_strings(smiles)
+        arrays = replace(arrays, smiles=text, smiles_ptr=text_ptr)
+    if graph_x is not None:
+        arrays = replace(arrays, graph_x=_graph_values(graph_x))
+    about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
+    return cls(arrays, about, split_idx)
 
 
 def packed_targets(y: Any, num_graphs: int) -> Tensor:
     """A copy of targets, float32 ``[G, tasks]``."""
     values = np.asarray(y.detach().cpu().double() if isinstance(y, Tensor) else y, dtype=np.float64)
     if values.ndim not in (1, 2) or len(values) != num_graphs:
-        raise ValueError(
-            f"PackedGraphs: y must be [{num_graphs}] or [{num_graphs}, tasks], for all graphs and not for a "
-            f"view, got shape {list(values.shape)}"
-        )
+        shapes = f"[{num_graphs}] or [{num_graphs}, tasks], for all graphs and not for a view"
+        raise ValueError(f"PackedGraphs: y must be {shapes}, got shape {list(values.shape)}")
     if (wrong := np.argwhere(lost_in_float32(values))).size:
-        value = values[tuple(wrong[0])]
-        raise ValueError(
-            "PackedGraphs: y must hold numbers that a float32 holds, or NaN for missing ones, got "
-            f"{value:g} for graph {wrong[0][0]}"
-        )
+        value = f"{values[tuple(wrong[0])]:g} for graph {wrong[0][0]}"
+        expected = "numbers that a float32 holds, or NaN for missing ones"
+        raise ValueError(f"PackedGraphs: y must hold {expected}, got {value}")
     return torch.from_numpy(values.astype(np.float32).reshape(num_graphs, *(values.shape[1:] or (1,))))
 
 
 def _codes(name: str, values: Any, shape: str) -> np.ndarray:
     """Values as int64 of this shape, if that changes none of them and none is negative."""
-    came = np.asarray(values)
-    if came.ndim != shape.count(",") + 1:
-        raise ValueError(f"PackedGraphs: {name} must be {shape}, got shape {list(came.shape)}")
+    given = np.asarray(values)
+    if given.ndim != shape.count(",") + 1:
+        raise ValueError(f"PackedGraphs: {name} must be {shape}, got shape {list(given.shape)}")
     with np.errstate(invalid="ignore"):
-        codes = came.astype(np.int64)
-    if came.size and (codes.min() < 0 or (came.dtype.kind not in "iu" and (codes != came).any())):
-        raise ValueError(
-            f"PackedGraphs: {name} must hold non-negative integers, got {came.min()} … {came.max()}"
-        )
+        codes = given.astype(np.int64)
+    if given.size and (codes.min() < 0 or (given.dtype.kind not in "iu" and (codes != given).any())):
+        limits = f"{given.min()} … {given.max()}"
+        raise ValueError(f"PackedGraphs: {name} must hold non-negative integers, got {limits}")
     return codes
 
 
@@ -138,37 +146,31 @@ def _check_dims(about: Description, table: np.ndarray, node_type: np.ndarray, ed
     if about.node_dims:
         most = [*(size - 1 for size in about.node_dims), *[UNITS] * about.num_node_values]
         if table.shape[1] != len(most):
-            raise ValueError(
-                f"PackedGraphs: x has {table.shape[1]} columns, expected {len(about.node_dims)} of node_dims "
-                f"and {about.num_node_values} of num_node_values"
-            )
+            expected = f"{len(about.node_dims)} of node_dims and {about.num_node_values} of num_node_values"
+            raise ValueError(f"PackedGraphs: x has {table.shape[1]} columns, expected {expected}")
         # Every node has a row of the table, which is much shorter.
         if (wrong := np.argwhere(table > most)).size:
             row, column = wrong[0]
-            raise ValueError(
-                f"PackedGraphs: x[{np.flatnonzero(node_type == row)[0]}, {column}] is {table[row, column]}, "
-                f"expected at most {most[column]} by the description"
-            )
+            where = f"x[{np.flatnonzero(node_type == row)[0]}, {column}] is {table[row, column]}"
+            raise ValueError(f"PackedGraphs: {where}, expected at most {most[column]} by the description")
     if about.num_edge_types and edge_type.max(initial=0) >= about.num_edge_types:
+        where = f"edge_type[{edge_type.argmax()}] is {edge_type.max()}"
+        expected = f"less than num_edge_types = {about.num_edge_types}"
+        raise ValueError(f"PackedGraphs: {where}, expected {expected}")
+
+
+def _graph_values(values: Any) -> Tensor:
+    given = np.asarray(values)
+    if given.ndim != 2:
         raise ValueError(
-            f"PackedGraphs: edge_type[{edge_type.argmax()}] is {edge_type.max()}, expected less than "
-            f"num_edge_types = {about.num_edge_types}"
+            f"PackedGraphs: graph_x must be [G, num_graph_values], got shape {list(given.shape)}"
         )
-
-
-def _graph_values(values: np.ndarray | None) -> Tensor:
-    if values is None:
-        return torch.zeros(0, 0, dtype=torch.uint8)
-    came = np.asarray(values)
-    if came.ndim != 2:
-        raise ValueError(f"PackedGraphs: graph_x must be [G, num_graph_values], got shape {list(came.shape)}")
-    if np.issubdtype(came.dtype, np.floating):
-        if (np.isnan(came) | beyond_float32(came)).any():
+    if np.issubdtype(given.dtype, np.floating):
+        if (np.isnan(given) | beyond_float32(given)).any():
             raise ValueError("PackedGraphs: graph_x must hold numbers that a float32 holds")
-        return torch.from_numpy(np.ascontiguousarray(came, dtype=np.float32))
-    result = came.astype(np.uint8)
-    if (result != came).any():
-        raise ValueError(
-            f"PackedGraphs: graph_x must hold integers from 0 to 255, got {came.min()} … {came.max()}"
-        )
+        return torch.from_numpy(np.ascontiguousarray(given, dtype=np.float32))
+    result = given.astype(np.uint8)
+    if (result != given).any():
+        limits = f"{given.min()} … {given.max()}"
+        raise ValueError(f"PackedGraphs: graph_x must hold integers from 0 to 255, got {limits}")
     return torch.from_numpy(result)
