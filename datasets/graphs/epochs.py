@@ -69,11 +69,7 @@ class EpochLoader(ABC):
         self.epoch, self._done, self._resumed, self._begun = state["epoch"], state["batch"], True, False
 
     def positions(self) -> np.ndarray:
-        """Positions in ``data`` in this epoch's order.
-
-        Raises:
-            IndexError: ``resample`` gives one that is not there.
-        """
+        """Positions in ``data`` in this epoch's order; ``IndexError`` if ``resample`` gives others."""
         if self.resample is not None:
             return positions_of(len(self.data), self.resample(self.epoch))
         if self.shuffle:
@@ -124,35 +120,27 @@ class EndlessShuffle:
     """
 
     def __init__(self, num_items: int, num_samples: int, seed: int = 0) -> None:
-        for name, value in (("num_items", num_items), ("num_samples", num_samples)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        self.num_items = num_items
-        self.num_samples = num_samples
+        self.num_items = check_count("num_items", num_items)
+        self.num_samples = check_count("num_samples", num_samples)
         self.seed = seed
 
     def __call__(self, epoch: int) -> np.ndarray:
         """Positions of the items of an epoch, int64 ``[num_samples]``."""
         begin = epoch * self.num_samples
         first, last = begin // self.num_items, (begin + self.num_samples - 1) // self.num_items
-        orders = [
-            np.random.default_rng((self.seed, lap)).permutation(self.num_items)
-            for lap in range(first, last + 1)
-        ]
+        laps = (np.random.default_rng((self.seed, lap)) for lap in range(first, last + 1))
+        order = np.concatenate([lap.permutation(self.num_items) for lap in laps])
         skipped = begin - first * self.num_items
-        return np.concatenate(orders)[skipped : skipped + self.num_samples]
+        return order[skipped : skipped + self.num_samples]
 
 
 class BucketResampler:
     """Draw training examples uniformly over the non-empty buckets of their target (Lei et al. 2017, CEP).
 
-    A molecule with target y lies in bucket floor(y / ``width``). The draws go through the buckets in rounds:
-    every round visits each non-empty bucket once, in a new random order, so each bucket comes up equally
-    often. Inside a bucket the members come one after the other in an order shuffled once, cyclically. Epochs
-    continue where the one before stopped, yet any epoch is computed from its number alone: a resumed run
-    sees what an uninterrupted one would have seen.
-
-    Goes into :class:`~wlkernelnn.datasets.PackedLoader` as ``resample=``.
+    A molecule with target y lies in bucket floor(y / ``width``). Every round visits each non-empty bucket
+    once, in a new random order. Inside a bucket the members come one after the other in an order shuffled
+    once, cyclically. Epochs continue where the one before stopped, yet any epoch is computed from its number
+    alone. Goes into :class:`~wlkernelnn.datasets.PackedLoader` as ``resample=``.
 
     Args:
         y: Targets of the training molecules, ``[n]`` or ``[n, 1]``, without missing values.
@@ -173,14 +161,13 @@ class BucketResampler:
             values = values[:, 0]
         if values.ndim != 1 or not len(values):
             raise ValueError(f"BucketResampler needs one target per molecule, got y of shape {values.shape}")
-        if not np.isfinite(values).all():
-            first = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(f"BucketResampler needs every target, but y[{first}] is {values[first]}")
+        if len(missing := np.flatnonzero(~np.isfinite(values))):
+            raise ValueError(
+                f"BucketResampler needs every target, but y[{missing[0]}] is {values[missing[0]]}"
+            )
         if not width > 0:
             raise ValueError(f"width must be positive, got {width}")
-        if num_samples is not None and num_samples < 1:
-            raise ValueError(f"num_samples must be at least 1, got {num_samples}")
-        self.num_samples = len(values) if num_samples is None else num_samples
+        self.num_samples = check_count("num_samples", len(values) if num_samples is None else num_samples)
         self.seed = seed
         _, bucket, self._count = np.unique(np.floor(values / width), return_inverse=True, return_counts=True)
         self._begin = np.cumsum(self._count) - self._count
@@ -194,15 +181,10 @@ class BucketResampler:
 
     def __call__(self, epoch: int) -> np.ndarray:
         """Positions in ``y`` for an epoch, int64 ``[num_samples]``."""
-        begin = epoch * self.num_samples
-        end = begin + self.num_samples
-        first_round = begin // self.num_buckets
-        last_round = -(-end // self.num_buckets)
-        order = self._rounds(first_round, last_round).reshape(-1)
-        draw = np.arange(begin, end)
-        bucket = order[draw - first_round * self.num_buckets]
+        draw = np.arange(epoch * self.num_samples, (epoch + 1) * self.num_samples)
         # A bucket's turn in round r is its r-th draw ever.
         turn = draw // self.num_buckets
+        bucket = self._rounds(int(turn[0]), int(turn[-1]) + 1)[turn - turn[0], draw % self.num_buckets]
         return self._members[self._begin[bucket] + turn % self._count[bucket]]
 
     def _rounds(self, first: int, last: int) -> np.ndarray:

@@ -55,10 +55,8 @@ class PackedLoader(EpochLoader):
     ) -> None:
         check_packed("data", data)
         if data.transform is not None:
-            raise ValueError(
-                "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs; "
-                "torch_geometric.loader.DataLoader applies it"
-            )
+            problem = "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs"
+            raise ValueError(f"{problem}; torch_geometric.loader.DataLoader applies it")
         super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
         if quotient is not None and quotient < 0:
             raise ValueError(f"quotient is a number of iterations or None, got {quotient}")

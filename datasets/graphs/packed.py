@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, Dataset
+from torch_geometric.data import Data
 
 from wlkernelnn.datasets.files.rejects import Reject, is_missing
 from wlkernelnn.utils.files import read_tensors, write_tensors
@@ -19,13 +19,13 @@ from wlkernelnn.utils.files import read_tensors, write_tensors
 from .arrays import Arrays, check_arrays, content_hash
 from .colours import Colours
 from .description import Description
-from .packing import pack, packed_targets
+from .packing import Packable, packed_targets
 from .pyg import sorted_edge_index
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
 
 
-class PackedGraphs(Dataset):
+class PackedGraphs(Packable):
     r"""Graphs with discrete node and edge codes in flat arrays, about 260 bytes for a 28-atom molecule.
 
     A PyG ``Dataset``: ``data[i]`` is a ``Data``; a slice, mask, list or index tensor gives a view on the
@@ -65,8 +65,6 @@ class PackedGraphs(Dataset):
                     f"PackedGraphs: split_idx[{part!r}] must hold positions from 0 to {self.len() - 1}, got "
                     f"{index.dtype} {index.min()} … {index.max()}"
                 )
-
-    pack = classmethod(pack)
 
     # A view keeps the arrays and an index of graphs; the arrays themselves are never copied.
 

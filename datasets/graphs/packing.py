@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Dataset
 
 from wlkernelnn.datasets.files.table import beyond_float32, lost_in_float32
 
@@ -16,96 +17,97 @@ from .arrays import Arrays, check_lengths, distinct_rows, pack_strings, smallest
 from .description import Description
 from .random_walks import UNITS
 
-if TYPE_CHECKING:
-    from .packed import PackedGraphs
 
+class Packable(Dataset):
+    """A store of graphs that is made of plain arrays."""
 
-def pack(
-    cls: type[PackedGraphs],
-    x: np.ndarray,
-    edge_index: np.ndarray,
-    node_ptr: np.ndarray,
-    edge_ptr: np.ndarray,
-    *,
-    edge_type: np.ndarray | None = None,
-    y: np.ndarray | None = None,
-    row: np.ndarray | None = None,
-    smiles: Sequence[str] | None = None,
-    graph_x: np.ndarray | None = None,
-    description: Description | None = None,
-    split_idx: dict[str, np.ndarray] | None = None,
-) -> PackedGraphs:
-    """Pack plain arrays.
+    @classmethod
+    def pack(
+        cls,
+        x: np.ndarray,
+        edge_index: np.ndarray,
+        node_ptr: np.ndarray,
+        edge_ptr: np.ndarray,
+        *,
+        edge_type: np.ndarray | None = None,
+        y: np.ndarray | None = None,
+        row: np.ndarray | None = None,
+        smiles: Sequence[str] | None = None,
+        graph_x: np.ndarray | None = None,
+        description: Description | None = None,
+        split_idx: dict[str, np.ndarray] | None = None,
+    ) -> Self:
+        """Pack plain arrays.
 
-    Args:
-        x: Node codes, non-negative integers ``[ΣV, F]``, and behind them the numbers of
-            ``description.num_node_values``, if there are any.
-        edge_index: ``[2, ΣE]`` source and target, counted inside each graph, in any order.
-        node_ptr, edge_ptr: ``[G+1]`` where each graph begins.
-        edge_type: Edge codes ``[ΣE]``, default all 0.
-        y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
-        row: Input row of each graph, default 0 … G−1.
-        smiles: One string per graph.
-        graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
-            ``[G, num_graph_values]``.
-        description: What the codes and targets mean.
-        split_idx: Graphs of ``"train"``, ``"valid"`` and ``"test"``, if there is a split.
+        Args:
+            x: Node codes, non-negative integers ``[ΣV, F]``, and behind them the numbers of
+                ``description.num_node_values``, if there are any.
+            edge_index: ``[2, ΣE]`` source and target, counted inside each graph, in any order.
+            node_ptr, edge_ptr: ``[G+1]`` where each graph begins.
+            edge_type: Edge codes ``[ΣE]``, default all 0.
+            y: Targets ``[G, tasks]``, NaN = missing; default no tasks.
+            row: Input row of each graph, default 0 … G−1.
+            smiles: One string per graph.
+            graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
+                ``[G, num_graph_values]``.
+            description: What the codes and targets mean.
+            split_idx: Graphs of ``"train"``, ``"valid"`` and ``"test"``, if there is a split.
 
-    Raises:
-        ValueError: A code is not a non-negative integer or not one of the description's, a target or a
-            feature of a graph does not fit, an edge leaves its graph, a split has graphs that are not there,
-            or shapes contradict each other.
-    """
-    about = description or Description()
-    node_ptr, edge_ptr = _pointers("node_ptr", node_ptr), _pointers("edge_ptr", edge_ptr)
-    num_graphs = len(node_ptr) - 1
-    edges = _codes("edge_index", edge_index, "[2, ΣE]")
-    if len(edges) != 2:
-        raise ValueError(f"PackedGraphs: edge_index must be [2, ΣE], got shape {list(edges.shape)}")
-    source, target = edges
-    x = _codes("x", x, "[ΣV, F]")
-    edge_type = _codes(
-        "edge_type", np.zeros(len(source), np.int64) if edge_type is None else edge_type, "[ΣE]"
-    )
-    check_lengths(
-        edge_ptr=(len(edge_ptr), num_graphs + 1),
-        x=(len(x), node_ptr[-1]),
-        edge_index=(len(source), edge_ptr[-1]),
-        edge_type=(len(edge_type), len(source)),
-        smiles=(num_graphs if smiles is None else len(smiles), num_graphs),
-    )
-    num_nodes = np.repeat(np.diff(node_ptr), np.diff(edge_ptr))
-    if (outside := np.flatnonzero((source >= num_nodes) | (target >= num_nodes))).size:
-        e = outside[0]
-        nodes = f"from node {source[e]} to {target[e]} of a graph with {num_nodes[e]} nodes"
-        raise ValueError(f"PackedGraphs: edge {e} goes {nodes}")
-    first = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
-    order, reverse = np.lexsort((source, target + first)), np.lexsort((target, source + first))
-    is_undirected = bool(
-        (source[order] == target[reverse]).all()
-        and (target[order] + first[order] == source[reverse] + first[reverse]).all()
-    )
-    in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
-    table, node_type = distinct_rows(x)
-    _check_dims(about, table, node_type, edge_type)
-    arrays = Arrays(
-        node_type=smallest(node_type),
-        node_table=smallest(table),
-        source=smallest(source[order]),
-        in_degree=smallest(in_degree),
-        edge_type=smallest(edge_type[order]),
-        node_ptr=torch.from_numpy(node_ptr),
-        edge_ptr=torch.from_numpy(edge_ptr),
-        y=torch.zeros(num_graphs, 0) if y is None else packed_targets(y, num_graphs),
-        row=torch.arange(num_graphs) if row is None else torch.from_numpy(_codes("row", row, "[G]")),
-    )
-    if smiles is not None:
-        text, text_ptr = pack_strings(smiles)
-        arrays = replace(arrays, smiles=text, smiles_ptr=text_ptr)
-    if graph_x is not None:
-        arrays = replace(arrays, graph_x=_graph_values(graph_x))
-    about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
-    return cls(arrays, about, split_idx)
+        Raises:
+            ValueError: A code is not a non-negative integer or not one of the description's, a target or a
+                feature of a graph does not fit, an edge leaves its graph, a split has graphs that are not there,
+                or shapes contradict each other.
+        """
+        about = description or Description()
+        node_ptr, edge_ptr = _pointers("node_ptr", node_ptr), _pointers("edge_ptr", edge_ptr)
+        num_graphs = len(node_ptr) - 1
+        edges = _codes("edge_index", edge_index, "[2, ΣE]")
+        if len(edges) != 2:
+            raise ValueError(f"PackedGraphs: edge_index must be [2, ΣE], got shape {list(edges.shape)}")
+        source, target = edges
+        x = _codes("x", x, "[ΣV, F]")
+        edge_type = _codes(
+            "edge_type", np.zeros(len(source), np.int64) if edge_type is None else edge_type, "[ΣE]"
+        )
+        check_lengths(
+            edge_ptr=(len(edge_ptr), num_graphs + 1),
+            x=(len(x), node_ptr[-1]),
+            edge_index=(len(source), edge_ptr[-1]),
+            edge_type=(len(edge_type), len(source)),
+            smiles=(num_graphs if smiles is None else len(smiles), num_graphs),
+        )
+        num_nodes = np.repeat(np.diff(node_ptr), np.diff(edge_ptr))
+        if (outside := np.flatnonzero((source >= num_nodes) | (target >= num_nodes))).size:
+            e = outside[0]
+            nodes = f"from node {source[e]} to {target[e]} of a graph with {num_nodes[e]} nodes"
+            raise ValueError(f"PackedGraphs: edge {e} goes {nodes}")
+        first = np.repeat(node_ptr[:-1], np.diff(edge_ptr))
+        order, reverse = np.lexsort((source, target + first)), np.lexsort((target, source + first))
+        is_undirected = bool(
+            (source[order] == target[reverse]).all()
+            and (target[order] + first[order] == source[reverse] + first[reverse]).all()
+        )
+        in_degree = np.bincount(target + first, minlength=int(node_ptr[-1]))
+        table, node_type = distinct_rows(x)
+        _check_dims(about, table, node_type, edge_type)
+        arrays = Arrays(
+            node_type=smallest(node_type),
+            node_table=smallest(table),
+            source=smallest(source[order]),
+            in_degree=smallest(in_degree),
+            edge_type=smallest(edge_type[order]),
+            node_ptr=torch.from_numpy(node_ptr),
+            edge_ptr=torch.from_numpy(edge_ptr),
+            y=torch.zeros(num_graphs, 0) if y is None else packed_targets(y, num_graphs),
+            row=torch.arange(num_graphs) if row is None else torch.from_numpy(_codes("row", row, "[G]")),
+        )
+        if smiles is not None:
+            text, text_ptr = pack_strings(smiles)
+            arrays = replace(arrays, smiles=text, smiles_ptr=text_ptr)
+        if graph_x is not None:
+            arrays = replace(arrays, graph_x=_graph_values(graph_x))
+        about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
+        return cls(arrays, about, split_idx)
 
 
 def packed_targets(y: Any, num_graphs: int) -> Tensor:

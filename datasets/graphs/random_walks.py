@@ -42,9 +42,8 @@ def walk_encodings(
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, got {num_steps}")
     if source.ndim != 1 or source.shape != target.shape:
-        raise ValueError(
-            f"source and target must be [E], got shapes {list(source.shape)} and {list(target.shape)}"
-        )
+        shapes = f"{list(source.shape)} and {list(target.shape)}"
+        raise ValueError(f"source and target must be [E], got shapes {shapes}")
     graph = np.repeat(np.arange(len(num_nodes)), num_nodes)
     total = len(graph)
     ends = np.concatenate([source, target])

@@ -21,18 +21,13 @@ _LABELS = {"train": "train", "valid": "valid", "val": "valid", "validation": "va
 
 
 def random_split(n: int, sizes: Sizes = (0.8, 0.1, 0.1), seed: int = 0) -> SplitIndex:
-    """Split 0 … n−1 at random.
-
-    Args:
-        n: Number of items.
-        sizes: Fractions of train, valid and test; they sum to 1.
-        seed: The same seed gives the same split.
+    """Split 0 … n−1 at random; the same ``seed`` gives the same split.
 
     Returns:
         ``{"train": …, "valid": …, "test": …}``, sorted int64 positions.
 
     Raises:
-        ValueError: ``sizes`` are no fractions that sum to 1, or leave a part without items.
+        ValueError: ``sizes`` are not fractions that sum to 1, or leave a part without items.
     """
     check_sizes(sizes)
     order = np.random.default_rng(seed).permutation(n)
@@ -44,10 +39,7 @@ def scaffolds(smiles: Sequence[str], chirality: bool = True) -> list[str]:
     """Bemis-Murcko scaffold of every molecule as SMILES; ``""`` for acyclic molecules.
 
     Molecules that RDKit cannot read, or cannot cut, count as acyclic (so does the published ogbg-molhiv set).
-
-    Args:
-        smiles: One per molecule.
-        chirality: Whether scaffolds that differ in their stereochemistry alone are two.
+    With ``chirality``, scaffolds that differ in their stereochemistry alone are two.
     """
     with rdBase.BlockLogs():
         return [_scaffold(text, chirality) for text in smiles]
@@ -65,17 +57,7 @@ def scaffold_split(
 
     OGB's scaffolds have chirality: stereoisomers may then lie in two parts. Without it they stay together.
 
-    Args:
-        smiles: One per molecule.
-        sizes: Fractions of train, valid and test; they sum to 1.
-        chirality: Whether scaffolds that differ in their stereochemistry alone are two.
-
-    Returns:
-        ``{"train": …, "valid": …, "test": …}``, sorted int64 positions.
-
-    Raises:
-        ValueError: ``sizes`` are no fractions that sum to 1, or a part stays empty (one scaffold holds most
-            of the molecules).
+    Returns and raises as :func:`random_split` (a part stays empty where one scaffold holds most molecules).
     """
     check_sizes(sizes)
     groups: dict[str, list[int]] = defaultdict(list)
@@ -86,8 +68,7 @@ def scaffold_split(
     # The published sets depend on the rounding of these two products.
     train_end = sizes[0] * len(smiles)
     valid_end = (sizes[0] + sizes[1]) * len(smiles)
-    parts: tuple[list[int], list[int], list[int]] = ([], [], [])
-    train, valid, test = parts
+    train, valid, test = parts = list[int](), list[int](), list[int]()
     for group in ordered:
         if len(train) + len(group) <= train_end:
             train += group
@@ -99,13 +80,9 @@ def scaffold_split(
 
 
 def column_split(labels: Sequence[object]) -> SplitIndex:
-    """The split that a column of labels gives.
+    """The split of a column of the labels train, valid (or val, validation) and test, in any case.
 
-    Args:
-        labels: ``train``, ``valid`` (or ``val``, ``validation``) or ``test`` for every row, in any case.
-
-    Returns:
-        ``{"train": …, "valid": …, "test": …}``, sorted int64 positions; a part may be empty.
+    Returns as :func:`random_split`, but a part may be empty.
 
     Raises:
         ValueError: A label is something else; names its data row.
@@ -114,10 +91,9 @@ def column_split(labels: Sequence[object]) -> SplitIndex:
     names = np.array([_LABELS.get(str(label).strip().lower(), "") for label in labels], dtype="U5")
     unknown = np.flatnonzero(names == "")
     if len(unknown):
-        raise ValueError(
-            f"data row {unknown[0] + 1}: expected a split label train, valid (or val) or test, "
-            f"got {labels[unknown[0]]!r} ({len(unknown):,} such rows)"
-        )
+        found = f"{labels[unknown[0]]!r} ({len(unknown):,} such rows)"
+        expected = "a split label train, valid (or val) or test"
+        raise ValueError(f"data row {unknown[0] + 1}: expected {expected}, got {found}")
     return {part: np.flatnonzero(names == part) for part in PARTS}
 
 
@@ -130,8 +106,7 @@ def split(
         data: The molecules.
         kind: ``"random"`` (:func:`random_split`), ``"scaffold"`` (:func:`scaffold_split`, where ``seed`` has
             no effect) or ``"flat_scaffold"``, that without chirality.
-        sizes: Fractions of train, valid and test.
-        seed: Seed of a random split.
+        sizes, seed: As there.
 
     Raises:
         ValueError: Unknown ``kind``, bad ``sizes``, or a scaffold split of graphs without SMILES.
@@ -139,10 +114,9 @@ def split(
     if kind == "random":
         return random_split(len(data), sizes, seed)
     if kind in ("scaffold", "flat_scaffold"):
-        smiles = data.smiles
-        if len(smiles) != len(data):
+        if len(data.smiles) != len(data):
             raise ValueError("a scaffold split needs SMILES; these graphs have none")
-        return scaffold_split(smiles, sizes, chirality=kind == "scaffold")
+        return scaffold_split(data.smiles, sizes, chirality=kind == "scaffold")
     raise ValueError(f"unknown split {kind!r}: expected 'random', 'scaffold' or 'flat_scaffold'")
 
 
@@ -156,18 +130,15 @@ def _scaffold(smiles: str, chirality: bool) -> str:
 def check_sizes(sizes: Sizes, name: str = "split sizes") -> None:
     """Raise a ``ValueError`` that says ``name`` unless ``sizes`` are three fractions that sum to 1."""
     if len(sizes) != len(PARTS) or min(sizes) < 0 or not np.isclose(sum(sizes), 1.0):
-        raise ValueError(
-            f"{name}: expected three fractions (train, valid, test) that sum to 1, got {tuple(sizes)}"
-        )
+        expected = "three fractions (train, valid, test) that sum to 1"
+        raise ValueError(f"{name}: expected {expected}, got {tuple(sizes)}")
 
 
 def _named(parts: Sequence[Sequence[int] | np.ndarray], sizes: Sizes) -> SplitIndex:
     result: SplitIndex = {}
     for name, size, part in zip(PARTS, sizes, parts, strict=True):
         if size > 0 and not len(part):
-            total = sum(map(len, parts))
-            raise ValueError(
-                f"the {name} part of the split is empty: {total:,} molecules at sizes {tuple(sizes)}"
-            )
+            cause = f"{sum(map(len, parts)):,} molecules at sizes {tuple(sizes)}"
+            raise ValueError(f"the {name} part of the split is empty: {cause}")
         result[name] = np.sort(np.asarray(part, dtype=np.int64))
     return result

@@ -28,9 +28,9 @@ def test_orders_differ_and_can_be_drawn_again() -> None:
 
 
 def test_numbers_that_cannot_be() -> None:
-    with pytest.raises(ValueError, match="num_items must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_items must be an integer of at least 1, got 0"):
         EndlessShuffle(0, 5)
-    with pytest.raises(ValueError, match="num_samples must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_samples must be an integer of at least 1, got 0"):
         EndlessShuffle(5, 0)
 
 
@@ -104,7 +104,7 @@ def test_it_feeds_a_loader() -> None:
         ({"y": np.ones((3, 2))}, r"shape \(3, 2\)"),
         ({"y": []}, r"shape \(0,\)"),
         ({"y": [1.0], "width": 0.0}, "width must be positive"),
-        ({"y": [1.0], "num_samples": 0}, "num_samples must be at least 1"),
+        ({"y": [1.0], "num_samples": 0}, "num_samples must be an integer of at least 1"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
