@@ -55,8 +55,8 @@ class Packable(Dataset):
 
         Raises:
             ValueError: A code is not a non-negative integer or not one of the description's, a target or a
-                feature of a graph does not fit, an edge leaves its graph, a split has graphs that are not there,
-                or shapes contradict each other.
+                feature of a graph does not fit, an edge leaves its graph, a split has graphs that are not
+                there, or shapes contradict each other.
         """
         about = description or Description()
         node_ptr, edge_ptr = _pointers("node_ptr", node_ptr), _pointers("edge_ptr", edge_ptr)
