@@ -1,4 +1,5 @@
 """Training: fit a model, score it, keep it in files."""
+# ruff: noqa: F403, F405 (type checkers read the names of the rooms)
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,37 +10,9 @@ if TYPE_CHECKING:
     from .callbacks import DivergedError
     from .checkpoint import load_checkpoint, save_checkpoint
     from .loop import FitResult
-    from .molecules import (
-        METRICS,
-        Ensemble,
-        check_free,
-        embed,
-        fit,
-        get_metric,
-        load_ensemble,
-        predict,
-        score,
-        score_tasks,
-        train_run,
-        unscored,
-        write_report,
-    )
+    from .molecules import *
     from .screening import predict_tables
-    from .text import (
-        AWDOptions,
-        ClassifierOptions,
-        LanguageOptions,
-        TreeFit,
-        TreeOptions,
-        accuracy,
-        class_probabilities,
-        fit_awd,
-        fit_classifier,
-        fit_language_model,
-        fit_trees,
-        perplexity,
-        score_strings,
-    )
+    from .text import *
 
 __all__ = [
     "METRICS",
