@@ -43,7 +43,7 @@ class Result:
 
 def _means(data: PackedGraphs) -> np.ndarray:
     """The mean of every task's known targets, ``[tasks]``, or 0."""
-    return data.y.nanmean(0).nan_to_num(0.0).numpy()
+    return data.y.double().nanmean(0).nan_to_num(0.0).numpy()
 
 
 def mean_predictor(train: PackedGraphs, test: PackedGraphs) -> Result:
@@ -69,7 +69,7 @@ def fit_tasks(
     """
     predictions = [np.tile(_means(train), (other.shape[0], 1)) for other in others]
     models = []
-    for task, y in enumerate(train.y.numpy().T):
+    for task, y in enumerate(train.y.double().numpy().T):
         known = ~np.isnan(y)
         if len(np.unique(y[known])) < 2:
             continue

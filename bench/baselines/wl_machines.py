@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
 
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
 from wlkernelnn.datasets import PackedGraphs
@@ -47,13 +50,12 @@ def best_machine(
         was tried, the number of colours of the training part, and of weights.
     """
     classes = data.task == "classification"
-    candidates = (_logistic if classes else _ridge)(data, split_idx, num_iterations)
     metric = data.metric or DEFAULT_METRIC["classification" if classes else "regression"]
     sign = 1 if get_metric(metric).maximize else -1
     y = data.y[split_idx["valid"]].numpy()
     tried: list[Record] = []
     best: tuple[float, dict[str, np.ndarray], Record] | None = None
-    for choice, features, machines, predictions in candidates:
+    for choice, features, machines, predictions in _candidates(data, split_idx, num_iterations):
         valid = score(metric, y, predictions["valid"])
         tried.append({**choice, "valid": valid})
         if best is None or sign * valid > best[0]:
@@ -65,40 +67,36 @@ def best_machine(
     return best[1], best[2] | {"tried": tried}
 
 
-def _ridge(data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]) -> Iterator[Candidate]:
-    y, train = data.y.numpy().astype(np.float64), split_idx["train"]
-    known = ~np.isnan(y[train])
-    mean = np.nan_to_num(data.y[train].double().nanmean(0).numpy())
-    for depth, edge_labels, normalize in product(num_iterations, (False, True), (False, True)):
-        kernel = WLSubtreeKernel(depth, edge_labels=edge_labels, normalize=normalize)
-        features = kernel.features(data)
-        scale = _scale(features[train])
-        for penalty in PENALTIES:
-            predicted = {part: np.tile(mean, (len(index), 1)) for part, index in split_idx.items()}
-            for task in np.flatnonzero(known.any(0)):
-                rows = train[known[:, task]]
-                ridge = Ridge(penalty * scale, fit_intercept=False, solver="sparse_cg", tol=1e-8)
-                ridge.fit(features[rows], y[rows, task] - mean[task])
-                for part, index in split_idx.items():
-                    predicted[part][:, task] += ridge.predict(features[index])
-            choice = {"edge_labels": edge_labels, "normalize": normalize, "penalty": penalty}
-            yield {"num_iterations": depth} | choice, features, int(known.any(0).sum()), predicted
-
-
-def _logistic(
+def _candidates(
     data: PackedGraphs, split_idx: SplitIndex, num_iterations: Sequence[int]
 ) -> Iterator[Candidate]:
-    train = data[split_idx["train"]]
-    for depth, edge_labels in product(num_iterations, (False, True)):
-        features = WLSubtreeKernel(depth, edge_labels=edge_labels).features(data)
-        features.data = np.log1p(features.data)
-        scale = _scale(features[split_idx["train"]])
-        parts = [features[index] for index in split_idx.values()]
+    train, index = data[split_idx["train"]], split_idx["train"]
+    classes = data.task == "classification"
+    lengths = (False,) if classes else (False, True)
+    for depth, edge_labels, normalize in product(num_iterations, (False, True), lengths):
+        features = WLSubtreeKernel(depth, edge_labels=edge_labels, normalize=normalize).features(data)
+        if classes:
+            features.data = np.log1p(features.data)
+        # The mean of K(G, G).
+        scale = float(features[index].multiply(features[index]).sum() / len(index))
+        parts = [features[rows] for rows in split_idx.values()]
+        choice = {"num_iterations": depth, "edge_labels": edge_labels}
+        choice |= {} if classes else {"normalize": normalize}
         for penalty in PENALTIES:
-            make = partial(LogisticRegression, C=1 / (penalty * scale), solver="liblinear", max_iter=1000)
-            models, predictions = fit_tasks(make, train, features[split_idx["train"]], parts)
-            choice = {"num_iterations": depth, "edge_labels": edge_labels, "penalty": penalty}
-            yield choice, features, len(models), dict(zip(split_idx, predictions, strict=True))
+            make = partial(_logistic if classes else _ridge, penalty * scale)
+            models, predictions = fit_tasks(make, train, features[index], parts)
+            found = dict(zip(split_idx, predictions, strict=True))
+            yield choice | {"penalty": penalty}, features, len(models), found
+
+
+def _ridge(penalty: float) -> BaseEstimator:
+    """Ridge regression of the distances from the mean."""
+    ridge = Ridge(penalty, fit_intercept=False, solver="sparse_cg", tol=1e-8)
+    return TransformedTargetRegressor(ridge, transformer=StandardScaler(with_std=False))
+
+
+def _logistic(penalty: float) -> BaseEstimator:
+    return LogisticRegression(C=1 / penalty, solver="liblinear", max_iter=1000)
 
 
 def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
@@ -125,8 +123,3 @@ def fit_machine(split: Split, num_iterations: Sequence[int]) -> Fitted:
     index = dict(zip(split.index, np.split(np.arange(len(used)), ends[:-1]), strict=True))
     predictions, found = best_machine(split.data[used], index, num_iterations)
     return Fitted(predictions, found["weights"], time.perf_counter() - start, more=found)
-
-
-def _scale(features: sparse.csr_array) -> float:
-    """The mean of K(G, G)."""
-    return float(features.multiply(features).sum() / features.shape[0])

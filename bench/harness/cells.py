@@ -41,6 +41,16 @@ def count(runs: Sequence[Record]) -> str:
     return str(len(runs))
 
 
+def epochs(whole: str) -> Cell:
+    """How many epochs were trained, and how many the recipe has, the entry ``whole``, if it has more."""
+    return lambda runs: of_seeds(epochs_of(runs), runs[0][whole])
+
+
+def of_networks(cell: Cell) -> Cell:
+    """A cell of rows that have epochs."""
+    return lambda runs: cell(runs) if runs[0]["recipe_epochs"] else "–"
+
+
 def spread(values: Sequence[float], digits: int = 1) -> str:
     """Mean and, of several, standard deviation, with so many digits behind the point."""
     # A file has null for NaN.

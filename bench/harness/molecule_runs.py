@@ -205,6 +205,16 @@ def run_network(
     )
 
 
+def predicted(
+    part: str, records: Sequence[Record], weights: Sequence[float] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets of a part, and the mean prediction of several runs, each ``[G, tasks]``."""
+    tables = [pd.read_csv(Path(record["folder"]) / f"{part}_predictions.csv") for record in records]
+    names = [name for name in map(str, tables[0].columns) if name.endswith("_pred")]
+    target = tables[0][[name.removesuffix("_pred") for name in names]].to_numpy()
+    return target, np.average([table[names].to_numpy() for table in tables], axis=0, weights=weights)
+
+
 def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | None = None) -> Record:
     """The mean prediction of several runs: parameters and seconds are summed; it diverged if one run did.
 
@@ -227,10 +237,7 @@ def ensemble(model: str, records: Sequence[Record], weights: Sequence[float] | N
     lost = [record["diverged"] for record in records if "diverged" in record]
     scores = {}
     for part in () if lost else (part for part in first["scores"] if part != "train"):
-        tables = [pd.read_csv(Path(record["folder"]) / f"{part}_predictions.csv") for record in records]
-        predicted = [name for name in map(str, tables[0].columns) if name.endswith("_pred")]
-        target = tables[0][[name.removesuffix("_pred") for name in predicted]].to_numpy()
-        mean = np.average([table[predicted].to_numpy() for table in tables], axis=0, weights=weights)
+        target, mean = predicted(part, records, weights)
         scores[part] = {metric: score(metric, target, mean) for metric in first["scores"][part]}
     same = (
         *("data", "features", "content", "split", "split_sha256", "split_file", "counts", "metric"),

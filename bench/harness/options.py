@@ -1,22 +1,17 @@
-"""Options that benchmarks share: where tables go, and how turns are taken."""
+"""Options that benchmarks share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wlkernelnn.cli.options import PositiveInt, add_options, pick, verb_parser
-
-from .timing import Comparison, compare
+from wlkernelnn.cli.options import add_options, pick, verb_parser
 
 RESULTS = Path("bench/results")
 
 T = TypeVar("T")
-# compare() with the number of rounds filled in.
-Timer = Callable[..., Comparison]
 
 
 @dataclass
@@ -39,25 +34,6 @@ class TableOptions:
     @property
     def quick_results(self) -> Path:
         return Path("runs/quick")
-
-
-@dataclass
-class RaceOptions(TableOptions):
-    """How contestants take turns, and where results go.
-
-    Args:
-        threads: Threads of torch.
-        rounds: Turns of each contestant; of a quick run always 2.
-    """
-
-    threads: PositiveInt = 2
-    rounds: PositiveInt = 5
-
-    def timer(self, min_seconds: float) -> Timer:
-        """``compare`` with these rounds and turns that take (about) so long; of a quick run, less of both."""
-        if self.quick:
-            return partial(compare, rounds=2, min_seconds=0.02)
-        return partial(compare, rounds=self.rounds, min_seconds=min_seconds)
 
 
 def parsed(

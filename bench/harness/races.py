@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from rich.console import Console
 
+from wlkernelnn.cli.options import PositiveInt
+
 from .options import TableOptions, parsed
 from .provenance import about
 from .tables import Rows, items, markdown, printed, write_page
-from .timing import Comparison, torch_settings
+from .timing import race, torch_settings
 
 Known = dict[str, str | int]
 
@@ -57,21 +60,54 @@ def _number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def compared(what: str, against: str, result: Comparison, goal: float | None = None) -> Ratio:
-    """The row of a comparison, with the least ratio that is wanted."""
-    ratios = result.ratios
+def compared(
+    what: str, against: str, ours: np.ndarray, theirs: np.ndarray, goal: float | None = None
+) -> Ratio:
+    """The row of two sides' rates in every round, with the least ratio that is wanted.
+
+    Rates of one round are neighbours in time, so that load hits both.
+    """
+    ratios = ours / theirs
+    rates = float(np.median(ours)), float(np.median(theirs))
     ratio = float(np.median(ratios))
-    return Ratio(
-        what,
-        against,
-        float(np.median(result.ours)),
-        float(np.median(result.theirs)),
-        ratio,
-        float(ratios.min()),
-        float(ratios.max()),
-        "" if goal is None else f"≥ {goal:g}",
-        None if goal is None else ratio >= goal,
-    )
+    row = Ratio(what, against, *rates, ratio, float(ratios.min()), float(ratios.max()))
+    return row if goal is None else replace(row, goal=f"≥ {goal:g}", met=ratio >= goal)
+
+
+def raced(
+    what: str,
+    against: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    work: float,
+    goal: float | None = None,
+    **turns: Any,
+) -> Ratio:
+    """The row of two calls that do the same work."""
+    rates = race([ours, theirs], [work, work], **turns)
+    return compared(what, against, rates[0], rates[1], goal)
+
+
+# raced() with the turns filled in.
+RaceOf = Callable[..., Ratio]
+
+
+@dataclass
+class RaceOptions(TableOptions):
+    """How contestants take turns, and where results go.
+
+    Args:
+        threads: Threads of torch.
+        rounds: Turns of each contestant; of a quick run always 2.
+    """
+
+    threads: PositiveInt = 2
+    rounds: PositiveInt = 5
+
+    def race(self, min_seconds: float) -> RaceOf:
+        """:func:`raced` with these rounds and turns of (about) so long; of a quick run, less of both."""
+        rounds, min_seconds = (2, 0.02) if self.quick else (self.rounds, min_seconds)
+        return partial(raced, rounds=rounds, min_seconds=min_seconds)
 
 
 def ratios(rows: Sequence[Ratio]) -> Rows:

@@ -23,19 +23,6 @@ _LONG = 50
 _INTERVAL = 0.01
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Work per second of two contestants in every round."""
-
-    ours: np.ndarray
-    theirs: np.ndarray
-
-    @property
-    def ratios(self) -> np.ndarray:
-        """How many times faster ours was in every round: neighbours in time, so that load hits both."""
-        return self.ours / self.theirs
-
-
 def race(
     contestants: Sequence[Callable[[], object]],
     work: Sequence[float],
@@ -58,13 +45,6 @@ def race(
     turns = list(zip(contestants, work, calls, strict=True))
     rates = [[amount * n / _seconds(contestant, n) for contestant, amount, n in turns] for _ in range(rounds)]
     return np.array(rates).T
-
-
-def compare(
-    ours: Callable[[], object], theirs: Callable[[], object], *, work: float = 1.0, **turns: Any
-) -> Comparison:
-    """A :func:`race` of two that do the same work."""
-    return Comparison(*race([ours, theirs], [work, work], **turns))
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:

@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from wlkernelnn.bench.harness.cells import Cell, Record, epochs_of, first, number, of_seeds, survivors
+from wlkernelnn.bench.harness.cells import Cell, Record, epochs, first, number, of_networks, seeds, survivors
 from wlkernelnn.bench.harness.experiment import Experiment, Page
-from wlkernelnn.bench.harness.molecule_runs import Split, for_table, score_of
+from wlkernelnn.bench.harness.molecule_runs import Split, for_table, predicted, score_of
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedGraphs, load_ogb
@@ -97,8 +96,8 @@ def pages(options: OGBOptions) -> Iterator[Page]:
                 "graphs": ogb_source(name, options.root, features=recipe.features),
                 "missing": missing(data, ogb_parts(name, options.root)),
             }
-            seeds = range(TUNED_SEEDS) if options.tune and not options.quick else options.all_seeds
-            for seed in seeds if recipe.members else seeds[:1]:
+            all_seeds = range(TUNED_SEEDS) if options.tune and not options.quick else options.all_seeds
+            for seed in all_seeds if recipe.members else all_seeds[:1]:
                 yield partial(evaluate, data, model, recipe, seed, more)
 
     of_tuning = f"{stem}_tuned"
@@ -120,13 +119,13 @@ def tried_values(of_tuning: Path, recipes: Mapping[str, Recipe]) -> str:
     path = of_tuning.with_suffix(".json")
     runs = read_json(path)["runs"] if path.is_file() else []
     # A run of --tune that was interrupted has tried less than the grid.
-    seeds = Counter((run["model"], run["changed"], run["value"]) for run in runs)
+    counts = Counter((run["model"], run["changed"], run["value"]) for run in runs)
     lines = []
     for model, recipe in recipes.items():
         tried = [
             (name, value)
             for name, value, _ in recipe.variations()
-            if seeds[model, name, value] >= (TUNED_SEEDS if recipe.members else 1)
+            if counts[model, name, value] >= (TUNED_SEEDS if recipe.members else 1)
         ]
         if grid := recipe.shown_grid(tried):
             lines.append(f"* {recipe.title.format(members=recipe.members)}: {grid}\n")
@@ -167,11 +166,7 @@ def evaluate(
     options: OGBOptions,
     known: Record,
 ) -> Record:
-    """Train a row, or take the run that was trained, and score it by OGB's evaluator; ``more`` is recorded.
-
-    Raises:
-        ValueError: Predictions are to be submitted, and there are not all molecules of these parts.
-    """
+    """Train a row, or take the run that was trained, and score it by OGB's evaluator."""
     name, index = data.description.name, dict(data.split_idx or {})
     submitted = _without_targets(data, options)
     for part in submitted if not options.quick else ():
@@ -182,7 +177,7 @@ def evaluate(
     first = members[0]
     scores = {}
     for part in [] if "diverged" in record else split.parts[1:]:
-        target, prediction = _predicted(data.description.target_names, part, members)
+        target, prediction = predicted(part, members)
         if part == "test" and submitted:
             if options.quick:
                 continue
@@ -195,13 +190,6 @@ def evaluate(
     return for_table(record | scored | more, options.output_dir)
 
 
-def _predicted(tasks: Sequence[str], part: str, members: Sequence[Record]) -> tuple[np.ndarray, np.ndarray]:
-    """Targets of a part, and the mean prediction of networks, each ``[G, tasks]``."""
-    tables = [pd.read_csv(Path(member["folder"]) / f"{part}_predictions.csv") for member in members]
-    predictions = [table[[f"{task}_pred" for task in tasks]].to_numpy() for table in tables]
-    return tables[0][list(tasks)].to_numpy(), np.mean(predictions, axis=0)
-
-
 def table_of(name: str, notes: str = "") -> Table:
     """The table of a set: a row per model, over its seeds."""
     label = LABELS[ogb_set(name).metric]
@@ -210,8 +198,8 @@ def table_of(name: str, notes: str = "") -> Table:
         [
             ("model", first("title")),
             ("parameters", number("parameters")),
-            ("seeds", _seeds(OGBOptions.seeds)),
-            ("epochs", _epochs),
+            ("seeds", of_networks(seeds(OGBOptions.seeds))),
+            ("epochs", of_networks(epochs("recipe_epochs"))),
             (f"valid {label}", score_of("valid", digits=4)),
             (f"test {label}", _test),
             ("best epoch", _mean("best_epoch")),
@@ -230,7 +218,7 @@ def tuned_table(name: str) -> Table:
             ("model", first("title")),
             ("change", _change),
             ("parameters", number("parameters")),
-            ("seeds", _seeds(TUNED_SEEDS)),
+            ("seeds", of_networks(seeds(TUNED_SEEDS))),
             (f"valid {LABELS[ogb_set(name).metric]}", score_of("valid", digits=4)),
             ("best epoch", _mean("best_epoch")),
         ],
@@ -257,16 +245,6 @@ def _mean(name: str) -> Cell:
         return f"{np.mean(values):.0f}" if values else "–"
 
     return mean
-
-
-def _seeds(default: int) -> Cell:
-    """A row without networks has none."""
-    return lambda runs: of_seeds(len(runs), default) if runs[0]["recipe_epochs"] else "–"
-
-
-def _epochs(runs: Sequence[Record]) -> str:
-    whole = runs[0]["recipe_epochs"]
-    return of_seeds(epochs_of(runs), whole) if whole else "–"
 
 
 def _of_data(records: Sequence[Record]) -> str:

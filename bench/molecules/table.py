@@ -12,7 +12,7 @@ import torch
 from rich.console import Console
 
 from wlkernelnn.bench.harness import cells
-from wlkernelnn.bench.harness.cells import Cell, Record
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.molecule_runs import Split, for_table, score_of
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -222,21 +222,17 @@ def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
             ("model", cells.first("title")),
             ("parameters", lambda runs: f"{np.mean([run['parameters'] for run in runs]) / 1e3:.0f}k"),
             ("seeds", _seeds),
-            ("epochs", _if_trained(_epochs)),
+            ("epochs", cells.of_networks(_epochs)),
             ("metric", cells.first("metric")),
             ("valid", score_of("valid")),
             ("test", score_of("test")),
             ("published", cells.first("published")),
-            ("s / epoch", _if_trained(_seconds)),
+            ("s / epoch", cells.of_networks(_seconds)),
         ],
         lambda run: (task.splits.index(run["split"]), list(task.models).index(run["model"])),
         lambda runs: legend + LEGEND + _about_sets(runs),
         which=lambda run: (run["set_seed"],),
     )
-
-
-def _if_trained(cell: Cell) -> Cell:
-    return lambda runs: cell(runs) if runs[0]["networks"] else "–"
 
 
 def _seconds(runs: Sequence[Record]) -> str:

@@ -17,9 +17,8 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.profile import get_data_size
 
 from wlkernelnn.bench.baselines import chemprop
-from wlkernelnn.bench.harness.options import Timer
-from wlkernelnn.bench.harness.races import Ratio, compared, ratios
-from wlkernelnn.bench.harness.timing import compare, torch_settings
+from wlkernelnn.bench.harness.races import RaceOf, Ratio, raced, ratios
+from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
 from wlkernelnn.datasets.molecules.smiles import PARALLEL_FROM
 from wlkernelnn.ops.graph import neighbor_sum, sort_edges
@@ -51,28 +50,31 @@ def exhaust(batches: Iterable[Any]) -> None:
         pass
 
 
-def measure_featurizer(smiles: list[str], timer: Timer) -> Iterator[Ratio]:
+def measure_featurizer(smiles: list[str], race: RaceOf) -> Iterator[Ratio]:
     """SMILES to codes, against OGB's and chemprop's on one process, and two of our processes against one."""
     one, two = (partial(featurize, smiles, num_workers=workers) for workers in (0, 2))
-    result = timer(one, lambda: exhaust(map(smiles2graph, smiles)), work=len(smiles))
-    yield compared("featurize, 1 process", "smiles2graph", result, 1.8)
+    count = len(smiles)
+
+    def by_ogb() -> None:
+        exhaust(map(smiles2graph, smiles))
+
+    yield race("featurize, 1 process", "smiles2graph", one, by_ogb, count, 1.8)
     if chemprop.installed():
-        result = timer(one, partial(chemprop.featurize_all, smiles), work=len(smiles))
-        yield compared("featurize, 1 process", "chemprop", result)
-    if len(smiles) >= PARALLEL_FROM:  # fewer are no work for two
-        result = timer(two, one, work=len(smiles))
-        yield compared("featurize, 2 processes", "1 process", result, 1.8)
+        theirs = partial(chemprop.featurize_all, smiles)
+        yield race("featurize, 1 process", "chemprop", one, theirs, count)
+    if count >= PARALLEL_FROM:  # fewer are no work for two
+        yield race("featurize, 2 processes", "1 process", two, one, count, 1.8)
 
 
-def measure_loader(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
+def measure_loader(data: PackedGraphs, race: RaceOf) -> Iterator[Ratio]:
     """An epoch of shuffled batches, against PyG's loader of a list of ``Data``; and how large both are."""
     graphs = plain_data(data)
     goals = {128: 20.0, 1024: 25.0}
     for size in _sizes((20, 128, 1024, 8192), data):
         ours = PackedLoader(data, size, shuffle=True)
         theirs = DataLoader(graphs, size, shuffle=True)
-        result = timer(partial(exhaust, ours), partial(exhaust, theirs), work=len(data))
-        yield compared(f"loader, {size}", "DataLoader", result, goals.get(size))
+        sides = partial(exhaust, ours), partial(exhaust, theirs)
+        yield race(f"loader, {size}", "DataLoader", *sides, len(data), goals.get(size))
     bytes_ours = data.nbytes / data.len()
     bytes_theirs = sum(map(get_data_size, graphs)) / len(graphs)
     ratio, met = bytes_theirs / bytes_ours, bytes_ours <= 350
@@ -111,7 +113,7 @@ def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[
     }
 
 
-def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
+def measure_neighbor_sum(data: PackedGraphs, race: RaceOf) -> Iterator[Ratio]:
     """Sums over neighbours, forwards and backwards, on the edges of batches."""
     for size in _sizes((128, 1024), data):
         batch = next(iter(PackedLoader(data, size, shuffle=True)))
@@ -121,20 +123,19 @@ def measure_neighbor_sum(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
             ours = ways.pop("ours")
             for against, theirs in ways.items():
                 goal = 2.5 if against.startswith("EdgeIndex") else None
-                result = timer(ours, theirs, work=size)
-                yield compared(f"neighbor_sum, {size}", against, result, goal)
+                yield race(f"neighbor_sum, {size}", against, ours, theirs, size, goal)
 
 
 def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each data set and number of threads, the rows of a table."""
-    timer = partial(compare, **options.turns(0.2, quick_rounds=3))
+    race = partial(raced, **options.turns(0.2, quick_rounds=3))
     for setting in settings(options, "dataset", "threads"):
         data = sample(setting["dataset"], options.molecules)
         with torch_settings(setting["threads"]):
             rows = [
-                *measure_featurizer(data[:10_000].smiles, timer),
-                *measure_loader(data, timer),
-                *measure_neighbor_sum(data, timer),
+                *measure_featurizer(data[:10_000].smiles, race),
+                *measure_loader(data, race),
+                *measure_neighbor_sum(data, race),
             ]
         whole = setting | {"molecules": len(data)} | options.shortening()
         yield whole, [asdict(row) for row in rows]

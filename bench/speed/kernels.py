@@ -16,9 +16,9 @@ from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
-from wlkernelnn.bench.harness.options import TableOptions, Timer
-from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
-from wlkernelnn.bench.harness.timing import Usage, compare, usage
+from wlkernelnn.bench.harness.options import TableOptions
+from wlkernelnn.bench.harness.races import Known, Race, RaceOf, Ratio, raced
+from wlkernelnn.bench.harness.timing import Usage, usage
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu
 from wlkernelnn.kernels import RandomWalkKernel
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
@@ -109,28 +109,28 @@ def check_tu(names: tuple[str, ...], known: Known) -> None:
         agree(f"WL Gram, {name}", difference, 0.0, known)
 
 
-def measure_wl(data: PackedGraphs, sizes: tuple[int, ...], timer: Timer, known: Known) -> Iterator[Ratio]:
+def measure_wl(data: PackedGraphs, sizes: tuple[int, ...], race: RaceOf, known: Known) -> Iterator[Ratio]:
     """Grams of the subtree kernel."""
     for size in sorted({min(size, len(data)) for size in sizes}):
         some = data[:size]
         graphs = grakel_graphs(some)
         what = f"WL Gram, {size:,}"
         agree(what, abs(wl_gram(some) - grakel_wl_gram(graphs)).max(), 0.0, known)
-        result = timer(partial(wl_gram, some), partial(grakel_wl_gram, graphs), work=size**2)
-        yield compared(what, "GraKeL", result, GOALS.get(what))
+        sides = partial(wl_gram, some), partial(grakel_wl_gram, graphs)
+        yield race(what, "GraKeL", *sides, size**2, GOALS.get(what))
 
 
-def measure_walks(data: PackedGraphs, timer: Timer, known: Known) -> Iterator[Ratio]:
+def measure_walks(data: PackedGraphs, race: RaceOf, known: Known) -> Iterator[Ratio]:
     """Grams of the geometric random walk kernel on plain graphs."""
     plain, graphs = plain_graphs(data), grakel_graphs(data, labelled=False)
     what = f"random walk, {len(data):,}"
     with threadpool_limits(1):
         agree(what, abs(walk_gram(plain) / grakel_walk_gram(graphs) - 1).max(), 1e-5, known)
-        result = timer(partial(walk_gram, plain), partial(grakel_walk_gram, graphs), work=len(data) ** 2)
-    yield compared(what, "GraKeL", result, GOALS.get(what))
+        sides = partial(walk_gram, plain), partial(grakel_walk_gram, graphs)
+        yield race(what, "GraKeL", *sides, len(data) ** 2, GOALS.get(what))
 
 
-def measure_colours(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
+def measure_colours(data: PackedGraphs, race: RaceOf) -> Iterator[Ratio]:
     """The colours of all molecules at once."""
     flat = flat_graphs(data)
     nodes, edges = node_labels(flat), edge_labels(flat)
@@ -138,7 +138,7 @@ def measure_colours(data: PackedGraphs, timer: Timer) -> Iterator[Ratio]:
         partial(colours, nodes, flat.source, flat.target, ITERATIONS, edges)
         for colours in (wl_colours, wl_colours_naive)
     )
-    row = compared(f"WL colours, {len(data):,}", "dictionaries", timer(ours, theirs, work=len(data)))
+    row = race(f"WL colours, {len(data):,}", "dictionaries", ours, theirs, len(data))
     yield replace(row, goal="≥ 50k", met=row.ours >= 50e3)
 
 
@@ -197,15 +197,15 @@ class KernelSpeedOptions(TableOptions):
 def measure(options: KernelSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
     quick = options.quick
-    timer = partial(compare, rounds=3 if quick else 5, min_seconds=0.02 if quick else 0.2)
+    race = partial(raced, rounds=3 if quick else 5, min_seconds=0.02 if quick else 0.2)
     whole = load_molecules(options.dataset, progress=True)
     molecules = np.random.default_rng(0).permutation(len(whole))[: 2000 if quick else None]
     data = whole[molecules]
     known |= {"dataset": options.dataset, "molecules": len(data)}
     check_tu(("MUTAG",) if quick else ("MUTAG", "NCI1"), known)
-    yield from measure_wl(data, (300,) if quick else (1000, 3000), timer, known)
-    yield from measure_walks(data[: 20 if quick else 100], timer, known)
-    yield from measure_colours(data, timer)
+    yield from measure_wl(data, (300,) if quick else (1000, 3000), race, known)
+    yield from measure_walks(data[: 20 if quick else 100], race, known)
+    yield from measure_colours(data, race)
     sizes = (200, 400) if quick else (2000, 4000)
     yield from measure_large(options.dataset, molecules, sizes, options.scratch_dir, known)
 

@@ -21,7 +21,7 @@ from rdkit import Chem, rdBase
 
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
-from wlkernelnn.bench.harness.timing import Comparison, anonymous, race, torch_settings
+from wlkernelnn.bench.harness.timing import anonymous, race, torch_settings
 from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.models import GraphKernelNetwork
@@ -68,29 +68,20 @@ def table_of(data: PackedGraphs, rows: int, path: Path) -> None:
     made = joblib.Parallel(n_jobs=-1)(
         joblib.delayed(random_smiles)(chunk, copies, 1000 * number) for number, chunk in enumerate(chunks)
     )
-    every = [text for part in made for text in part]
-    order = np.random.default_rng(0).permutation(len(every))[:rows]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("smiles,number\n")
-        file.writelines(
-            f"{every[at] if row % 1000 else 'C1CC'},{row}\n" for row, at in enumerate(order.tolist())
-        )
+    every = np.array([text for part in made for text in part], dtype=object)
+    taken = every[np.random.default_rng(0).permutation(len(every))[:rows]]
+    taken[::1000] = "C1CC"
+    write_rows(taken, path)
 
 
-def own_rows(data: PackedGraphs, path: Path) -> Path:
-    pd.DataFrame({"smiles": data.smiles, "number": range(len(data))}).to_csv(path, index=False)
+def write_rows(smiles: Sequence[str] | np.ndarray, path: Path) -> Path:
+    pd.DataFrame({"smiles": smiles, "number": range(len(smiles))}).to_csv(path, index=False)
     return path
 
 
-def first_rows(table: Path, rows: int, path: Path) -> Path:
-    with open(table, encoding="utf-8") as source, open(path, "w", encoding="utf-8") as file:
-        for _ in range(rows + 1):
-            file.write(next(source))
-    return path
-
-
-def smiles_of(table: Path) -> list[str]:
-    return [line.partition(",")[0] for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+def smiles_of(table: Path, rows: int | None = None) -> list[str]:
+    """The first rows of a table."""
+    return pd.read_csv(table, nrows=rows, keep_default_na=False)["smiles"].tolist()
 
 
 def parse(smiles: Sequence[str]) -> None:
@@ -177,13 +168,13 @@ def speed_rows(
     ]
     with torch_settings(1):
         new, parse_new, one, parse_one, parse_several = race(*zip(*work, strict=True), rounds=rounds)
-    yield compared("predict, 1 process, each once", "parse alone", Comparison(new, parse_new))
-    yield compared("predict, 1 process", "parse alone", Comparison(one, parse_one), GOAL)
+    yield compared("predict, 1 process, each once", "parse alone", new, parse_new)
+    yield compared("predict, 1 process", "parse alone", one, parse_one, GOAL)
     shorter, longer = sorted(runs)[-2:]
     seconds = runs[longer].seconds - runs[shorter].seconds
     rate = np.array([(longer - shorter) / seconds])
     several, theirs = f"predict, {processes} processes", np.median(parse_several, keepdims=True)
-    yield compared(several, f"parse alone, {processes} processes", Comparison(rate, theirs), GOAL)
+    yield compared(several, f"parse alone, {processes} processes", rate, theirs, GOAL)
 
 
 def memory_rows(runs: dict[int, Run]) -> Iterator[Ratio]:
@@ -235,7 +226,7 @@ def rows_of(
     save_checkpoint(model, GraphKernelNetwork.from_data(data), description)
     table = folder / f"{sizes[-1]}.csv"
     table_of(data, sizes[-1], table)
-    tables = [(rows, first_rows(table, rows, folder / f"{rows}.csv")) for rows in sizes[:-1]]
+    tables = [(rows, write_rows(smiles_of(table, rows), folder / f"{rows}.csv")) for rows in sizes[:-1]]
     tables.append((sizes[-1], table))
     runs = {rows: watched(command(path, model, output_of(path), processes)) for rows, path in tables}
     for rows, run in runs.items():
@@ -246,7 +237,7 @@ def rows_of(
     yield from memory_rows(runs)
     if sizes[1] > 4 * ROWS:
         known["kill and resume"] = resumed(tables[1][1], model, processes)
-    once = own_rows(data, folder / "once.csv")
+    once = write_rows(data.smiles, folder / "once.csv")
     yield from speed_rows(once, tables[0][1], tables[1][1], model, processes, runs, rounds)
 
 

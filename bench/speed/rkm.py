@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from wlkernelnn.bench.harness.options import RaceOptions, Timer
-from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
+from wlkernelnn.bench.harness.races import Known, Race, RaceOf, RaceOptions, Ratio
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 
@@ -38,7 +37,7 @@ LEGEND = f"""Tokens per second, forward and backward with gradients of inputs an
 """
 
 
-def measure_machines(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
+def measure_machines(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """All machines on strings of a length."""
     for feedback, goal in GOALS.items():
         for name, options in MACHINES.items():
@@ -48,27 +47,27 @@ def measure_machines(length: int, strings: int, timer: Timer) -> Iterator[Ratio]
             x = torch.randn(strings, length, CHANNELS)
             side_by_side = x.repeat(1, 1, model.size)
             theirs = torch.nn.LSTM(side_by_side.size(-1), CHANNELS, batch_first=True)
-            result = timer(gradients(model, x), gradients(theirs, side_by_side), work=strings * length)
+            sides = gradients(model, x), gradients(theirs, side_by_side)
             what = f"{name if feedback else f'{name}, at once'}, T = {length}, B = {strings}"
-            yield compared(what, "LSTM", result, goal)
+            yield race(what, "LSTM", *sides, strings * length, goal)
 
 
-def measure_signals(timer: Timer) -> Iterator[Ratio]:
+def measure_signals(race: RaceOf) -> Iterator[Ratio]:
     """Filters that are wavelets beside free ones."""
     trials, samples, channels, filters, length = SIGNALS
     x = torch.randn(trials, samples, channels)
     for variant in SIGNAL_VARIANTS:
         models = (RKM(channels, filters, variant, length, filters=kind) for kind in ("sync", "free"))
-        result = timer(*(gradients(model, x, of_x=False) for model in models), work=trials * samples)
-        yield compared(f"{variant}, Sync filters, n = {length}", "free filters", result)
+        sides = (gradients(model, x, of_x=False) for model in models)
+        yield race(f"{variant}, Sync filters, n = {length}", "free filters", *sides, trials * samples)
 
 
 def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
-    timer = options.timer(min_seconds=0.3)
+    race = options.race(min_seconds=0.3)
     for length, strings in SHAPES[:1] if options.quick else SHAPES:
-        yield from measure_machines(length, strings, timer)
-    yield from measure_signals(timer)
+        yield from measure_machines(length, strings, race)
+    yield from measure_signals(race)
 
 
 main = Race("rkm-speed", __doc__, RaceOptions, "Speed of recurrent kernel machines", LEGEND, measure).main

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wlkernelnn.bench.harness.options import RaceOptions, Timer
-from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
+from wlkernelnn.bench.harness.races import Known, Race, RaceOf, RaceOptions, Ratio
 from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import TreeLoss
@@ -76,7 +75,7 @@ def _training_step(model: TreeModel, x: Tensor) -> Callable[[], None]:
     return step
 
 
-def measure_search(num_rounds: int, choice: str, timer: Timer) -> Iterator[Ratio]:
+def measure_search(num_rounds: int, choice: str, race: RaceOf) -> Iterator[Ratio]:
     """The search beside the loops."""
     x = torch.randn(STRINGS, 1, CHANNELS)
     loops = {"loop": (LoopedByString, GOAL), "loop, all strings at once": (Looped, None)}
@@ -86,18 +85,17 @@ def measure_search(num_rounds: int, choice: str, timer: Timer) -> Iterator[Ratio
             for model in (RRNN, loop)
         )
         theirs.load_state_dict(ours.state_dict())
-        result = timer(_training_step(ours, x), _training_step(theirs, x), work=STRINGS)
-        yield compared(f"RRNN, N̄ = {num_rounds}, {choice}", against, result, goal)
+        sides = (_training_step(model, x) for model in (ours, theirs))
+        yield race(f"RRNN, N̄ = {num_rounds}, {choice}", against, *sides, STRINGS, goal)
 
 
-def measure_gru(timer: Timer) -> Iterator[Ratio]:
+def measure_gru(race: RaceOf) -> Iterator[Ratio]:
     """The network of GRU trees beside the GRU."""
     x = torch.randn(STRINGS, GRU_LENGTH, CHANNELS)
     ours = RRNNGRU(CHANNELS, CHANNELS, TUPLES)
     theirs = torch.nn.GRU(CHANNELS, CHANNELS, batch_first=True)
     sides = (gradients(model, x, of_x=False) for model in (ours, theirs))
-    result = timer(*sides, work=STRINGS * GRU_LENGTH)
-    yield compared("RRNNGRU", "GRU", result)
+    yield race("RRNNGRU", "GRU", *sides, STRINGS * GRU_LENGTH)
 
 
 @dataclass
@@ -109,13 +107,12 @@ class RRNNSpeedOptions(RaceOptions):
 
 def measure(options: RRNNSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
-    timer = options.timer(min_seconds=0.2)
+    race = options.race(min_seconds=0.2)
     for num_rounds in ROUNDS[:1] if options.quick else ROUNDS:
         for choice in CHOICES:
-            yield from measure_search(num_rounds, choice, timer)
-    yield from measure_gru(timer)
+            yield from measure_search(num_rounds, choice, race)
+    yield from measure_gru(race)
 
 
-main = Race(
-    "rrnn-speed", __doc__, RRNNSpeedOptions, "Speed of recursive-recurrent networks", LEGEND, measure
-).main
+TITLE = "Speed of recursive-recurrent networks"
+main = Race("rrnn-speed", __doc__, RRNNSpeedOptions, TITLE, LEGEND, measure).main

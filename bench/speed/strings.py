@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.bench.harness.options import RaceOptions, Timer
-from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
+from wlkernelnn.bench.harness.races import Known, Race, RaceOf, RaceOptions, Ratio
 from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.ops.string import Steps, decayed_scan, decayed_scan_naive
 from wlkernelnn.sequence import StringKernelConv
@@ -66,7 +65,7 @@ def _scan_loop(u: Tensor, decay: Tensor) -> Tensor:
     return torch.stack(out)
 
 
-def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
+def measure_scan(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """The scan beside two loops."""
     steps = Steps.padded(strings, length)
     u, decay = (torch.rand(length * strings, CHANNELS).requires_grad_() for _ in range(2))
@@ -82,11 +81,11 @@ def measure_scan(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
     what = f"scan, T = {length}, B = {strings}"
     if length <= NAIVE_UP_TO:
         naive = partial(run, lambda: decayed_scan_naive(u, decay, steps.ptr)[0])
-        yield compared(what, "every token", timer(ours, naive, work=len(u)), 10)
-    yield compared(what, "addcmul loop", timer(ours, partial(run, by_steps), work=len(u)), 2)
+        yield race(what, "every token", ours, naive, len(u), 10)
+    yield race(what, "addcmul loop", ours, partial(run, by_steps), len(u), 2)
 
 
-def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
+def measure_layer(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """The layer beside torch's recurrent layers."""
     x = torch.randn(strings, length, CHANNELS)
     for precision, (title, options) in product(PRECISIONS, LAYERS.items()):
@@ -94,12 +93,12 @@ def measure_layer(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
         what = f'{title}, T = {length}, B = {strings}, "{precision}"'
         for other, goal in ((torch.nn.LSTM, 1.2), (torch.nn.GRU, 1.7)):
             theirs = other(CHANNELS, CHANNELS, batch_first=True)
+            sides = gradients(layer, x), gradients(theirs, x)
             with torch_settings(torch.get_num_threads(), precision):
-                result = timer(gradients(layer, x), gradients(theirs, x), work=strings * length)
-            yield compared(what, other.__name__, result, None if layer.feedback else goal)
+                yield race(what, other.__name__, *sides, strings * length, None if layer.feedback else goal)
 
 
-def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
+def measure_ragged(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """Strings of many lengths."""
     lengths = torch.from_numpy(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
     ptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
@@ -114,16 +113,15 @@ def measure_ragged(length: int, strings: int, timer: Timer) -> Iterator[Ratio]:
         ("equal lengths", gradients(layer, equal), 0.8),
         ("padded LSTM", gradients(lstm, padded), None),
     ):
-        result = timer(gradients(layer, x, ptr), theirs, work=num_tokens)
-        yield compared(what, against, result, goal)
+        yield race(what, against, gradients(layer, x, ptr), theirs, num_tokens, goal)
 
 
 def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
-    timer = options.timer(min_seconds=0.3)
+    race = options.race(min_seconds=0.3)
     for part in (measure_scan, measure_layer, measure_ragged):
         for length, strings in SHAPES[:1] if options.quick else SHAPES:
-            yield from part(length, strings, timer)
+            yield from part(length, strings, race)
 
 
 main = Race("string-speed", __doc__, RaceOptions, "Speed of the string layers", LEGEND, measure).main

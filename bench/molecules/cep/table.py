@@ -82,9 +82,6 @@ def table_of(recipe: str, notes: str = "") -> Table:
             return f"{len(runs[0]['members'])} networks"
         return cells.of_seeds(len(_alone(runs)), SEEDS) if models[runs[0]["model"]].trained else "–"
 
-    def epochs(runs: Sequence[Record]) -> str:
-        return cells.of_seeds(cells.epochs_of(runs), runs[0]["published_epochs"])
-
     def of_runs(cell: Cell, trained: bool = False) -> Cell:
         """A cell of the runs beside their ensemble, or only if they are ``trained`` by epochs."""
 
@@ -108,7 +105,7 @@ def table_of(recipe: str, notes: str = "") -> Table:
             ("model", title),
             ("parameters", cells.number("parameters")),
             ("seeds", seeds),
-            ("epochs", of_runs(epochs, True)),
+            ("epochs", of_runs(cells.epochs("published_epochs"), True)),
             ("valid RMSE", of_runs(score_of("valid", "rmse"))),
             ("test RMSE", of_runs(score_of("test", "rmse"))),
             ("test MAE", of_runs(score_of("test", "mae"))),

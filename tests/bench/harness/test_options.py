@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from wlkernelnn.bench.harness import options
-from wlkernelnn.bench.harness.options import RaceOptions, TableOptions, parsed
+from wlkernelnn.bench.harness.options import TableOptions, parsed
+from wlkernelnn.bench.harness.races import RaceOptions
 from wlkernelnn.bench.speed import rrnn as rrnn_speed
 
 
@@ -33,9 +33,3 @@ def test_there_is_something_to_time(capsys: pytest.CaptureFixture[str]) -> None:
         (line,) = capsys.readouterr().err.splitlines()
         assert name in line
         assert "expected an integer of at least 1, got 0" in line
-
-
-def test_a_quick_run_takes_few_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "compare", lambda ours, theirs, **how: (how["rounds"], how["min_seconds"]))
-    assert RaceOptions().timer(0.3)(None, None) == (5, 0.3)
-    assert RaceOptions(quick=True).timer(0.3)(None, None) == (2, 0.02)

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from wlkernelnn.bench.harness.options import RaceOptions
-from wlkernelnn.bench.harness.races import Known, Race, Ratio, compared
-from wlkernelnn.bench.harness.timing import Comparison
+from wlkernelnn.bench.harness import races
+from wlkernelnn.bench.harness.races import Known, Race, RaceOptions, Ratio, compared
 
 
 def test_rows_say_whether_the_goal_is_met() -> None:
-    result = Comparison(np.array([10.0, 20.0, 30.0]), np.array([10.0, 10.0, 10.0]))
-    met = compared("what", "against", result, 2.0)
+    sides = np.array([10.0, 20.0, 30.0]), np.array([10.0, 10.0, 10.0])
+    met = compared("what", "against", *sides, 2.0)
     assert (met.ours, met.theirs, met.ratio, met.low, met.high) == (20.0, 10.0, 2.0, 1.0, 3.0)
     assert met.met is True
-    assert compared("what", "against", result, 2.1).met is False
-    assert compared("what", "against", result).met is None
+    assert compared("what", "against", *sides, 2.1).met is False
+    assert compared("what", "against", *sides).met is None
 
 
 def test_the_table_is_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +46,19 @@ def test_the_table_is_printed_and_written(tmp_path: Path, capsys: pytest.Capture
     assert "A legend.\n" in text
     assert "* found: 7\n" in text
     assert "2.5G" in capsys.readouterr().out
+
+
+def test_a_quick_run_takes_few_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def race(calls: Any, work: Any, **turns: Any) -> np.ndarray:
+        seen.append((work, turns))
+        return np.ones((2, 1))
+
+    monkeypatch.setattr(races, "race", race)
+    for options in (RaceOptions(), RaceOptions(quick=True)):
+        assert options.race(0.3)("what", "against", None, None, 7, 1.0).met
+    assert seen == [
+        ([7, 7], {"rounds": 5, "min_seconds": 0.3}),
+        ([7, 7], {"rounds": 2, "min_seconds": 0.02}),
+    ]

@@ -33,22 +33,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_compare_takes_turns_and_rates_by_work(clock: Clock) -> None:
+def test_races_take_turns_and_rates_by_work(clock: Clock) -> None:
     a, b = clock.worker("a", 0.5), clock.worker("b", 2.0)
-    result = timing.compare(a, b, rounds=3, work=10.0, min_seconds=1.5)
+    rates = timing.race([a, b], [10.0, 20.0], rounds=3, min_seconds=1.5)
     # Two calls of each find out that a needs three calls to fill a turn.
     assert clock.calls == "aabb" + 3 * "aaab"
-    np.testing.assert_allclose(result.ours, [20.0] * 3)
-    np.testing.assert_allclose(result.theirs, [5.0] * 3)
-    np.testing.assert_allclose(result.ratios, [4.0] * 3)
+    np.testing.assert_allclose(rates, [[20.0] * 3, [10.0] * 3])
 
 
 def test_a_first_call_that_compiles_fills_turns_as_others_do(clock: Clock) -> None:
     a, b = clock.worker("a", 0.5, first=12.0), clock.worker("b", 100.0)
-    result = timing.compare(a, b, rounds=2, work=10.0, min_seconds=1.5)
+    ours, _ = timing.race([a, b], [10.0, 10.0], rounds=2, min_seconds=1.5)
     # A first call of a hundred seconds is work, and has no second.
     assert clock.calls == "aab" + 2 * "aaab"
-    np.testing.assert_allclose(result.ours, [20.0] * 2)
+    np.testing.assert_allclose(ours, [20.0] * 2)
 
 
 def test_settings_of_torch_are_put_back() -> None:

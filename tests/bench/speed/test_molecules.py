@@ -14,9 +14,9 @@ import torch
 pytest.importorskip("numba")
 
 from wlkernelnn.bench.baselines import chemprop
-from wlkernelnn.bench.harness.timing import Comparison, torch_settings
+from wlkernelnn.bench.harness import races
+from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.bench.speed import contestants, growth, race
-from wlkernelnn.bench.speed import data as speed_data
 from wlkernelnn.bench.speed import molecules as speed
 from wlkernelnn.bench.speed.tables import Options, Table, merged, read_tables, settings, write_tables
 from wlkernelnn.cli.main import main as command
@@ -86,11 +86,8 @@ def test_a_shortened_table_is_another_one(
     def raced(works: list[object], *_: object, rounds: int, **__: object) -> np.ndarray:
         return np.ones((len(works), rounds))
 
-    def ours_twice(*_: object, rounds: int, **__: object) -> Comparison:
-        return Comparison(np.ones(rounds), np.ones(rounds))
-
     monkeypatch.setattr(race, "race_of", lambda kind, *_, **__: table(kind).records)
-    monkeypatch.setattr(speed_data, "compare", ours_twice)
+    monkeypatch.setattr(races, "race", raced)
     monkeypatch.setattr(growth, "race", raced)
     monkeypatch.setattr(growth, "AXES", {"batch": (20,)})
     monkeypatch.setattr(growth, "_steps", lambda *_: [("step", None, 20)])

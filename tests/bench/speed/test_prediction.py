@@ -40,9 +40,10 @@ def test_rows_are_the_molecules_in_other_words(
     assert len(set(smiles)) > 25
     same = {Chem.CanonSmiles(text) for text in data.smiles}
     assert {Chem.CanonSmiles(text) for text in smiles[1:]} == same
-    assert predict_speed.smiles_of(predict_speed.own_rows(data, tmp_path / "own.csv")) == list(data.smiles)
-    few = predict_speed.first_rows(tmp_path / "50.csv", 20, tmp_path / "20.csv")
-    assert predict_speed.smiles_of(few) == smiles[:20]
+    assert predict_speed.smiles_of(predict_speed.write_rows(data.smiles, tmp_path / "own.csv")) == list(
+        data.smiles
+    )
+    assert predict_speed.smiles_of(tmp_path / "50.csv", 20) == smiles[:20]
 
 
 def test_both_sides_take_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
