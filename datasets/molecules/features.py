@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from operator import methodcaller
@@ -110,37 +110,22 @@ class Features:
         return tuple(prod(self.edge_dims[column + 1 :]) for column in range(len(self.edge_dims)))
 
     def encode_edge(self, columns: Codes) -> Codes:
-        """Columns of bonds to edge codes.
-
-        Args:
-            columns: Integers ``[..., len(edge_dims)]``, tensor or array.
-
-        Returns:
-            int64 edge codes ``[...]``, of the same kind.
+        """Columns of bonds ``[..., len(edge_dims)]``, tensor or array, to int64 edge codes ``[...]``.
 
         Raises:
             ValueError: The last axis has another length, or a value lies outside its column's range.
         """
         dims, strides = _same_kind(columns, self.edge_dims), _same_kind(columns, self._edge_strides)
         if columns.shape[-1:] != dims.shape:
-            raise ValueError(
-                f"features {self.name!r}: expected the {len(dims)} edge columns {self.edge_columns} "
-                f"on the last axis, got shape {tuple(columns.shape)}"
-            )
+            expected = f"the {len(dims)} edge columns {self.edge_columns} on the last axis"
+            raise ValueError(f"features {self.name!r}: expected {expected}, got shape {tuple(columns.shape)}")
         if bool(((columns < 0) | (columns >= dims)).any()):
-            raise ValueError(
-                f"features {self.name!r}: an edge column lies outside its range {self.edge_dims}"
-            )
+            problem = f"an edge column lies outside its range {self.edge_dims}"
+            raise ValueError(f"features {self.name!r}: {problem}")
         return (columns * strides).sum(-1)
 
     def decode_edge(self, edge_type: Codes) -> Codes:
-        """Edge codes to columns of bonds.
-
-        Args:
-            edge_type: Integers ``[...]``, tensor or array.
-
-        Returns:
-            int64 columns ``[..., len(edge_dims)]``, of the same kind.
+        """Edge codes ``[...]``, tensor or array, to int64 columns of bonds ``[..., len(edge_dims)]``.
 
         Raises:
             ValueError: A code lies outside [0, num_edge_types).
@@ -158,72 +143,62 @@ def _same_kind(like: Codes, values: Sequence[int]) -> Codes:
     return like.long().new_tensor(values)
 
 
-def _numbers(first: int, last: int) -> tuple[str, ...]:
-    return tuple(str(number) for number in range(first, last + 1))
+def _columns(**table: tuple[str, Iterable[object]]) -> tuple[Column, ...]:
+    """Columns by their names: the method of RDKit that reads each, and its values."""
+    return tuple(
+        Column(name, methodcaller(method), tuple(map(str, values)))
+        for name, (method, values) in table.items()
+    )
 
 
-_FLAG = ("False", "True")
+_FLAG = (False, True)
 
 # The columns of ogb.utils.features, with its order of values. A bond without a known stereo value does
 # not occur: atropisomers, which OGB refuses, cannot be written in plain SMILES.
+_CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER", "misc")
+_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 _OGB = Features(
     name="ogb",
-    atom=(
-        Column("atomic_num", methodcaller("GetAtomicNum"), (*_numbers(1, 118), "misc")),
-        Column(
-            "chirality",
-            methodcaller("GetChiralTag"),
-            ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER", "misc"),
-        ),
-        Column("degree", methodcaller("GetTotalDegree"), (*_numbers(0, 10), "misc")),
-        Column("formal_charge", methodcaller("GetFormalCharge"), (*_numbers(-5, 5), "misc")),
-        Column("num_h", methodcaller("GetTotalNumHs"), (*_numbers(0, 8), "misc")),
-        Column("num_radical_electrons", methodcaller("GetNumRadicalElectrons"), (*_numbers(0, 4), "misc")),
-        Column(
-            "hybridization", methodcaller("GetHybridization"), ("SP", "SP2", "SP3", "SP3D", "SP3D2", "misc")
-        ),
-        Column("is_aromatic", methodcaller("GetIsAromatic"), _FLAG),
-        Column("is_in_ring", methodcaller("IsInRing"), _FLAG),
+    atom=_columns(
+        atomic_num=("GetAtomicNum", [*range(1, 119), "misc"]),
+        chirality=("GetChiralTag", _CHIRALITY),
+        degree=("GetTotalDegree", [*range(11), "misc"]),
+        formal_charge=("GetFormalCharge", [*range(-5, 6), "misc"]),
+        num_h=("GetTotalNumHs", [*range(9), "misc"]),
+        num_radical_electrons=("GetNumRadicalElectrons", [*range(5), "misc"]),
+        hybridization=("GetHybridization", ("SP", "SP2", "SP3", "SP3D", "SP3D2", "misc")),
+        is_aromatic=("GetIsAromatic", _FLAG),
+        is_in_ring=("IsInRing", _FLAG),
     ),
-    bond=(
-        Column("bond_type", methodcaller("GetBondType"), ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "misc")),
-        Column(
-            "bond_stereo",
-            methodcaller("GetStereo"),
-            ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY"),
-        ),
-        Column("is_conjugated", methodcaller("GetIsConjugated"), _FLAG),
+    bond=_columns(
+        bond_type=("GetBondType", ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "misc")),
+        bond_stereo=("GetStereo", _STEREO),
+        is_conjugated=("GetIsConjugated", _FLAG),
     ),
 )
 
-_DUVENAUD_ELEMENTS = (
-    *("C", "N", "O", "S", "F", "Si", "P", "Cl", "Br", "Mg", "Na", "Ca", "Fe", "As", "Al", "I", "B", "V"),
-    *("K", "Tl", "Yb", "Sb", "Sn", "Ag", "Pd", "Co", "Se", "Ti", "Zn", "H", "Li", "Ge", "Cu", "Au", "Ni"),
-    *("Cd", "In", "Mn", "Zr", "Cr", "Pt", "Hg", "Pb", "Unknown"),
+_ELEMENTS = (
+    "C N O S F Si P Cl Br Mg Na Ca Fe As Al I B V K Tl Yb Sb Sn Ag Pd Co Se Ti Zn H Li Ge Cu Au Ni Cd In Mn "
+    "Zr Cr Pt Hg Pb"
 )
-
-_LEI_ELEMENTS = (
-    *_DUVENAUD_ELEMENTS[:-1],
-    *("W", "Ru", "Nb", "Re", "Te", "Rh", "Tc", "Ba", "Bi", "Hf", "Mo", "U", "Sm", "Os", "Ir", "Ce", "Gd"),
-    *("Ga", "Cs", "unknown"),
-)
+_MORE_ELEMENTS = "W Ru Nb Re Te Rh Tc Ba Bi Hf Mo U Sm Os Ir Ce Gd Ga Cs"
 
 # The set of the neural fingerprints (Duvenaud et al. 2015) that Lei et al. 2017, section 6.3, use. Larger
 # numbers get the last code. The paper's one-hot bond type is all zeros for a bond that is none of the
 # four; here such a bond (dative, for example) is "other".
 _DUVENAUD = Features(
     name="duvenaud",
-    atom=(
-        Column("element", methodcaller("GetSymbol"), _DUVENAUD_ELEMENTS),
-        Column("degree", methodcaller("GetDegree"), _numbers(0, 5)),
-        Column("num_h", methodcaller("GetTotalNumHs"), _numbers(0, 4)),
-        Column("implicit_valence", methodcaller("GetNumImplicitHs"), _numbers(0, 5)),
-        Column("is_aromatic", methodcaller("GetIsAromatic"), _FLAG),
+    atom=_columns(
+        element=("GetSymbol", f"{_ELEMENTS} Unknown".split()),
+        degree=("GetDegree", range(6)),
+        num_h=("GetTotalNumHs", range(5)),
+        implicit_valence=("GetNumImplicitHs", range(6)),
+        is_aromatic=("GetIsAromatic", _FLAG),
     ),
-    bond=(
-        Column("bond_type", methodcaller("GetBondType"), ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")),
-        Column("is_conjugated", methodcaller("GetIsConjugated"), _FLAG),
-        Column("is_in_ring", methodcaller("IsInRing"), _FLAG),
+    bond=_columns(
+        bond_type=("GetBondType", ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "other")),
+        is_conjugated=("GetIsConjugated", _FLAG),
+        is_in_ring=("IsInRing", _FLAG),
     ),
 )
 
@@ -231,12 +206,9 @@ _DUVENAUD = Features(
 # the place of hydrogens; 82 values in all. An atom without bonds has explicit valence 0, which is none of the
 # six, and so gets the last code there too.
 _element, _degree, _, *_others = _DUVENAUD.atom
-_valence = Column("explicit_valence", methodcaller("GetValence", ValenceType.EXPLICIT), _numbers(1, 6))
-_LEI = replace(
-    _DUVENAUD,
-    name="lei",
-    atom=(replace(_element, values=_LEI_ELEMENTS), _degree, _valence, *_others),
-)
+_valence = Column("explicit_valence", methodcaller("GetValence", ValenceType.EXPLICIT), tuple("123456"))
+_element = replace(_element, values=(*f"{_ELEMENTS} {_MORE_ELEMENTS} unknown".split(),))
+_LEI = replace(_DUVENAUD, name="lei", atom=(_element, _degree, _valence, *_others))
 
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
 MAX_STEPS = 64
@@ -266,9 +238,8 @@ def get_features(name: str) -> Features:
             f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by '+rings', "
             f"'+rw1' … '+rw{MAX_STEPS}' and '+morgan' or '+rdkit', as in 'ogb+rings+rw16+morgan'"
         )
-    graph_values, num_graph_values = match["graph"] or "", 0
-    if graph_values:
-        num_graph_values = SIZE if graph_values == "morgan" else num_descriptors()
+    graph_values = match["graph"] or ""
+    num_graph_values = SIZE if graph_values == "morgan" else num_descriptors() if graph_values else 0
     return replace(
         FEATURES[match["codes"]],
         name=name,
