@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from torch import Tensor
 from tests.equations import randomize
 from tests.sequence.test_contract import MODELS, SIZED, D
 from tests.strings import normal
-from tests.tracers import WAYS, compiled_transforms, exported_strictly
+from tests.tracers import COMPILERS, QUIET, TRACERS, compiles_transforms
 from wlkernelnn.ops.string import (
     Steps,
     decayed_scan,
@@ -26,6 +27,10 @@ from wlkernelnn.ops.string import (
 from wlkernelnn.sequence import RKM, RRNN, RRNNGRU
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 
+pytestmark = QUIET
+
+# Every step is many operations: the quickest backend.
+WAYS = TRACERS | COMPILERS | {"compiled transforms": partial(compiles_transforms, backend="eager")}
 Call = Callable[[Steps, Tensor, Tensor], Tensor | tuple[Tensor, ...]]
 
 
@@ -76,26 +81,25 @@ FEW = {
 LAYERS = MODELS | SIZED | FEW | {"rkm-plain-lstm": lambda width: RKM(width, 4, "lstm", layer_norm=False)}
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operations(name: str, way: Callable[[torch.nn.Module, Tensor], None]) -> None:
+def test_operations(name: str, way: str) -> None:
     operation = Operation(OPERATIONS[name])
     randomize(operation)
-    way(operation, normal(5, D))
+    WAYS[way](operation, [normal(5, D)], [normal(5, D)])
 
 
 # Dynamo is slow: test_compiles_whole_on_padded_strings has all layers. (PyTorch compiles no jvp of
 # layer_norm.)
 SOME = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
-DYNAMO = (exported_strictly, compiled_transforms)
-CASES = [(name, way) for way in WAYS for name in (SOME if way in DYNAMO else LAYERS)]
+CASES = [(name, way) for way in WAYS for name in (SOME if way in COMPILERS else LAYERS)]
 
 
-@pytest.mark.parametrize(("name", "way"), CASES, ids=[f"{name}-{way.__name__}" for name, way in CASES])
-def test_layers(name: str, way: Callable[[torch.nn.Module, Tensor], None]) -> None:
+@pytest.mark.parametrize(("name", "way"), CASES)
+def test_layers(name: str, way: str) -> None:
     model = Output(LAYERS[name](D))
     randomize(model)
-    way(model.eval(), normal(1, 2, D))
+    WAYS[way](model.eval(), [normal(1, 2, D)], [normal(1, 2, D)])
 
 
 def test_lengths_are_constants_of_a_program() -> None:

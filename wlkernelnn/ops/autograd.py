@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -51,14 +52,8 @@ def differentiable_gradients(
 ) -> tuple[Tensor | None, ...]:
     """Gradients of a composition of differentiable operations, themselves made of such.
 
-    Args:
-        function: The composition.
-        values: Its arguments.
-        needed: Of which of them the gradient is wanted.
-        grads: Gradients of what it returns, ``None`` for 0.
-
-    Returns:
-        A gradient per argument, ``None`` where none is wanted.
+    One per argument, ``None`` where it is not needed; ``grads`` are those of what the function returns,
+    ``None`` for 0.
     """
     # Each value under a name of its own: one tensor may stand in two places.
     values = [value.view_as(value) if need else value for value, need in zip(values, needed, strict=True)]
@@ -84,9 +79,20 @@ def savable(tensor: Tensor) -> Tensor:
     return tensor if needless else tensor.clone()
 
 
+@cache
 def optional_module(name: str) -> Any:
-    """The module of this full name, ``None`` where it cannot be imported."""
+    """The module of this full name, imported by the first call; ``None`` where it cannot be imported."""
     try:
         return import_module(name)
     except ImportError:
         return None
+
+
+def module_for(modules: Mapping[str, Callable[[], Any]], *values: Tensor | None) -> Any:
+    """The module for values of one device and type, or ``None``, of those for types of devices."""
+    kinds = {(value.device, value.dtype) for value in values if value is not None}
+    if len(kinds) != 1:
+        return None
+    ((device, dtype),) = kinds
+    module = modules.get(device.type, lambda: None)()
+    return module if module is not None and dtype in module.DTYPES else None

@@ -1,4 +1,8 @@
-"""Theorems and laws as assertions, for anybody who writes a layer or a kernel."""
+"""Theorems and laws as assertions, for anybody who writes a layer or a kernel.
+
+Every assertion returns the largest relative error that it found. It raises an AssertionError where that is
+larger than ``rtol``, and a ValueError where there is nothing to check or its arguments do not go together.
+"""
 
 from .colours import assert_colours_decide, assert_tells_apart
 from .containment import assert_in_rkhs, rkhs_ratios

@@ -57,13 +57,11 @@ def require(error: float, rtol: float, what: str) -> float:
 
 
 def require_graphs(graphs: Sequence[Data]) -> None:
-    """Of no graph, everything would hold."""
     if not len(graphs):
         raise ValueError("graphs is empty: there is nothing to check")
 
 
 def require_strings(strings: Sequence[Tensor]) -> None:
-    """Of no token, everything would hold."""
     if not any(len(string) for string in strings):
         raise ValueError("strings holds no token: there is nothing to check")
 

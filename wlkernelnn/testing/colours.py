@@ -46,13 +46,6 @@ def assert_colours_decide(
         depth: Rounds of colours. Default: what a layer of this package sees, L + n − 2 for
             :class:`~wlkernelnn.WLKernelConv` and n − 1 for the others.
         rtol: Allowed difference beside the largest output of the colour.
-
-    Returns:
-        The largest relative difference.
-
-    Raises:
-        AssertionError: Two nodes of one colour differ by more.
-        ValueError: ``depth`` is needed.
     """
     require_graphs(graphs)
     colours = node_colours(graphs, _depth(layer, depth))[-1]
@@ -81,24 +74,12 @@ def assert_tells_apart(layer: Layer, first: Data, second: Data, rtol: float = 1e
 
     It holds for almost all weights of a :class:`~wlkernelnn.WLKernelConv` of L iterations with walks of 2
     nodes and tanh, if L ≥ max(r, 1) + 1 where r is the round that tells the graphs apart, and no node is
-    isolated (or ``all_lengths``). With ReLU or few channels it can fail.
-
-    Args:
-        layer: Any layer.
-        first, second: Two graphs.
-        rtol: What counts as different, beside the sum of absolute outputs.
-
-    Returns:
-        The relative difference.
-
-    Raises:
-        AssertionError: The outputs are the same.
+    isolated (or ``all_lengths``). With ReLU or few channels it can fail. The relative difference, beside the
+    sum of absolute outputs, must be larger than ``rtol``, and is returned.
     """
     outs = [call(layer, graph) for graph in (first, second)]
     scale = max(float(out.abs().sum(0).max()) for out in outs) or 1.0
     difference = float((outs[0].sum(0) - outs[1].sum(0)).abs().max()) / scale
     if not difference > rtol:
-        raise AssertionError(
-            f"the two graphs have the same output: they differ by {difference:.3g} (relative)"
-        )
+        raise AssertionError(f"the two graphs have the same output: relative difference {difference:.3g}")
     return difference

@@ -16,6 +16,7 @@ from wlkernelnn.kernels import DeepGraphKernel
 
 from .calling import call, edge_features
 from .exact import Activated, State, exact
+from .kernel_layers import edge_matrix
 from .series import mpmath
 
 
@@ -78,7 +79,8 @@ def states(
             if kernel.walks_only:
                 sent, k_sent = sent * ends[:, None], k_sent * np.outer(ends, ends)
                 ends = (joined.reached & ends).any(axis=1)
-            factor = _edge_factor(layer, j)
+            maps = layer.edge_factors  # W_e [channels, D]: ones where edges are all alike
+            factor = exact(edge_matrix(maps[j - 1]) if len(maps) else np.ones((layer.out_channels, 1)))
             moved = sum((matrix @ sent) * factor[:, d] for d, matrix in enumerate(joined.adjacency))
             k_moved = sum((matrix @ k_sent @ matrix.T for matrix in joined.adjacency), nothing)
             c = compose(h @ weights[j].T, lam * moved)
@@ -109,11 +111,3 @@ def in_float64(
         assert seen.x is not None
         outs.append(seen.x.sum(0))
     return torch.stack(outs), torch.as_tensor(np.asarray(kernel(list(graphs))))
-
-
-def _edge_factor(layer: DeepKernelConv, j: int) -> np.ndarray:
-    """W_e ``[channels, D]`` of the step to node j + 1: ones where edges are all alike."""
-    if not len(layer.edge_factors):
-        return exact(np.ones((layer.out_channels, 1)))
-    edge_map: Any = layer.edge_factors[j - 1]
-    return exact(edge_map.lin.weight if edge_map.table is None else edge_map.table.t())

@@ -34,12 +34,6 @@ def assert_permutation_equivariant(
         graphs: With ``x`` and ``edge_index``.
         rtol: Allowed error beside the largest output of a graph.
         seed: Of the permutations.
-
-    Returns:
-        The largest relative error.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``.
     """
     require_graphs(graphs)
     generator, worst = torch.Generator().manual_seed(seed), 0.0
@@ -52,10 +46,7 @@ def assert_permutation_equivariant(
 
 
 def assert_batching_invariant(layer: Layer, graphs: Sequence[Data], rtol: float = 1e-9) -> float:
-    """A batch of graphs gives what each graph gives alone.
-
-    Args, Returns, Raises: As :func:`assert_permutation_equivariant`.
-    """
+    """A batch of graphs gives what each graph gives alone; see :func:`assert_permutation_equivariant`."""
     require_graphs(graphs)
     batch = Batch.from_data_list(list(graphs))
     together = call(layer, batch).split([int(graph.num_nodes or 0) for graph in graphs])

@@ -23,13 +23,8 @@ from .calling import Layer, call, edge_features, largest_error, require, require
 def reference_walks(layer: WalkConv, walk_length: int | None = None) -> list[Data]:
     """The reference walk of every channel of a layer: the graphs :math:`L_k` of theorem 3.
 
-    Args:
-        layer: A layer without activation between steps.
-        walk_length: Take the first so many nodes, default all.
-
-    Returns:
-        Directed paths; node i of the k-th carries row k of W⁽ⁱ⁾, and the edge to it row k of that step's map
-        of edge features, as ``edge_attr``, if there is one.
+    They are directed paths of ``walk_length`` nodes, by default all; node i of the k-th carries row k of
+    W⁽ⁱ⁾, and the edge to it row k of that step's map of edge features, as ``edge_attr``, if there is one.
     """
     n = layer.walk_length if walk_length is None else walk_length
     weights = [cast(Tensor, lin.weight) for lin in layer.lins[:n]]
@@ -37,27 +32,20 @@ def reference_walks(layer: WalkConv, walk_length: int | None = None) -> list[Dat
     path = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
     walks = [Data(x=x, edge_index=path) for x in nodes]
     if len(layer.edge_factors):
-        edges = [_matrix(edge_map) for edge_map in layer.edge_factors[: n - 1]]
-        for k, walk in enumerate(walks):
-            width = _matrix(layer.edge_factors[0]).size(1)
-            walk.edge_attr = (
-                torch.stack([matrix[k] for matrix in edges]) if edges else nodes.new_zeros(0, width)
-            )
+        edges = torch.stack([edge_matrix(edge_map) for edge_map in layer.edge_factors], dim=1)
+        for walk, of_channel in zip(walks, edges, strict=True):
+            walk.edge_attr = of_channel[: n - 1]
     return walks
 
 
-def _matrix(edge_map: Any) -> Tensor:
+def edge_matrix(edge_map: Any) -> Tensor:
     """W_e ``[K, D]``: a table of codes is a map of one-hot vectors."""
     weight = edge_map.lin.weight if edge_map.table is None else edge_map.table.t()
     return weight.detach()
 
 
 def seen_by_channels(layer: WalkConv, graph: Data) -> list[Data]:
-    """The graph as each channel sees it: edge codes one-hot, and weights times λ[k] unless λ is constant.
-
-    Returns:
-        One graph per channel, or a single one if λ is constant.
-    """
+    """The graph as each channel sees it, edge codes one-hot, weights times λ[k]; one if λ is constant."""
     edges = {name: value for name, value in edge_features(graph).items() if name != "edge_type"}
     if layer.num_edge_types is not None:
         edges["edge_attr"] = one_hot(graph.edge_type, layer.num_edge_types).to(graph.x)
@@ -72,7 +60,7 @@ def seen_by_channels(layer: WalkConv, graph: Data) -> list[Data]:
             gates = layer.decay.project(graph.x, graph.x)
             logits = gates[0][source] + gates[1][target]
             if layer.edge_gate is not None:
-                logits = logits + edges["edge_attr"] @ _matrix(layer.edge_gate).t()
+                logits = logits + edges["edge_attr"] @ edge_matrix(layer.edge_gate).t()
             rates = layer.decay.gate(logits)
         else:
             rates = layer.decay().expand(source.numel(), -1)
@@ -132,10 +120,11 @@ def _compare(
     layer: WalkConv, kernel: RandomWalkKernel | DeepGraphKernel, graph: Data, on_nodes: bool
 ) -> tuple[Tensor, Tensor]:
     """What the kernel says of one layer of walks, and the sum of its |terms|."""
-    if layer.decay.decay != kernel.decay if isinstance(layer.decay.decay, float | int) else kernel.decay != 1:
+    decay = layer.decay.decay
+    expected = decay if isinstance(decay, float | int) else 1
+    if kernel.decay != expected:
         raise ValueError(
-            f"a layer with decay={layer.decay.decay!r} goes with a kernel with decay="
-            f"{layer.decay.decay if isinstance(layer.decay.decay, float | int) else 1}, got {kernel.decay}"
+            f"a layer with decay={decay!r} goes with a kernel with decay={expected}, got {kernel.decay}"
         )
     lengths = {"walk_length": layer.walk_length, "all_lengths": getattr(layer, "all_lengths", False)}
     came = {name: getattr(kernel, name, False) for name in lengths}
@@ -143,20 +132,15 @@ def _compare(
         raise ValueError(f"expected a kernel of the layer's walks, {lengths}; got {came}")
     graphs = seen_by_channels(layer, graph)
     measure = _local if on_nodes else _channels
-    totals = []
-    for signless in (False, True):
-        seen = [_absolute(g) for g in graphs] if signless else graphs
+    values, scales = [], []
+    for n in range(1 if lengths["all_lengths"] else layer.walk_length, layer.walk_length + 1):
+        of_n = kernel
         if lengths["all_lengths"]:
-            parts = []
-            for n in range(1, layer.walk_length + 1):
-                walks = reference_walks(layer, n)
-                of_n = clone(kernel).set_params(walk_length=n, all_lengths=False)
-                parts.append(measure(of_n, seen, [_absolute(w) for w in walks] if signless else walks))
-            totals.append(torch.stack(parts).sum(0))
-        else:
-            walks = reference_walks(layer)
-            totals.append(measure(kernel, seen, [_absolute(w) for w in walks] if signless else walks))
-    return totals[0], totals[1]
+            of_n = clone(kernel).set_params(walk_length=n, all_lengths=False)
+        walks = reference_walks(layer, n)
+        values.append(measure(of_n, graphs, walks))
+        scales.append(measure(of_n, [*map(_absolute, graphs)], [*map(_absolute, walks)]))
+    return torch.stack(values).sum(0), torch.stack(scales).sum(0)
 
 
 def assert_matches_kernel(
@@ -184,13 +168,6 @@ def assert_matches_kernel(
         graphs: PyG ``Data`` with float64 ``x`` and what the layer wants to know of edges.
         references: For any other layer: one graph per channel.
         rtol: Allowed error beside the sum of the absolute values of all terms of the kernel.
-
-    Returns:
-        The largest relative error.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``.
-        ValueError: The layer is not float64, or layer and kernel do not go together.
     """
     require_float64(layer)
     require_graphs(graphs)

@@ -15,13 +15,7 @@ def assert_psd(kernel: StructureKernel, X: Any, rtol: float = 1e-9) -> float:
     Args:
         kernel: Any kernel in scikit-learn's protocol.
         X: Structures.
-        rtol: Allowed beside the largest eigenvalue.
-
-    Returns:
-        How far the least eigenvalue lies below 0, beside the largest one (0 where it does not).
-
-    Raises:
-        AssertionError: One of these does not hold.
+        rtol: How far the least eigenvalue may lie below 0, beside the largest one.
     """
     gram = np.asarray(kernel(X))
     if not np.isfinite(gram).all():

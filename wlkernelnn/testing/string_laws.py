@@ -50,13 +50,7 @@ def assert_layouts_agree(model: Model, x: Tensor, rtol: float = 1e-9) -> float:
         model: Called as ``model(x, ptr)`` and ``model(x)``; gives its output and a state ``[…, B, d]``, or a
             tuple of states.
         x: ``[B, T, d]``.
-        rtol: Allowed error beside the largest value.
-
-    Returns:
-        The largest relative error of outputs and states.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``.
+        rtol: Allowed error of outputs and states beside the largest value.
     """
     require_strings(list(x))
     with evaluating(model):
@@ -71,12 +65,6 @@ def assert_strings_independent(model: Model, strings: Sequence[Tensor], rtol: fl
         model: See :func:`assert_layouts_agree`.
         strings: ``[T_i, d]`` each.
         rtol: Allowed error beside the largest value.
-
-    Returns:
-        The largest relative error of outputs and states.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``, or NaN has left its string.
     """
     require_strings(strings)
     worst, together = 0.0, read(model, strings)
@@ -103,12 +91,6 @@ def assert_resumes(
         strings: ``[T_i, d]`` each.
         cuts: After how many tokens each string is interrupted; default: at every place in turn.
         rtol: Allowed error beside the largest value.
-
-    Returns:
-        The largest relative error of outputs and states.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``.
     """
     require_strings(strings)
     whole, worst = read(model, strings), 0.0

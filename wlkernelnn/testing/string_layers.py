@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import cast
 
 import numpy as np
@@ -22,9 +24,7 @@ from .string_laws import read
 def reference_strings(layer: StringKernelConv, ngram: int | None = None) -> list[Tensor]:
     """The reference string of every channel: row k of :math:`W^{(1)} … W^{(j)}`, ``[j, in_channels]`` each.
 
-    Args:
-        layer: The layer.
-        ngram: j, default n.
+    ``ngram`` is j, by default n.
     """
     n = layer.ngram if ngram is None else ngram
     return list(torch.stack([cast(Tensor, lin.weight) for lin in layer.lins[:n]], dim=1).detach())
@@ -43,11 +43,7 @@ def prefix_states(layer: StringKernelConv, strings: Sequence[Tensor]) -> Tensor:
 
 
 def constant_rates(layer: StringKernelConv) -> Tensor:
-    """λ of every channel, ``[out_channels]``.
-
-    Raises:
-        ValueError: It depends on the data.
-    """
+    """λ of every channel, ``[out_channels]``, which must not depend on the data."""
     if layer.decay.gated:
         raise ValueError("the kernels know a λ that is constant or learned: see assert_walks_on_strings")
     with torch.no_grad():
@@ -115,13 +111,6 @@ def assert_matches_string_kernel(
         layer: In float64, with products and without activation.
         strings: ``[T_i, in_channels]`` each, not all empty.
         rtol: Allowed error beside the sum of the absolute values of all terms of the kernel.
-
-    Returns:
-        The largest relative error, over states at all prefixes and the output.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``.
-        ValueError: The layer is none that is a kernel.
     """
     _require_bare(layer, "mul")
     decays = constant_rates(layer)
@@ -154,9 +143,8 @@ def assert_sums_tokens(layer: StringKernelConv, strings: Sequence[Tensor], rtol:
     .. math::
         c_j[t] = \sum_{m \le j} s^{j-m+1} \sum_{i \le t-j+m} \binom{t-i}{j-m} \lambda^{t-i-j+m} W^{(m)} x_i
 
-    for every j ≤ n and every t, with s = 1 − λ (``normalize``) or 1, and λ constant or learned.
-
-    Args, Returns, Raises: As :func:`assert_matches_string_kernel`; the layer is one with sums.
+    for every j ≤ n and every t, with s = 1 − λ (``normalize``) or 1, and λ constant or learned. Arguments are
+    those of :func:`assert_matches_string_kernel`; the layer is one with sums.
     """
     _require_bare(layer, "add")
     decays = constant_rates(layer)
@@ -189,33 +177,22 @@ def assert_is_word_cnn(layer: StringKernelConv, strings: Sequence[Tensor], rtol:
         layer: In float64, with ``decay=0, compose="add"``, readout ``"last"`` and any activation.
         strings: ``[T_i, in_channels]`` each.
         rtol: Allowed error beside the largest value.
-
-    Returns:
-        The largest relative error.
-
-    Raises:
-        AssertionError: The error is larger than ``rtol``.
-        ValueError: The layer is none of these.
     """
     require_float64(layer)
     require_strings(strings)
-    if (
-        layer.decay.decay != 0
-        or layer.compose != "add"
-        or layer.readout != "last"
-        or layer.highway is not None
-    ):
+    came = layer.decay.decay, layer.compose, layer.readout, layer.highway
+    if came != (0, "add", "last", None):
         raise ValueError(f'a word CNN has decay=0, compose="add", readout="last" and no highway, got {layer}')
     kernel = torch.stack(reference_strings(layer)).transpose(1, 2)  # [K, d, n]
     outs, worst = read(layer, strings)[0], 0.0
-    for i, (string, came) in enumerate(zip(strings, outs, strict=True)):
+    for i, (string, out) in enumerate(zip(strings, outs, strict=True)):
         if not len(string):
             continue
         padded = torch.nn.functional.pad(string.t(), (layer.ngram - 1, 0))
         with evaluating(layer):
             expected = torch.nn.functional.conv1d(padded, kernel).t()
             expected = expected if layer.act is None else layer.act(expected)
-        worst = max(worst, require(largest_error(came, expected), rtol, f"string {i}"))
+        worst = max(worst, require(largest_error(out, expected), rtol, f"string {i}"))
     return worst
 
 
@@ -230,19 +207,13 @@ def subsequence_graph(string: Tensor, decay: Tensor | float) -> Data:
         ``x``, and edges i → k, i < k, with ``edge_weight`` :math:`\prod_{i<t<k} \lambda_t`: of a constant λ,
         :math:`\lambda^{gap-1}`. Edges without weight are left out: with λ = 0 this is the path graph.
     """
-    weights = torch.as_tensor(decay, dtype=torch.float64).expand(len(string))
-    edges, edge_weight = [], []
-    for i in range(len(string)):
-        weight = 1.0
-        for k in range(i + 1, len(string)):
-            if weight:
-                edges.append((i, k))
-                edge_weight.append(weight)
-            weight *= float(weights[k])
+    factors = torch.as_tensor(decay, dtype=torch.float64).expand(len(string)).tolist()
+    edges = {(i, k): prod(factors[i + 1 : k]) for i, k in itertools.combinations(range(len(string)), 2)}
+    edges = {pair: weight for pair, weight in edges.items() if weight}
     return Data(
         x=string,
-        edge_index=torch.tensor(edges, dtype=torch.long).view(-1, 2).t().contiguous(),
-        edge_weight=torch.tensor(edge_weight, dtype=torch.float64),
+        edge_index=torch.tensor([*edges], dtype=torch.long).view(-1, 2).t().contiguous(),
+        edge_weight=torch.tensor([*edges.values()], dtype=torch.float64),
     )
 
 
@@ -255,10 +226,8 @@ def assert_walks_on_strings(layer: StringKernelConv, strings: Sequence[Tensor], 
     for every j ≤ n and every t, where :math:`w_j` is :class:`~wlkernelnn.RandomWalkKernelConv` of j nodes
     with decay 1 and the same weights :math:`W^{(1)} … W^{(j)}`, on the graph whose edges i → k weigh
     :math:`s_i \prod_{i<r<k} \lambda_r`, s = 1 − λ (``normalize``) or 1. So it holds for every λ, gates
-    included (each channel then has edge weights of its own); with λ = 0 the graph is the path graph, and
-    the sum has one term.
-
-    Args, Returns, Raises: As :func:`assert_matches_string_kernel`.
+    included: each channel then has edge weights of its own. Arguments are those of
+    :func:`assert_matches_string_kernel`.
     """
     _require_bare(layer, "mul")
 

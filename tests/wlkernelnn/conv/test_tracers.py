@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.nn import GraphConv
 
 from tests.equations import randomize
-from tests.graph_tracers import COMPILERS, QUIET, TRACERS
 from tests.graphs import EDGES
 from tests.kernel_convs import ALL_LAYERS, OPTIONS, D, arguments_of, make
+from tests.tracers import COMPILERS, QUIET, TRACERS
 from wlkernelnn.conv.kernel_conv import KernelConv
 
 pytestmark = QUIET

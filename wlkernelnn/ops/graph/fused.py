@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, optional_module, traced
+from wlkernelnn.ops.autograd import counting_writes, module_for, optional_module, traced
 from wlkernelnn.ops.fast_op import FastOp
 
 
 class Loop(Protocol):
-    """A sum over edges of values of sources, targets and tables, and its gradients.
+    """A sum over edges of values of sources, targets and tables (``None`` for one that is not there).
 
     Attributes:
         fixed: What the gradients read beside the values, and nobody may write to before.
@@ -22,26 +22,16 @@ class Loop(Protocol):
 
     fixed: Sequence[Tensor | None]
 
-    def sum(self, *values: Tensor | None) -> Tensor:
-        """The sum; ``None`` stands in the place of a table that is not there."""
+    def sum(self, *values: Tensor | None) -> Tensor: ...
 
     def gradients(
         self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
     ) -> Sequence[Tensor | None]:
-        """Gradients of the values, each in its place, of those that are needed."""
+        """Gradients of the values, each in its place; those that are not needed may be anything."""
 
 
-@cache
-def numba_loops() -> Any:
-    """The module of loops for CPUs, imported by the first call; ``None`` where numba cannot be imported."""
-    return optional_module("wlkernelnn.ops.graph.numba_loops")
-
-
-@cache
-def triton_loops() -> Any:
-    """The module of loops for GPUs, imported by the first call; ``None`` where Triton cannot be imported."""
-    return optional_module("wlkernelnn.ops.graph.triton_loops")
-
+numba_loops = partial(optional_module, "wlkernelnn.ops.graph.numba_loops")
+triton_loops = partial(optional_module, "wlkernelnn.ops.graph.triton_loops")
 
 # Which module has the loops of a type of device. Under TRITON_INTERPRET=1 Triton's take CPU tensors as well.
 LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops, "cuda": triton_loops}
@@ -51,21 +41,11 @@ def loops_for(values: Sequence[Tensor | None]) -> Any:
     """The module of loops that take these values and give every gradient that is wanted of them, or ``None``.
 
     Its ``GatedLoop(edges, edge_type, weight, scale)`` and ``MappedLoop(edges, edge_type, weight, kind)`` are
-    each a :class:`Loop`.
-
-    Args:
-        values: Of one type and device. The last is the weight of edges, for which there are no gradients.
+    each a :class:`Loop`. The last value is the weight of edges, for which they give no gradients.
     """
-    first, *others = (value for value in values if value is not None)
     weight = values[-1]
-    if (
-        traced(*values)
-        or any(other.dtype != first.dtype or other.device != first.device for other in others)
-        or (weight is not None and weight.requires_grad and torch.is_grad_enabled())
-    ):
-        return None
-    loops = LOOPS.get(first.device.type, lambda: None)()
-    return loops if loops is not None and first.dtype in loops.DTYPES else None
+    learned = weight is not None and weight.requires_grad and torch.is_grad_enabled()
+    return None if learned or traced(*values) else module_for(LOOPS, *values)
 
 
 def fused_sum(loop: Loop, naive: Callable[..., Tensor], *values: Tensor | None) -> Tensor:

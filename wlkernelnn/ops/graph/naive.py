@@ -79,14 +79,9 @@ def gated_message(
     edge_weight: Tensor | None = None,
     gate_scale: float = 1.0,
 ) -> Tensor:
-    r""":math:`w \, s \, \mathrm{sigmoid}(a + b + G) \odot c \odot F` of edges, of whatever is given.
+    r""":math:`w \, s \, \mathrm{sigmoid}(a + b + G) \odot c \odot F` of whatever is given.
 
-    Args:
-        c_j, gate_j: c and a of every edge's source, ``[E, K]``.
-        gate_i: b of every edge's target, ``[E, K]``.
-        edge_gate, edge_factor: G and F of every edge, ``[E, K]``.
-        edge_weight: w, ``[E, 1]``.
-        gate_scale: s.
+    All are those of edges, in the order c, a, b, G, F, each ``[E, K]``, w ``[E, 1]``, and the number s.
     """
     if gate_j is not None and gate_i is not None:
         logits = gate_j + gate_i
@@ -132,14 +127,7 @@ def relabel_message(
     *,
     act: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    r""":math:`w \, \sigma(m + V)` of edges, of whatever is given.
-
-    Args:
-        m_j: m of every edge's source, ``[E, K]``.
-        edge_shift: V of every edge, ``[E, K]``.
-        edge_weight: w, ``[E, 1]``.
-        act: σ.
-    """
+    r""":math:`w \, \sigma(m + V)` of whatever is given: of edges, m and V ``[E, K]`` and w ``[E, 1]``."""
     return weighted(act(m_j if edge_shift is None else m_j + edge_shift), edge_weight)
 
 

@@ -4,6 +4,9 @@ Rows are shared out to threads in chunks; no two chunks write to the same place,
 on the number of chunks alone. Memory is read by the numbers in ``source``, ``target`` and ``edge_type``: who
 calls has checked their range. An empty ``weight`` or ``edge_type`` is one that was not given: edges then
 weigh 1, and read row 0 of the tables.
+
+Every kernel takes edges, the values (and for gradients, behind them, that of the sum), its option, and arrays
+to write to.
 """
 
 from __future__ import annotations
@@ -54,15 +57,15 @@ def by_source(source: np.ndarray, num_sources: int) -> tuple[np.ndarray, np.ndar
     return indptr, order
 
 
-# out[v] = Σ w s sigmoid(a[u] + b[v] + G[t]) c[u] F[t]
+# out[v] = Σ w s sigmoid(a[u] + b[v] + G[t]) c[u] F[t]; the option is s
 
 
 @compiled()
-def gated_chunk(
-    chunk: int, chunks: int, edges: Arrays, scale: np.floating, values: Arrays, out: np.ndarray
-) -> None:
+def gated_chunk(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     indptr, source, edge_type, weight = edges
     a, b, G, c, F = values
+    (out,) = outs
+    scale = c.dtype.type(s)
     first, last = rows_of(chunk, chunks, indptr)
     for v in range(first, last):
         b_v, out_v = b[v], out[v]
@@ -77,23 +80,19 @@ def gated_chunk(
 
 
 @compiled(parallel=True)
-def gated(chunks: int, edges: Arrays, scale: np.floating, values: Arrays, out: np.ndarray) -> None:
+def gated(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        gated_chunk(chunk, chunks, edges, scale, values, out)
+        gated_chunk(chunk, chunks, edges, values, s, outs)
 
 
 @compiled()
 def gated_by_target_chunk(
-    chunk: int,
-    chunks: int,
-    edges: Arrays,
-    scale: np.floating,
-    values: Arrays,
-    grad: np.ndarray,
-    grad_b: np.ndarray,
+    chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays
 ) -> None:
     indptr, source, edge_type, weight = edges
-    a, b, G, c, F = values
+    a, b, G, c, F, grad = values
+    (grad_b,) = outs
+    scale = c.dtype.type(s)
     first, last = rows_of(chunk, chunks, indptr)
     for v in range(first, last):
         b_v, grad_v, total = b[v], grad[v], grad_b[v]
@@ -112,26 +111,19 @@ def gated_by_target_chunk(
 
 
 @compiled(parallel=True)
-def gated_by_target(
-    chunks: int, edges: Arrays, scale: np.floating, values: Arrays, grad: np.ndarray, grad_b: np.ndarray
-) -> None:
+def gated_by_target(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        gated_by_target_chunk(chunk, chunks, edges, scale, values, grad, grad_b)
+        gated_by_target_chunk(chunk, chunks, edges, values, s, outs)
 
 
 @compiled()
 def gated_by_source_chunk(
-    chunk: int,
-    chunks: int,
-    edges: Arrays,
-    scale: np.floating,
-    values: Arrays,
-    grad: np.ndarray,
-    grads: Arrays,
+    chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays
 ) -> None:
     indptr, order, target, edge_type, weight = edges
-    a, b, G, c, F = values
-    grad_a, grad_G, grad_c, grad_F = grads
+    a, b, G, c, F, grad = values
+    grad_a, grad_G, grad_c, grad_F = outs
+    scale = c.dtype.type(s)
     first, last = rows_of(chunk, chunks, indptr)
     for u in range(first, last):
         a_u, c_u, total_a, total_c = a[u], c[u], grad_a[u], grad_c[u]
@@ -165,20 +157,19 @@ def gated_by_source_chunk(
 
 
 @compiled(parallel=True)
-def gated_by_source(
-    chunks: int, edges: Arrays, scale: np.floating, values: Arrays, grad: np.ndarray, grads: Arrays
-) -> None:
+def gated_by_source(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        gated_by_source_chunk(chunk, chunks, edges, scale, values, grad, grads)
+        gated_by_source_chunk(chunk, chunks, edges, values, s, outs)
 
 
-# out[v] = Σ w f(x[u], T[t]), where f is one of MULTIPLY, ADD, RELU, TANH
+# out[v] = Σ w f(x[u], T[t]), where f is one of MULTIPLY, ADD, RELU, TANH: the option
 
 
 @compiled()
-def mapped_chunk(chunk: int, chunks: int, edges: Arrays, kind: int, values: Arrays, out: np.ndarray) -> None:
+def mapped_chunk(chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
     indptr, source, edge_type, weight = edges
     x, table = values
+    (out,) = outs
     zero, one = x.dtype.type(0), x.dtype.type(1)
     first, last = rows_of(chunk, chunks, indptr)
     for v in range(first, last):
@@ -203,18 +194,18 @@ def mapped_chunk(chunk: int, chunks: int, edges: Arrays, kind: int, values: Arra
 
 
 @compiled(parallel=True)
-def mapped(chunks: int, edges: Arrays, kind: int, values: Arrays, out: np.ndarray) -> None:
+def mapped(chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        mapped_chunk(chunk, chunks, edges, kind, values, out)
+        mapped_chunk(chunk, chunks, edges, values, kind, outs)
 
 
 @compiled()
 def mapped_by_source_chunk(
-    chunk: int, chunks: int, edges: Arrays, kind: int, values: Arrays, grad: np.ndarray, grads: Arrays
+    chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays
 ) -> None:
     indptr, order, target, edge_type, weight = edges
-    x, table = values
-    grad_x, grad_table = grads
+    x, table, grad = values
+    grad_x, grad_table = outs
     zero, one = x.dtype.type(0), x.dtype.type(1)
     first, last = rows_of(chunk, chunks, indptr)
     for u in range(first, last):
@@ -243,8 +234,6 @@ def mapped_by_source_chunk(
 
 
 @compiled(parallel=True)
-def mapped_by_source(
-    chunks: int, edges: Arrays, kind: int, values: Arrays, grad: np.ndarray, grads: Arrays
-) -> None:
+def mapped_by_source(chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        mapped_by_source_chunk(chunk, chunks, edges, kind, values, grad, grads)
+        mapped_by_source_chunk(chunk, chunks, edges, values, kind, outs)

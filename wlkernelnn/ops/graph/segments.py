@@ -16,16 +16,9 @@ except ImportError:  # optional: the same results come from torch alone
 
 
 def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = None) -> Tensor:
-    r""":math:`\mathrm{out}_i = \sum_{k=p_i}^{p_{i+1}-1} w_k \, x_{\mathrm{index}_k}`, no gradients.
+    r""":math:`\mathrm{out}_i = \sum_{k=p_i}^{p_{i+1}-1} w_k \, x_{\mathrm{index}_k}`, without gradients.
 
-    Args:
-        x: ``[N, d]``.
-        index: ``[E]`` rows of x, bag after bag.
-        indptr: ``[M + 1]`` where each bag begins.
-        weight: ``[E]``.
-
-    Returns:
-        ``[M, d]``.
+    Of x ``[N, d]``, numbers of its rows ``[E]``, bag after bag, and where bags begin, p ``[M + 1]``.
     """
     if x.size(0) == 0:  # embedding_bag refuses an empty table
         return x.new_zeros(indptr.numel() - 1, x.size(1))

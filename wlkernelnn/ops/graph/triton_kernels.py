@@ -21,23 +21,19 @@ import triton.language as tl
 
 
 @triton.jit
-def _channels(BLOCK: tl.constexpr):
-    return tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-
-
-@triton.jit
 def _rows(values, index, real, width, ACC: tl.constexpr, BLOCK: tl.constexpr):
     """The program's channels of some rows, zeros where ``real`` is false."""
-    k = _channels(BLOCK)
+    k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = real[:, None] & (k < width)[None, :]
     return tl.load(values + index[:, None] * width + k[None, :], mask=mask, other=0.0).to(ACC)
 
 
 @triton.jit
 def _write(out, total, width, BLOCK: tl.constexpr):
-    k = _channels(BLOCK)
-    place = out + tl.program_id(0).to(tl.int64) * width + k
-    tl.store(place, total.to(out.dtype.element_ty), mask=k < width)
+    if out is not None:
+        k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        place = out + tl.program_id(0).to(tl.int64) * width + k
+        tl.store(place, total.to(out.dtype.element_ty), mask=k < width)
 
 
 @triton.jit
@@ -53,9 +49,14 @@ def _numbers(index, e, real):
 
 
 @triton.jit
-def _weights(weight, e, real, ACC: tl.constexpr):
+def _edges(source, target, edge_type, weight, start, last, ACC: tl.constexpr, EDGES: tl.constexpr):
+    """Some edges of a row: which are real, their sources, targets and types, and their weights."""
+    e = start + tl.arange(0, EDGES)
+    real = e < last
+    u, v = _numbers(source, e, real), _numbers(target, e, real)
+    t = u if edge_type is None else _numbers(edge_type, e, real)
     weights = tl.where(real, 1.0, 0.0) if weight is None else tl.load(weight + e, mask=real, other=0.0)
-    return weights.to(ACC)[:, None]
+    return real, u, v, t, weights.to(ACC)[:, None]
 
 
 @triton.jit
@@ -91,14 +92,11 @@ def gated(
     first, last = tl.load(indptr + row), tl.load(indptr + row + 1)
     total = tl.zeros([BLOCK], ACC)
     for start in range(first, last, EDGES):
-        e = start + tl.arange(0, EDGES)
-        real = e < last
-        u, v = _numbers(source, e, real), _numbers(target, e, real)
-        t = u if edge_type is None else _numbers(edge_type, e, real)
+        real, u, v, t, w = _edges(source, target, edge_type, weight, start, last, ACC, EDGES)
         message = _gate(a, b, G, u, v, t, real, width, ACC, BLOCK) * _rows(c, u, real, width, ACC, BLOCK)
         if F is not None:
             message *= _rows(F, t, real, width, ACC, BLOCK)
-        total += _total(_weights(weight, e, real, ACC) * SCALE * message, real)
+        total += _total(w * SCALE * message, real)
     _write(out, total, width, BLOCK)
 
 
@@ -112,12 +110,9 @@ def gated_gradients(
     first, last = tl.load(indptr + row), tl.load(indptr + row + 1)
     total_gate, total_c, total_F = tl.zeros([BLOCK], ACC), tl.zeros([BLOCK], ACC), tl.zeros([BLOCK], ACC)
     for start in range(first, last, EDGES):
-        e = start + tl.arange(0, EDGES)
-        real = e < last
-        u, v = _numbers(source, e, real), _numbers(target, e, real)
-        t = u if edge_type is None else _numbers(edge_type, e, real)
+        real, u, v, t, w = _edges(source, target, edge_type, weight, start, last, ACC, EDGES)
         gate = _gate(a, b, G, u, v, t, real, width, ACC, BLOCK)
-        passed = _weights(weight, e, real, ACC) * SCALE * gate * _rows(grad, v, real, width, ACC, BLOCK)
+        passed = w * SCALE * gate * _rows(grad, v, real, width, ACC, BLOCK)
         c_u = _rows(c, u, real, width, ACC, BLOCK)
         if of_F is not None:
             total_F += _total(passed * c_u, real)
@@ -127,12 +122,9 @@ def gated_gradients(
             total_c += _total(passed, real)
         if of_gate is not None:
             total_gate += _total((1.0 - gate) * passed * c_u, real)
-    if of_gate is not None:
-        _write(of_gate, total_gate, width, BLOCK)
-    if of_c is not None:
-        _write(of_c, total_c, width, BLOCK)
-    if of_F is not None:
-        _write(of_F, total_F, width, BLOCK)
+    _write(of_gate, total_gate, width, BLOCK)
+    _write(of_c, total_c, width, BLOCK)
+    _write(of_F, total_F, width, BLOCK)
 
 
 # out[v] = Σ w f(x[u], T[t]), where f is one of MULTIPLY, ADD, RELU, TANH
@@ -147,16 +139,14 @@ def mapped(
     first, last = tl.load(indptr + row), tl.load(indptr + row + 1)
     total = tl.zeros([BLOCK], ACC)
     for start in range(first, last, EDGES):
-        e = start + tl.arange(0, EDGES)
-        real = e < last
-        u, t = _numbers(source, e, real), _numbers(edge_type, e, real)
+        real, u, _, t, w = _edges(source, target, edge_type, weight, start, last, ACC, EDGES)
         x_u, T_t = _rows(x, u, real, width, ACC, BLOCK), _rows(table, t, real, width, ACC, BLOCK)
         message = x_u * T_t if KIND == "MULTIPLY" else x_u + T_t
         if KIND == "RELU":
             message = tl.where(message <= 0.0, 0.0, message)  # written so that NaN stays
         elif KIND == "TANH":
             message = _tanh(message)
-        total += _total(_weights(weight, e, real, ACC) * message, real)
+        total += _total(w * message, real)
     _write(out, total, width, BLOCK)
 
 
@@ -170,11 +160,9 @@ def mapped_gradients(
     first, last = tl.load(indptr + row), tl.load(indptr + row + 1)
     total_x, total_table = tl.zeros([BLOCK], ACC), tl.zeros([BLOCK], ACC)
     for start in range(first, last, EDGES):
-        e = start + tl.arange(0, EDGES)
-        real = e < last
-        u, v, t = _numbers(source, e, real), _numbers(target, e, real), _numbers(edge_type, e, real)
+        real, u, v, t, w = _edges(source, target, edge_type, weight, start, last, ACC, EDGES)
         x_u, T_t = _rows(x, u, real, width, ACC, BLOCK), _rows(table, t, real, width, ACC, BLOCK)
-        passed = _weights(weight, e, real, ACC) * _rows(grad, v, real, width, ACC, BLOCK)
+        passed = w * _rows(grad, v, real, width, ACC, BLOCK)
         if KIND == "RELU":
             passed = tl.where(x_u + T_t <= 0.0, 0.0, passed)
         elif KIND == "TANH":
@@ -184,10 +172,8 @@ def mapped_gradients(
             total_x += _total(passed * T_t if KIND == "MULTIPLY" else passed, real)
         if of_table is not None:
             total_table += _total(passed * x_u if KIND == "MULTIPLY" else passed, real)
-    if of_x is not None:
-        _write(of_x, total_x, width, BLOCK)
-    if of_table is not None:
-        _write(of_table, total_table, width, BLOCK)
+    _write(of_x, total_x, width, BLOCK)
+    _write(of_table, total_table, width, BLOCK)
 
 
 # out[i] = Σ values[j] over the rows j of i

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -32,20 +33,65 @@ class Order(NamedTuple):
     weight: Tensor | None
 
 
-class Loop:
+class Loop(ABC):
     """A sum over edges by kernels, and its gradients.
 
     Args:
         edges: Edges sorted by target.
         edge_type: Row of the tables for every edge, ``[E]``; without it there are no tables.
         weight: ``[E]``, without gradients.
+        constants: Of the kernels.
     """
 
-    def __init__(self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None) -> None:
+    kernel: Any
+    kernel_of_gradients: Any
+
+    def __init__(
+        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, **constants: Any
+    ) -> None:
         self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
-        self.edges = edges
+        self.edges, self.constants = edges, constants
         self.edge_type = None if edge_type is None else edge_type.long()
         self.weight = weight
+
+    @abstractmethod
+    def by_order(self, *gradients: Any) -> Sequence[Sequence[Tensor | None]]:
+        """Those of the gradients of values that are summed by target, by source, and by type: what the kernel
+        of gradients takes."""
+
+    def sum(self, *values: Tensor | None) -> Tensor:
+        """The sum for every target."""
+        dense = [*map(_dense, values)]
+        out = dense[0].new_empty(self.edges.num_targets, dense[0].size(1))
+        run(self.kernel, *self.by_target(), *dense, out, **self.constants)
+        return out
+
+    def gradients(
+        self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
+    ) -> Sequence[Tensor | None]:
+        dense = [*map(_dense, values)]
+        found = [
+            torch.empty_like(v) if v is not None and need else None
+            for v, need in zip(dense, needed, strict=True)
+        ]
+
+        def fill(order: Order, outs: Sequence[Tensor | None]) -> None:
+            run(self.kernel_of_gradients, *order, *dense, _dense(grad), *outs, **self.constants)
+
+        of_targets, of_sources, tables = self.by_order(*found)
+        for order, outs in ((self.by_target, of_targets), (self.by_source, of_sources)):
+            if any(out is not None for out in outs):
+                fill(order(), outs)
+        first = next((table for table in tables if table is not None), None)
+        if first is not None:  # by slices of edges of one type, and then by type
+            order_of_types, slices = self.by_type(first.size(0))
+            shape = len(order_of_types.indptr) - 1, first.size(1)
+            sums = [t if t is None else t.new_empty(shape, dtype=_exact(t)) for t in tables]
+            fill(order_of_types, sums)
+            for table, parts in zip(tables, sums, strict=True):
+                if table is not None:
+                    run(kernels.row_sums, slices, parts, table, edges=8 * EDGES, num_warps=4)
+        return found
 
     def by_target(self) -> Order:
         indptr, source, target = map(_dense, (self.edges.indptr, self.edges.source, self.edges.target))
@@ -75,88 +121,35 @@ class Loop:
         edges = self.edges
         return Order(indptr, *map(arranged, (edges.source, edges.target, self.edge_type, self.weight)))
 
-    def sum_to_targets(self, kernel: Any, like: Tensor, *values: Tensor | None, **constants: Any) -> Tensor:
-        """The kernel's sum for every target, of the width and type of ``like``."""
-        out = like.new_empty(self.edges.num_targets, like.size(1))
-        run(kernel, *self.by_target(), *values, out, **constants)
-        return out
-
-    def sum_to_tables(
-        self, fill: Callable[[Order, Sequence[Tensor | None]], None], tables: Sequence[Tensor | None]
-    ) -> None:
-        """Write the sums over each type's edges into tables: by slices, which ``fill`` sums, and by type."""
-        first = next(table for table in tables if table is not None)
-        order, slices = self.by_type(first.size(0))
-        sums = [
-            None
-            if table is None
-            else table.new_empty(len(order.indptr) - 1, table.size(1), dtype=_exact(table))
-            for table in tables
-        ]
-        fill(order, sums)
-        for table, parts in zip(tables, sums, strict=True):
-            if table is not None:
-                run(kernels.row_sums, slices, parts, table, edges=8 * EDGES, num_warps=4)
-
 
 class GatedLoop(Loop):
     r""":math:`\sum_{e=(u,v)} w_e \, s \, \mathrm{sigmoid}(a_u + b_v + G_{t(e)}) \odot c_u \odot F_{t(e)}`
     of a, b, G, c and F; the tables G and F may be ``None``."""
 
+    kernel, kernel_of_gradients = kernels.gated, kernels.gated_gradients
+
     def __init__(
         self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, scale: float
     ) -> None:
-        super().__init__(edges, edge_type, weight)
-        self.scale = scale
+        super().__init__(edges, edge_type, weight, SCALE=scale)
 
-    def sum(self, *values: Tensor | None) -> Tensor:
-        dense = [*map(_dense, values)]
-        return self.sum_to_targets(kernels.gated, dense[3], *dense, SCALE=self.scale)
-
-    def gradients(
-        self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
-    ) -> Sequence[Tensor | None]:
-        dense = [*map(_dense, values)]
-        found = a, b, G, c, F = _empty(needed, dense)
-
-        def fill(order: Order, gate: Tensor | None, c: Tensor | None, F: Tensor | None) -> None:
-            run(kernels.gated_gradients, *order, *dense, _dense(grad), gate, c, F, SCALE=self.scale)
-
-        if needed[1]:
-            fill(self.by_target(), b, None, None)
-        if needed[0] or needed[3]:
-            fill(self.by_source(), a, c, None)
-        if needed[2] or needed[4]:
-            self.sum_to_tables(lambda order, sums: fill(order, sums[0], None, sums[1]), (G, F))
-        return found
+    def by_order(self, *gradients: Any) -> Sequence[Sequence[Tensor | None]]:
+        a, b, G, c, F = gradients
+        return (b, None, None), (a, c, None), (G, None, F)
 
 
 class MappedLoop(Loop):
     r""":math:`\sum_{e=(u,v)} w_e \, f(x_u, T_{t(e)})` of x and T; f is the product (``"MULTIPLY"``), the sum
     (``"ADD"``), or ``"RELU"`` or ``"TANH"`` of the sum."""
 
+    kernel, kernel_of_gradients = kernels.mapped, kernels.mapped_gradients
+
     def __init__(self, edges: SortedEdges, edge_type: Tensor, weight: Tensor | None, kind: str) -> None:
-        super().__init__(edges, edge_type, weight)
-        self.kind = kind
+        super().__init__(edges, edge_type, weight, KIND=kind)
 
-    def sum(self, *values: Tensor | None) -> Tensor:
-        dense = [*map(_dense, values)]
-        return self.sum_to_targets(kernels.mapped, dense[0], *dense, KIND=self.kind)
-
-    def gradients(
-        self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
-    ) -> Sequence[Tensor | None]:
-        dense = [*map(_dense, values)]
-        found = x, table = _empty(needed, dense)
-
-        def fill(order: Order, x: Tensor | None, table: Tensor | None) -> None:
-            run(kernels.mapped_gradients, *order, *dense, _dense(grad), x, table, KIND=self.kind)
-
-        if needed[0]:
-            fill(self.by_source(), x, None)
-        if needed[1]:
-            self.sum_to_tables(lambda order, sums: fill(order, None, *sums), (table,))
-        return found
+    def by_order(self, *gradients: Any) -> Sequence[Sequence[Tensor | None]]:
+        x, table = gradients
+        return (), (x, None), (None, table)
 
 
 def run(
@@ -174,16 +167,8 @@ def run(
     grid = (len(indptr) - 1, triton.cdiv(width, block))
     accumulator = tl.float64 if last.dtype == torch.float64 else tl.float32
     with torch.cuda.device_of(last):
-        kernel[grid](
-            indptr,
-            *tensors,
-            width,
-            **constants,
-            ACC=accumulator,
-            EDGES=edges,
-            BLOCK=block,
-            num_warps=num_warps,
-        )
+        sizes = {"ACC": accumulator, "EDGES": edges, "BLOCK": block, "num_warps": num_warps}
+        kernel[grid](indptr, *tensors, width, **constants, **sizes)
 
 
 def _dense(tensor: Tensor | None) -> Any:
@@ -193,11 +178,3 @@ def _dense(tensor: Tensor | None) -> Any:
 def _exact(tensor: Tensor) -> torch.dtype:
     """The type that sums are kept in."""
     return torch.float64 if tensor.dtype == torch.float64 else torch.float32
-
-
-def _empty(needed: Sequence[bool], values: Sequence[Tensor | None]) -> list[Any]:
-    """A gradient that is yet to be written for every value that needs one."""
-    return [
-        torch.empty_like(v) if v is not None and need else None
-        for v, need in zip(values, needed, strict=True)
-    ]

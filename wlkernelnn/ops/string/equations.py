@@ -88,13 +88,15 @@ def tanh_if(wanted: bool, x: Tensor) -> Tensor:
     return torch.tanh(x) if wanted else x
 
 
+# λ of all channels, of each, or of each token and channel.
+Decay = float | Tensor
 # Which token and which string, or the tokens of a step and the strings that have one.
 Index = int | slice
 # From what strings carry, each ``[…, d]``, to what they carry after the tokens.
 Step = Callable[[Sequence[Tensor], Index, Index], Sequence[Tensor]]
 
 
-def ngram_step(u: Sequence[Tensor], decay: float | Tensor, compose: str, normalize: bool) -> Step:
+def ngram_step(u: Sequence[Tensor], decay: Decay, compose: str, normalize: bool) -> Step:
     """One step of :func:`ngram_scan`: the levels are carried."""
 
     def step(c: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
@@ -163,7 +165,7 @@ def mixed(mix: Tensor, c: Sequence[Tensor]) -> Tensor:
 
 
 def _levels(
-    c: Sequence[Tensor], u: Sequence[Tensor], decay: float | Tensor, compose: str, normalize: bool
+    c: Sequence[Tensor], u: Sequence[Tensor], decay: Decay, compose: str, normalize: bool
 ) -> list[Tensor]:
     scale = 1 - decay if normalize else 1
     new = [u[0], *(composed(below, u_j, compose) for below, u_j in zip(c, u[1:], strict=False))]
@@ -171,16 +173,9 @@ def _levels(
 
 
 def by_step(step: Step, steps: Steps, states: Sequence[Tensor | None], like: Tensor) -> tuple[Tensor, ...]:
-    """What strings carry, behind what they begin with.
+    """What strings carry ``[B + N, d]``, in step order, behind the ``states [B, d]`` that they begin with.
 
-    Args:
-        step: The equations.
-        steps: The strings.
-        states: What strings begin with, each ``[B, d]`` in the order of a step; ``None`` is 0.
-        like: ``[…, d]`` of the type and on the device of what is carried.
-
-    Returns:
-        Each ``[B + N, d]``, in step order.
+    ``None`` is 0, like ``like [..., d]``.
     """
     zero = like.new_zeros(steps.num_strings, like.size(-1))
     rows: list[Sequence[Tensor]] = [[zero if state is None else state for state in states]]

@@ -60,40 +60,16 @@ def feedback_scan(
     return scan(steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, *u)
 
 
-def _plain(
-    steps: Steps,
-    act: torch.nn.Module | None,
-    compose: str,
-    normalize: bool,
-    state: Tensor | None,
-    logits: Tensor,
-    weight: Tensor,
-    mix: Tensor | None,
-    f: Tensor | None,
-    x: Tensor | None,
-    mask: Tensor | None,
-    *u: Tensor,
-) -> tuple[Tensor, ...]:
-    carry = None if f is None or x is None else (f, x)
+def _plain(*values: Any) -> tuple[Tensor, ...]:
+    steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, *u = values
+    carry = None if f is None else (f, x)
     step = feedback_step(u, logits, weight, compose, normalize, mix, act, carry, mask)
     return by_step(step, steps, [None] * (len(u) + 1) if state is None else state.unbind(0), logits)
 
 
-def _forward(
-    steps: Steps,
-    act: torch.nn.Module | None,
-    compose: str,
-    normalize: bool,
-    state: Tensor | None,
-    logits: Tensor,
-    weight: Tensor,
-    mix: Tensor | None,
-    f: Tensor | None,
-    x: Tensor | None,
-    mask: Tensor | None,
-    *u: Tensor,
-) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
+def _forward(*values: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
     """Step by step with one product of matrices each."""
+    steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, *u = values
     n, gates, transposed = len(u), logits.clone(), weight.t()
     states = [None] * (n + 1) if state is None else state.unbind(0)
     buffers = [steps.room(logits, before) for before in states]

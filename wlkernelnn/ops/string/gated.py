@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from wlkernelnn.ops.autograd import optional_module
+from wlkernelnn.ops.autograd import module_for, optional_module
 from wlkernelnn.ops.fast_op import FastOp
 
 from . import gated_sweeps
@@ -58,11 +58,7 @@ def gated_scan(
     return c, h
 
 
-@cache
-def numba_gated() -> Any:
-    """The module for CPUs, imported by the first call; ``None`` where numba cannot be imported."""
-    return optional_module("wlkernelnn.ops.string.numba_gated")
-
+numba_gated = partial(optional_module, "wlkernelnn.ops.string.numba_gated")
 
 # The module with the memory for a type of device; sweeps are for all others.
 SCANS: dict[str, Callable[[], Any]] = {"cpu": numba_gated}
@@ -70,12 +66,7 @@ SCANS: dict[str, Callable[[], Any]] = {"cpu": numba_gated}
 
 def gated_for(*values: Tensor | None) -> Any:
     """The module whose ``gated`` and ``gated_gradients`` take such values."""
-    kinds = {(value.device.type, value.dtype) for value in values if value is not None}
-    if len(kinds) != 1:
-        return gated_sweeps
-    ((device, dtype),) = kinds
-    scan = SCANS.get(device, lambda: None)()
-    return scan if scan is not None and dtype in scan.DTYPES else gated_sweeps
+    return module_for(SCANS, *values) or gated_sweeps
 
 
 def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
@@ -88,44 +79,23 @@ def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     return x.clone() if bias is None else x + bias
 
 
-def _plain(
-    cell: GatedCell,
-    steps: Steps,
-    norm_state: bool,
-    eps: float,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    feedback: Tensor | None,
-    c_0: Tensor | None,
-    h_0: Tensor | None,
-    scale_i: Tensor,
-    scale_f: Tensor,
-    gamma: Tensor | None,
-    beta: Tensor | None,
-) -> tuple[Tensor, ...]:
+def _plain(*values: Any) -> tuple[Tensor, ...]:
+    cell, steps, norm_state, eps, x, weight, bias, feedback, c_0, h_0, *scales, gamma, beta = values
+
     def norm(c: Tensor) -> Tensor:
         return c if gamma is None else torch.layer_norm(c, gamma.shape, gamma, beta, eps)
 
     parts = affine(x, weight, bias)
     like = parts[:, : parts.size(1) // len(cell.parts)]
-    step = gated_step(cell, parts, feedback, (scale_i, scale_f), norm, norm_state)
+    step = gated_step(cell, parts, feedback, scales, norm, norm_state)
     return by_step(step, steps, (c_0, h_0), like)
 
 
-def _forward(
-    cell: GatedCell,
-    steps: Steps,
-    norm_state: bool,
-    eps: float,
-    x: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    *given: Tensor | None,
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
+def _forward(*values: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    options, (x, weight, bias), given = values[:4], values[4:7], values[7:]
     # With the product of all tokens, so that it can be overwritten, and is not kept beside.
     parts = affine(x, weight, bias)
-    c, h = gated_for(x, *given).gated(cell, steps, norm_state, eps, parts, given)
+    c, h = gated_for(x, *given).gated(*options, parts, given)
     return (c, h), (parts, c, h)
 
 

@@ -16,8 +16,7 @@ from wlkernelnn.ops.compiled import compiled, sigmoid, tanh
 # Which parts i, f and o are, or, counted from the end, which of the constants. Whether i is 1 − f, φ and ψ
 # are tanh, c is normed, and so carried.
 Layout = tuple[int, int, int, bool, bool, bool, bool, bool]
-# Parts; constants; scale and shift of the norm.
-Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
+Arrays = tuple[np.ndarray, ...]
 
 # Sums may be taken in any order.
 _SUMS = {"fastmath": {"contract", "reassoc"}}
@@ -112,23 +111,15 @@ def multiply(
 
 @compiled()
 def forward_chunk(
-    chunk: int,
-    chunks: int,
-    first: int,
-    last: int,
-    layout: Layout,
-    eps: float,
-    starts: np.ndarray,
-    weight: np.ndarray,
-    seen: np.ndarray,
-    tables: Tables,
-    c: np.ndarray,
-    h: np.ndarray,
-) -> None:
+    chunk: int, chunks: int, first: int, last: int, layout: Layout, eps: float, starts: np.ndarray,
+    weight: np.ndarray, seen: np.ndarray, tables: Arrays, states: Arrays,
+) -> None:  # fmt: skip
     """Steps ``first`` up to ``last``; the logits of parts become their values.
 
-    ``seen […, seeing, d]`` is U h for one step, or, with the weight U transposed, where to put it.
+    ``seen […, seeing, d]`` is U h for one step, or, with the weight U transposed, where to put it. Tables are
+    parts, constants, and scale and shift of the norm; states are c and h.
     """
+    c, h = states
     part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried = layout
     parts, constants, norm = tables
     d, num_parts = parts.shape[2], parts.shape[1]
@@ -173,36 +164,23 @@ def forward_chunk(
 
 
 @compiled(parallel=True)
-def forward(chunks, first, last, layout, eps, starts, weight, seen, tables, c, h):
+def forward(chunks, first, last, layout, eps, starts, weight, seen, tables, states):
     for chunk in prange(chunks):
-        forward_chunk(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, seen, tables, c, h)
+        forward_chunk(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, seen, tables, states)
 
 
 @compiled()
 def backward_chunk(
-    chunk: int,
-    chunks: int,
-    first: int,
-    last: int,
-    layout: Layout,
-    eps: float,
-    starts: np.ndarray,
-    weight: np.ndarray,
-    came: np.ndarray,
-    tables: Tables,
-    c: np.ndarray,
-    grad_c: np.ndarray,
-    grad_h: np.ndarray,
-    slopes: np.ndarray,
-    carried: np.ndarray,
-    sums: np.ndarray,
-) -> None:
+    chunk: int, chunks: int, first: int, last: int, layout: Layout, eps: float, starts: np.ndarray,
+    weight: np.ndarray, came: np.ndarray, tables: Arrays, states: Arrays,
+) -> None:  # fmt: skip
     """Steps from ``last`` back to ``first``, to the gradients of all parts, ``slopes``.
 
     ``came`` is what the step after sent to h, and then, with the weight U, what is sent to the h before;
     ``carried`` is the same of c. ``sums [chunks, 4, d]`` take the gradients of constants and norm. Of
     ``grad_c`` and ``grad_h`` there is one row, of 0, or all.
     """
+    c, grad_c, grad_h, slopes, carried, sums = states
     part_i, part_f, part_o, is_rest, is_tanh, is_tanh_output, is_normed, is_norm_carried = layout
     parts, constants, norm = tables
     d = parts.shape[2]
@@ -293,11 +271,8 @@ def backward_chunk(
 
 
 @compiled(parallel=True)
-def backward(
-    chunks, first, last, layout, eps, starts, weight, came, tables, c, grad_c, grad_h, slopes, carried, sums
-):
+def backward(chunks, first, last, layout, eps, starts, weight, came, tables, states):
     for chunk in prange(chunks):
         backward_chunk(
-            *(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, came, tables),
-            *(c, grad_c, grad_h, slopes, carried, sums),
+            np.int64(chunk), chunks, first, last, layout, eps, starts, weight, came, tables, states
         )

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .equations import GatedCell, Step, feedback_step, gated_step, ngram_step
+from .equations import Decay, GatedCell, Step, feedback_step, gated_step, ngram_step
 
 
 def decayed_scan_naive(
-    u: Tensor, decay: float | Tensor, ptr: Tensor, state: Tensor | None = None
+    u: Tensor, decay: Decay, ptr: Tensor, state: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """:func:`decayed_scan`: c ``[N, d]``, and the last of every string ``[B, d]``."""
     states = None if state is None else state.unsqueeze(0)
@@ -25,7 +25,7 @@ def decayed_scan_naive(
 
 def ngram_scan_naive(
     u: Sequence[Tensor],
-    decay: float | Tensor,
+    decay: Decay,
     ptr: Tensor,
     state: Tensor | None = None,
     compose: str = "mul",

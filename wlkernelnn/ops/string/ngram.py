@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import optional_module
+from wlkernelnn.ops.autograd import module_for, optional_module
 from wlkernelnn.ops.fast_op import FastOp
 
 from . import ngram_sweeps as sweeps
-from .equations import by_step, ngram_step
+from .equations import Decay, by_step, ngram_step
 from .steps import Steps
 
 
-def decayed_scan(u: Tensor, decay: float | Tensor, steps: Steps, state: Tensor | None = None) -> Tensor:
+def decayed_scan(u: Tensor, decay: Decay, steps: Steps, state: Tensor | None = None) -> Tensor:
     r""":math:`c_t = \lambda_t \odot c_{t-1} + u_t` of every string.
 
     Args:
@@ -34,7 +34,7 @@ def decayed_scan(u: Tensor, decay: float | Tensor, steps: Steps, state: Tensor |
 
 def ngram_scan(
     u: Sequence[Tensor],
-    decay: float | Tensor,
+    decay: Decay,
     steps: Steps,
     state: Tensor | None = None,
     compose: str = "mul",
@@ -60,11 +60,7 @@ def ngram_scan(
     return _ngram_scan(steps, decay, state, compose, normalize, *u)
 
 
-@cache
-def triton_scan() -> Any:
-    """The module for GPUs, imported by the first call; ``None`` where Triton cannot be imported."""
-    return optional_module("wlkernelnn.ops.string.triton_scan")
-
+triton_scan = partial(optional_module, "wlkernelnn.ops.string.triton_scan")
 
 # The module with the recurrence for a type of device; sweeps are for all others. Under TRITON_INTERPRET=1
 # Triton's takes CPU tensors as well.
@@ -73,19 +69,18 @@ SCANS: dict[str, Callable[[], Any]] = {"cuda": triton_scan}
 
 def scan_for(u: Tensor) -> Any:
     """The module whose ``ngram`` and ``ngram_gradients`` take such values."""
-    scan = SCANS.get(u.device.type, lambda: None)()
-    return scan if scan is not None and u.dtype in scan.DTYPES else sweeps
+    return module_for(SCANS, u) or sweeps
 
 
 def _plain(
-    steps: Steps, decay: float | Tensor, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
+    steps: Steps, decay: Decay, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
 ) -> tuple[Tensor, ...]:
     states = [None] * len(u) if state is None else state.unbind(0)
     return by_step(ngram_step(u, decay, compose, normalize), steps, states, u[0])
 
 
 def _forward(
-    steps: Steps, decay: float | Tensor, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
+    steps: Steps, decay: Decay, state: Tensor | None, compose: str, normalize: bool, *u: Tensor
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     c = scan_for(u[0]).ngram(u, decay, steps, state, compose, normalize)
     return c, c

@@ -10,16 +10,12 @@ from torch import Tensor
 from wlkernelnn.blocks.compose import composed
 from wlkernelnn.ops.fast_op import own
 
+from .equations import Decay
 from .steps import Steps
 
 
 def ngram(
-    u: Sequence[Tensor],
-    decay: float | Tensor,
-    steps: Steps,
-    state: Tensor | None,
-    compose: str,
-    normalize: bool,
+    u: Sequence[Tensor], decay: Decay, steps: Steps, state: Tensor | None, compose: str, normalize: bool
 ) -> tuple[Tensor, ...]:
     """What :func:`wlkernelnn.ops.string.ngram_scan` returns, without gradients."""
     c: list[Tensor] = []
@@ -41,7 +37,7 @@ def ngram(
 
 def ngram_gradients(
     u: Sequence[Tensor],
-    decay: float | Tensor,
+    decay: Decay,
     steps: Steps,
     c: Sequence[Tensor],
     arrived: Sequence[Tensor | None],
@@ -85,14 +81,14 @@ def ngram_gradients(
     return grad_u[::-1], grad_decay, torch.stack([grad[: steps.num_strings] for grad in grads])
 
 
-def factors(decay: float | Tensor, steps: Steps) -> Sequence[float | Tensor]:
+def factors(decay: Decay, steps: Steps) -> Sequence[float | Tensor]:
     """λ of every step."""
     if isinstance(decay, Tensor) and decay.dim() == 2:
         return steps.split(decay)
     return [decay] * len(steps.counts)
 
 
-def _scaled(values: Tensor, decay: float | Tensor) -> Tensor:
+def _scaled(values: Tensor, decay: Decay) -> Tensor:
     """(1 − λ) times the values."""
     if isinstance(decay, Tensor):
         return torch.addcmul(values, values, decay, value=-1)

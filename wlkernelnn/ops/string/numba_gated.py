@@ -38,10 +38,10 @@ def gated(
         weight_t = weight.t()
         for t, (h_before, _) in enumerate(steps.pairs(h)):
             seen = torch.mm(h_before, weight_t).to(h.dtype)  # autocast makes it another one
-            scan.run("forward", t, t + 1, transposed, seen.view(len(seen), -1, scan.width), *arrays)
+            scan.run("forward", t, t + 1, transposed, seen.view(len(seen), -1, scan.width), arrays)
     else:
         seen = parts.new_empty(scan.num_rows, len(scan.weight) // scan.width, scan.width)
-        scan.run("forward", 0, len(steps.counts), transposed, seen, *arrays)
+        scan.run("forward", 0, len(steps.counts), transposed, seen, arrays)
     return c, h
 
 
@@ -70,11 +70,11 @@ def gated_gradients(
     if scan.is_by_step:
         came = c[:0]
         for t, slopes_t in reversed(list(enumerate(steps.split(seeing)))):
-            scan.run("backward", t, t + 1, own, came, *arrays)
+            scan.run("backward", t, t + 1, own, came, arrays)
             came = torch.mm(slopes_t, weight).to(c.dtype)
     else:
         came = c.new_zeros(scan.num_rows, scan.width)
-        scan.run("backward", 0, len(steps.counts), own, came, *arrays)
+        scan.run("backward", 0, len(steps.counts), own, came, arrays)
     of_weight = seeing.t() @ steps.previous(h) if weight is not None and needed[0] else None
     grad_c_0, grad_h_0 = carried + grad_c[:num_strings], grad_h[:num_strings].expand(carried.shape).clone()
     grad_h_0[: len(came)] += came[:num_strings]
@@ -99,13 +99,10 @@ class _Scan:
         self.num_rows = 0 if weight is None else steps.num_strings + self.chunks
         places = {"input": -1 if cell.input == "rest" else -3, "forget": -2, "output": -1}
         places |= {name: number for number, name in enumerate(cell.parts) if name in places}
-        self.layout = (
-            *places.values(),
-            *(cell.input == "rest", cell.squash, cell.squash_output),
-            *(gamma is not None, norm_state),
-        )
-        self.eps = eps
-        self.starts = np.array([0, *itertools.accumulate((steps.num_strings, *steps.counts))])
+        squashed = cell.input == "rest", cell.squash, cell.squash_output
+        layout = (*places.values(), *squashed, gamma is not None, norm_state)
+        starts = np.array([0, *itertools.accumulate((steps.num_strings, *steps.counts))])
+        self.plan = layout, eps, starts
         one, zero = parts.new_ones(self.width), parts.new_zeros(self.width)
         constants = torch.stack([scale_i.expand(self.width), scale_f.expand(self.width), one])
         norm = torch.stack([one if gamma is None else gamma, zero if beta is None else beta])
@@ -115,11 +112,11 @@ class _Scan:
         return _array(parts.view(len(parts), self.num_parts, self.width))
 
     def run(
-        self, kernel: str, first: int, last: int, weight: np.ndarray, product: Tensor, *arrays: np.ndarray
+        self, kernel: str, first: int, last: int, weight: Any, product: Tensor, states: tuple[Any, ...]
     ) -> None:
         """For some steps, with the product between them."""
-        fixed = first, last, self.layout, self.eps, self.starts
-        compiled.run(kernels, kernel, self.chunks, *fixed, weight, product.numpy(), self.tables, *arrays)
+        arguments = *self.plan, weight, product.numpy(), self.tables, states
+        compiled.run(kernels, kernel, self.chunks, first, last, *arguments)
 
 
 def _array(tensor: Tensor) -> Any:

@@ -80,16 +80,10 @@ class Steps:
     def _hold(self, ptr: Tensor, counts: list[int], equal: bool) -> None:
         self.ptr, self.counts, self.equal = ptr, counts, equal
         self.num_strings, self.num_tokens = ptr.numel() - 1, sum(counts)
-        if not equal:
-            self._order()
-
-    def _order(self) -> None:
-        """Find the places of tokens and strings; equally long strings need none.
-
-        Attributes:
-            step, string: The step and the string of every token in step order, ``[N]``.
-            starts: Where the states and then each step begin in what :meth:`with_state` returns, ``[T+1]``.
-        """
+        if equal:
+            return
+        # The step and the string of every token in step order, [N], and where the states and then each step
+        # begin behind each other, [T+1]. Equally long strings need none of these.
         device = self.ptr.device
         counts = torch.tensor(self.counts, device=device, dtype=torch.long)
         begins = counts.cumsum(0) - counts

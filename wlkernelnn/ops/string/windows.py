@@ -22,8 +22,7 @@ def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tenso
         steps: The strings.
         size: n.
         dilation: s.
-        before: The (n − 1) s tokens before each string, ``[(n − 1) s, B, m]`` in the order of a step; default
-            0.
+        before: The tokens before each string, ``[(n − 1) s, B, m]`` in the order of a step; default 0.
 
     Returns:
         ``[N, n · m]`` in step order.
@@ -44,14 +43,9 @@ def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tenso
 
 
 def last_tokens(x: Tensor, steps: Steps, reach: int, before: Tensor | None = None) -> Tensor:
-    """The last tokens of every string, or of those before it and these: what the next ones will look at.
+    """The last tokens of every string and of those before it, which the next ones will look at.
 
-    Args:
-        x, steps, before: As of :func:`windows`.
-        reach: How many.
-
-    Returns:
-        ``[reach, B, m]`` in the order of a step.
+    Their number is ``reach``: ``[reach, B, m]`` in the order of a step. See :func:`windows` for the others.
     """
     if not reach:
         return x.new_zeros(0, steps.num_strings, x.size(1))
@@ -65,7 +59,6 @@ def last_tokens(x: Tensor, steps: Steps, reach: int, before: Tensor | None = Non
 
 
 def _extended(x: Tensor, steps: Steps, reach: int, before: Tensor | None) -> Tensor:
-    """Tokens behind those before them."""
     if before is None:
         before = x.new_zeros(reach, steps.num_strings, x.size(1))
     return torch.cat([before.reshape(-1, x.size(1)), x])
@@ -89,8 +82,7 @@ def filtered(
         filters: w, ``[k, n]`` in the order of time: the last value is that of the token itself.
         steps: The strings.
         dilation: s.
-        before: The (n − 1) s tokens before each string, ``[(n − 1) s, B, k]`` in the order of a step; default
-            0.
+        before: The tokens before each string, ``[(n − 1) s, B, k]`` in the order of a step; default 0.
 
     Returns:
         ``[N, k]`` in step order.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from wlkernelnn.ops.autograd import optional_module
 from wlkernelnn.ops.graph import fused
 
 FULL = {torch.float32, torch.float64}
@@ -63,5 +64,5 @@ def test_nothing_is_fused_when_compiled(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("loops", [fused.numba_loops, fused.triton_loops])
 def test_loops_that_cannot_be_imported(loops: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, f"wlkernelnn.ops.graph.{loops.__name__}", None)
-    assert loops.__wrapped__() is None
+    monkeypatch.setitem(sys.modules, *loops.args, None)
+    assert optional_module.__wrapped__(*loops.args) is None
