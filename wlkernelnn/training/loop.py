@@ -115,7 +115,7 @@ def train_module(
             all_callbacks.append(RichProgressBar())
         on_gpu = options.accelerator != "cpu" and torch.cuda.is_available()
         with (
-            _plain(),
+            _lightning(),
             # What is drawn afterwards does not depend on the training.
             torch.random.fork_rng([0] if on_gpu else []),
             _matmul_precision(options.matmul_precision),
@@ -164,7 +164,7 @@ def check_patience(options: LoopOptions, validated: bool) -> None:
 
 def check_accelerator(options: LoopOptions) -> None:
     """Refuse an accelerator that Lightning does not know or this machine lacks."""
-    with _plain():
+    with _lightning():
         pl.Trainer(accelerator=options.accelerator, devices=1, logger=False, enable_progress_bar=False)
 
 
@@ -173,14 +173,14 @@ def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 
 @contextmanager
-def _plain() -> Iterator[None]:
+def _lightning() -> Iterator[None]:
     """Lightning without its hints at what was decided on purpose, and with errors in Python's words.
 
     What it refuses is a ``ValueError``; Ctrl-C and SIGTERM are a ``KeyboardInterrupt``.
     """
-    lightning = logging.getLogger("pytorch_lightning")
-    level = lightning.level
-    lightning.setLevel(logging.WARNING)
+    hints = logging.getLogger("pytorch_lightning")
+    level = hints.level
+    hints.setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", _HINTS)
@@ -194,7 +194,7 @@ def _plain() -> Iterator[None]:
             raise error.__context__ from None
         raise
     finally:
-        lightning.setLevel(level)
+        hints.setLevel(level)
 
 
 @contextmanager

@@ -74,11 +74,10 @@ def fit_awd(
     Arguments and errors are those of :func:`~wlkernelnn.training.fit_language_model`.
     """
     options = options or AWDOptions()
-    batches = RandomBPTTLoader(corpus.train, options.batch_size, options.bptt, options.seed)
-    module = _AWDModule(model, corpus, batches, options)
+    module = _AWDModule(model, corpus, options)
     result = train_module(
         module,
-        batches,
+        module.batches,
         BPTTLoader(corpus.valid, VALIDATION_STREAMS, options.bptt),
         origin={"corpus": corpus},
         directory=directory,
@@ -104,11 +103,9 @@ def stopped_falling(scores: Sequence[float], nonmonotone: int) -> bool:
 class _AWDModule(TextModule):
     """Trains a language model, and averages its weights once its validation stops improving."""
 
-    def __init__(
-        self, model: LanguageModel, corpus: Corpus, batches: RandomBPTTLoader, options: AWDOptions
-    ) -> None:
+    def __init__(self, model: LanguageModel, corpus: Corpus, options: AWDOptions) -> None:
         super().__init__(model, corpus, options)
-        self.batches = batches
+        self.batches = RandomBPTTLoader(corpus.train, options.batch_size, options.bptt, options.seed)
         # The mean of the weights (torch.optim.ASGD has it too, but takes a learning rate one step late).
         self.averaged = AveragedModel(model)
         self._scores: list[float] = []
