@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from wlkernelnn.sequence import RKM, StringClassifier
 from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilities, fit_classifier
 from wlkernelnn.utils.files import atomic_path
 
-from .lfp_baselines import fit_bands, fit_majority, scores_of
+from .lfp_baselines import fit_bands, fit_majority
 
 NGRAM, FILTERS = 40, 30
 RECIPE: dict[str, Any] = {"epochs": 20, "steps_per_epoch": 100, "batch_size": 10, "lr": 2e-3, "balance": True}
@@ -139,9 +139,19 @@ def trial(
         "y": signals.y[split.test].tolist(),
         "published": MODELS[name].published,
     }
+
+    def scores(probabilities: np.ndarray) -> Record:
+        right = probabilities.argmax(1) == signals.y[split.test]
+        return {"test_accuracy": float(right.mean()), "probabilities": probabilities.tolist()}
+
+    def baseline(known: Record) -> Record:
+        start = time.perf_counter()
+        probabilities, parameters = FIXED[name](split, signals)
+        made = {"parameters": parameters, "recipe": {"epochs": 0}, "epochs": 0, "stopped": True, "seed": seed}
+        return {**made, **scores(probabilities), "seconds": time.perf_counter() - start, **says, **known}
+
     if not MODELS[name].trained:
-        says["seed"] = seed
-        return partial(_fixed, names, lambda: FIXED[name](split, signals) | says)
+        return lambda options, known: kept(options.folder(*names), 0, partial(baseline, known), known)
     recipe = ClassifierOptions(**RECIPE, **options.of_run(seed))
     if options.quick:
         recipe = replace(recipe, steps_per_epoch=QUICK_STEPS)
@@ -152,7 +162,7 @@ def trial(
 
     def score(network: StringClassifier, _: FitResult) -> Record:
         strings = signals.strings(split.test, scaled_by=split.train)
-        return scores_of(class_probabilities(network, strings).numpy(), signals.y[split.test])
+        return scores(class_probabilities(network, strings).numpy())
 
     def count(network: StringClassifier) -> Record:
         return {"parameters": count_parameters(network.encoder)}
@@ -161,24 +171,31 @@ def trial(
     return Trial(names, recipe, make, fit, score, says, count)
 
 
-def _fixed(names: tuple[str, ...], fit: Callable[[], Record], options: LFPOptions, known: Record) -> Record:
-    """The run of a model without epochs."""
-    return kept(options.folder(*names), 0, lambda: fit() | known, known)
+def _by(part: str, runs: Iterable[Record]) -> dict[Any, list[Record]]:
+    """Runs by one of their entries."""
+    found: dict[Any, list[Record]] = {}
+    for run in runs:
+        found.setdefault(run[part], []).append(run)
+    return found
 
 
-def _whole_seeds(records: Sequence[Record]) -> list[Record]:
+def _whole_seeds(runs: Sequence[Record]) -> list[Record]:
     """The runs of a model without those of a seed that lacks subjects, unless there is no other."""
-    read = Counter(record["seed"] for record in records)
-    most = max(read.values())
-    return [record for record in records if read[record["seed"]] == most]
+    of_seeds = _by("seed", runs).values()
+    most = max(map(len, of_seeds))
+    return [run for of_seed in of_seeds if len(of_seed) == most for run in of_seed]
 
 
-def by_subject(records: Sequence[Record]) -> dict[str, float]:
+def _mean_accuracies(part: str, runs: Sequence[Record]) -> dict[Any, float]:
+    return {
+        name: 100 * float(np.mean([run["test_accuracy"] for run in own]))
+        for name, own in _by(part, cells.survivors(runs)).items()
+    }
+
+
+def by_subject(runs: Sequence[Record]) -> dict[str, float]:
     """Accuracy in per cent of every subject, mean over the seeds."""
-    found: dict[str, list[float]] = {}
-    for record in cells.survivors(records):
-        found.setdefault(record["subject"], []).append(100 * record["test_accuracy"])
-    return {subject: float(np.mean(values)) for subject, values in found.items()}
+    return _mean_accuracies("subject", runs)
 
 
 def pooled_roc_auc(records: Sequence[Record]) -> float | None:
@@ -194,17 +211,15 @@ def pooled_roc_auc(records: Sequence[Record]) -> float | None:
 
 def plot(records: Sequence[Record], path: Path) -> None:
     """Write a PNG with the accuracy of every model for every subject, as the paper's Figure 4."""
-    subjects = list(by_subject(records))
-    names = list(dict.fromkeys(record["model"] for record in records))
+    subjects, models = list(by_subject(records)), _by("model", records)
     figure = Figure(figsize=(max(6, 0.6 * len(subjects)), 4), layout="tight")
     axis = figure.subplots()
-    for i, name in enumerate(names):
-        values = by_subject([record for record in records if record["model"] == name])
+    for i, (name, runs) in enumerate(models.items()):
+        values = by_subject(runs)
         # Side by side: few trials of a subject have few possible accuracies.
-        places = [subjects.index(subject) + 0.1 * (i - (len(names) - 1) / 2) for subject in values]
-        axis.plot(
-            places, list(values.values()), marker="o", markersize=4, linewidth=0.8, label=MODELS[name].title
-        )
+        places = [subjects.index(subject) + 0.1 * (i - (len(models) - 1) / 2) for subject in values]
+        line = {"marker": "o", "markersize": 4, "linewidth": 0.8, "label": MODELS[name].title}
+        axis.plot(places, list(values.values()), **line)
     axis.set(ylim=(-5, 105), ylabel="accuracy, %", xlabel="subject left out")
     axis.set_xticks(range(len(subjects)), subjects, rotation=60, ha="right", fontsize=7)
     axis.grid(axis="y", linewidth=0.3)
@@ -218,27 +233,21 @@ def _of_signals(signals: Signals) -> str:
     counts = np.bincount(signals.y, minlength=len(signals.classes))
     named = ", ".join(f"{count} {name}" for name, count in zip(signals.classes, counts, strict=True))
     pure = sum(len(set(signals.y[signals.subject == subject])) == 1 for subject in signals.subjects)
+    note = f"; {signals.note}" if signals.note else ""
     return (
         f"* {signals.name}: {trials} trials ({named}) of {len(signals.subjects)} subjects, {pure} of whom "
-        f"have trials of one class alone;\n  {channels} channels, {length} samples"
-        f"{'; ' + signals.note if signals.note else ''}\n"
+        f"have trials of one class alone;\n  {channels} channels, {length} samples{note}\n"
     )
 
 
-def _of_seeds(runs: list[Record]) -> list[list[Record]]:
-    """The survivors of each seed that has some."""
-    runs = cells.survivors(runs)
-    return [[run for run in runs if run["seed"] == seed] for seed in dict.fromkeys(r["seed"] for r in runs)]
-
-
 def _accuracy(runs: list[Record]) -> str:
-    means = [100 * float(np.mean([run["test_accuracy"] for run in seed])) for seed in _of_seeds(runs)]
-    return cells.cell(means, runs)
+    return cells.cell(list(_mean_accuracies("seed", runs).values()), runs)
 
 
 def _area(runs: list[Record]) -> str:
-    areas = [area for seed in _of_seeds(runs) if (area := pooled_roc_auc(seed)) is not None]
-    return cells.spread(areas, 3) if areas else "–"
+    areas = map(pooled_roc_auc, _by("seed", cells.survivors(runs)).values())
+    known = [area for area in areas if area is not None]
+    return cells.spread(known, 3) if known else "–"
 
 
 def _of_subjects(which: Callable[[Sequence[float]], float]) -> Cell:
