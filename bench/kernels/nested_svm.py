@@ -35,14 +35,8 @@ def wl_grams(data: PackedGraphs) -> list[np.ndarray]:
 def count_right(
     gram: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, Cs: Sequence[float]
 ) -> tuple[np.ndarray, int]:
-    """How many graphs of ``test`` a machine gets right that was fitted on ``train``, for every C.
-
-    Args:
-        gram: ``[G, G]``; y: classes ``[G]``; train, test: indices.
-        Cs: Values of C.
-
-    Returns:
-        Integers ``[len(Cs)]``, and the number of machines that gave up after ``MAX_ITER`` iterations.
+    """How many graphs of ``test`` a machine fitted on ``train`` gets right, for every C; and how many machines
+    gave up after ``MAX_ITER`` iterations.
     """
     inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
     right, given_up = [], 0
@@ -62,10 +56,7 @@ def nested_fold(
         grams: ``[G, G]`` of every depth.
         y: Classes ``[G]``.
         train, test: Indices of the outer fold.
-        seed: Seed of the inner folds.
-
-    Returns:
-        ``"right"``, ``"depth"`` and ``"C"`` of each kernel, and how many machines gave up.
+        seed: Of the inner folds.
     """
     inner = StratifiedKFold(INNER_FOLDS, shuffle=True, random_state=seed)
     right, given_up = np.zeros((len(grams), len(CS)), dtype=np.int64), 0
@@ -98,9 +89,6 @@ def cross_validate(grams: Sequence[np.ndarray], y: np.ndarray, seed: int, n_jobs
         "seconds": time.perf_counter() - start,
     }
     for kernel in KERNELS:
-        record[kernel] = {
-            "accuracy": sum(fold[kernel]["right"] for fold in folds) / len(y),
-            "depth": [fold[kernel]["depth"] for fold in folds],
-            "C": [fold[kernel]["C"] for fold in folds],
-        }
+        chosen = {key: [fold[kernel][key] for fold in folds] for key in ("depth", "C")}
+        record[kernel] = {"accuracy": sum(fold[kernel]["right"] for fold in folds) / len(y), **chosen}
     return record

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch_geometric.nn.inits import uniform
 
 from wlkernelnn.bench.harness import cells
 from wlkernelnn.bench.harness.cells import Record
@@ -32,14 +31,7 @@ QUICK_TOKENS = {"train": 2_000, "valid": 1_000, "test": 200}
 
 @dataclass(frozen=True)
 class Text:
-    """What the recipe is for a corpus.
-
-    Attributes:
-        title: Its name.
-        dropout: On the embeddings and on the output.
-        between: Dropout between layers.
-        training: Where the training is not the default.
-    """
+    """What the recipe is for a corpus: dropout on embeddings and output, and between layers."""
 
     title: str
     dropout: tuple[float, float]
@@ -54,25 +46,21 @@ TEXTS = {
     ),
 }
 # Perplexities on the validation and the test part in the paper, of each text.
-_LSTM = {"ptb": ("61.2", "58.9"), "wikitext-2": ("68.74", "65.68")}
-_RKM_LSTM = {"ptb": ("60.3", "58.2"), "wikitext-2": ("67.85", "65.22")}
-_RKM_CIFG = {"ptb": ("61.9", "59.5"), "wikitext-2": ("69.12", "66.03")}
-_LINEAR = {"ptb": ("72.3", "69.7"), "wikitext-2": ("84.23", "80.21")}
-
-
-def _row(title: str, variant: str, published: Mapping[str, tuple[str, str]], **layer: bool) -> Row:
-    return Row(title, published, {"variant": variant, **layer})
-
-
+_PUBLISHED: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "lstm": ("LSTM", {"ptb": ("61.2", "58.9"), "wikitext-2": ("68.74", "65.68")}),
+    "rkm_lstm": ("RKM-LSTM", {"ptb": ("60.3", "58.2"), "wikitext-2": ("67.85", "65.22")}),
+    "rkm_cifg": ("RKM-CIFG", {"ptb": ("61.9", "59.5"), "wikitext-2": ("69.12", "66.03")}),
+    "linear_gated": ("Linear w/ o", {"ptb": ("72.3", "69.7"), "wikitext-2": ("84.23", "80.21")}),
+}
 MODELS = {
-    "lstm": _row("LSTM", "lstm", _LSTM, layer_norm=False),
-    "rkm-lstm": _row("RKM-LSTM", "rkm_lstm", _RKM_LSTM, layer_norm=False),
-    "rkm-cifg": _row("RKM-CIFG", "rkm_cifg", _RKM_CIFG, layer_norm=False),
-    "linear-gated": _row("Linear w/ o", "linear_gated", _LINEAR, layer_norm=False),
-    "lstm-norm": _row("LSTM, LN", "lstm", {}),
-    "rkm-lstm-norm": _row("RKM-LSTM, LN", "rkm_lstm", _RKM_LSTM),
-    "rkm-cifg-norm": _row("RKM-CIFG, LN", "rkm_cifg", _RKM_CIFG),
-    "linear-gated-norm": _row("Linear w/ o, LN", "linear_gated", _LINEAR),
+    f"{variant.replace('_', '-')}{suffix}": Row(
+        # An LSTM with layer norm is not the paper's.
+        f"{title}{', LN' if suffix else ''}",
+        {} if (variant, suffix) == ("lstm", "-norm") else published,
+        {"variant": variant} | ({} if suffix else {"layer_norm": False}),
+    )
+    for suffix in ("", "-norm")
+    for variant, (title, published) in _PUBLISHED.items()
 }
 LEGEND = """\
 * Perplexity before any fine-tuning, as in the paper. valid: in 10 streams, as the release of AWD-LSTM does;
@@ -114,7 +102,6 @@ class AWDLMOptions(TrainedOptions):
 
 
 def pages(options: AWDLMOptions) -> Iterator[Page]:
-    """The table."""
     names = chosen("models", options.models, MODELS)
     texts = corpora(options)
     contents = {text: digest(corpus.train, corpus.valid, corpus.test) for text, corpus in texts.items()}
@@ -141,7 +128,6 @@ def corpora(options: AWDLMOptions) -> dict[str, Corpus]:
 
 
 def build(layer: Mapping[str, Any], num_tokens: int, text: Text) -> LanguageModel:
-    """The network with layers of such options."""
     layers = [
         WeightDrop(RKM(width, next_width, **layer), "lin_h.weight", WEIGHT_DROP)
         for width, next_width in itertools.pairwise(WIDTHS)
@@ -153,20 +139,16 @@ def build(layer: Mapping[str, Any], num_tokens: int, text: Text) -> LanguageMode
 
 
 def trial(text: str, name: str, seed: int, corpus: Corpus, content: str, options: AWDLMOptions) -> Trial:
-    """A run of a row."""
     model = MODELS[name]
     whole = AWDOptions(**TEXTS[text].training, **options.of_run(seed))
     recipe = whole if options.shorten is None else shortened(whole, options.shorten)
     if options.lr is not None:
         recipe = replace(recipe, lr=options.lr)
 
-    def fit(net: LanguageModel, recipe: AWDOptions, **where: Any) -> FitResult:
-        return fit_awd(net, corpus, recipe, **where)
-
     def score(net: LanguageModel, fitted: FitResult) -> Record:
-        averaged = [epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"]]
+        averaged = (epoch["epoch"] for epoch in fitted.history if epoch["averaged_steps"])
         return {
-            "averaged_from": averaged[0] if averaged else None,
+            "averaged_from": next(averaged, None),
             "valid_perplexity": fitted.score,
             "test_perplexity": perplexity(net, corpus.test),
         }
@@ -184,7 +166,7 @@ def trial(text: str, name: str, seed: int, corpus: Corpus, content: str, options
         (trained_as, f"{text}_{content}", name, f"seed_{seed}"),
         recipe,
         partial(build, model.arguments, len(corpus.vocabulary), TEXTS[text]),
-        fit,
+        lambda net, recipe, **where: fit_awd(net, corpus, recipe, **where),
         score,
         says,
     )
@@ -203,9 +185,9 @@ def awd_init(net: LanguageModel) -> None:
     torch.nn.init.uniform_(net.embedding.weight, -0.1, 0.1)
     for layer in net.modules():
         if isinstance(layer, RKM):
-            bound = 1 / math.sqrt(layer.out_channels)
-            for weight in (lin.weight for lin in (*layer.lins, layer.lin_h) if lin is not None):
-                torch.nn.init.uniform_(cast(Tensor, weight), -bound, bound)
+            for lin in (*layer.lins, layer.lin_h):
+                if lin is not None:
+                    uniform(layer.out_channels, lin.weight)
 
 
 def _averaged_from(runs: list[Record]) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 
 from wlkernelnn.bench.harness import cells
-from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -27,7 +26,7 @@ from wlkernelnn.datasets import (
     load_glove,
 )
 from wlkernelnn.sequence import RKM, TextClassifier
-from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
+from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .documents_published import CHANNELS, MODELS, NGRAMS, PAPER, RECIPES, REPORT, Recipe
 
@@ -82,7 +81,6 @@ class DocumentsOptions(TrainedOptions):
 
 
 def pages(options: DocumentsOptions) -> Iterator[Page]:
-    """A table for every set."""
     names = chosen("models", options.models, MODELS)
     sets = chosen("sets", options.sets or ["ag_news", "dbpedia"], DOCUMENT_SETS)
     wanted = None if options.ngrams is None else [str(n) for n in options.ngrams]
@@ -144,7 +142,6 @@ def trial(
     content: str,
     options: DocumentsOptions,
 ) -> Trial:
-    """A run of a row."""
     recipe = RECIPES[options.recipe]
     of_set = {"batch_size": recipe.batch_size[data.name], "balance": _uneven(data)}
     training = ClassifierOptions(**recipe.training, **of_set, **options.of_run(seed))
@@ -153,13 +150,6 @@ def trial(
     # Runs on a sample are not those on the whole set, nor are those with other word vectors.
     of_data = f"{data.name}_{len(data.train)}_{vectors.weight.size(1)}d_{content}"
     trained_as = f"{options.recipe}_{options.matmul_precision}"
-
-    def fit(model: TextClassifier, training: ClassifierOptions, **where: Any) -> FitResult:
-        return fit_classifier(model, data.train, data.valid, training, **where)
-
-    def score(model: TextClassifier, fitted: FitResult) -> Record:
-        return {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)}
-
     says = {
         "model": name,
         "ngram": ngram,
@@ -177,8 +167,8 @@ def trial(
         (trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}"),
         training,
         partial(build, name, ngram, recipe, vectors, len(data.classes)),
-        fit,
-        score,
+        lambda model, training, **where: fit_classifier(model, data.train, data.valid, training, **where),
+        lambda model, fitted: {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)},
         says,
         lambda model: {"weights": num_weights(model)},
     )
@@ -190,7 +180,6 @@ def _uneven(data: LabelledStrings) -> bool:
 
 
 def _of_set(data: LabelledStrings, vectors: WordVectors) -> str:
-    """What is to be said of a set below the table."""
     counts = data.class_counts()
     missing = vectors.out_of_vocabulary(data.train.tokens)
     smallest, largest = min(counts["train"]), max(counts["train"])

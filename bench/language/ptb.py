@@ -14,11 +14,11 @@ from wlkernelnn.bench.harness.cells import count, epochs_of, first, of_recipe, s
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
 from wlkernelnn.bench.harness.parameters import width_for
 from wlkernelnn.bench.harness.provenance import digest
-from wlkernelnn.bench.harness.runs import Record, Table
+from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.trained import TrainedOptions, check_shorten, chosen
 from wlkernelnn.datasets import Corpus, load_ptb
 from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
-from wlkernelnn.training import FitResult, LanguageOptions, fit_language_model, perplexity
+from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
 
 from .lei_networks import release_init
 from .recurrent import Recurrent
@@ -31,13 +31,8 @@ QUICK_TOKENS = 12_000
 class Model(Row):
     """A row of the table; ``published`` is a test perplexity (in brackets that of the release's notes).
 
-    Attributes:
-        parameters: Size to come as close to as a width can, unless ``width`` is given.
-        width: Of embeddings and layers.
-        num_layers: Layers.
-        lstm: They are LSTMs.
-        dropout: On embeddings and output.
-        rnn_dropout: Variational dropout within the layers.
+    Without a ``width`` it comes closest to so many ``parameters``. ``dropout`` is on embeddings
+    and output, the variational ``rnn_dropout`` within the layers.
     """
 
     parameters: int = SMALL
@@ -56,7 +51,6 @@ class Model(Row):
         return LanguageModel(num_tokens, encoder, self.dropout)
 
     def fitting_width(self, num_tokens: int) -> int:
-        """The width, or that which comes closest to the size."""
         return self.width or width_for(partial(self.build, num_tokens), self.parameters)
 
 
@@ -122,7 +116,6 @@ class PTBOptions(TrainedOptions):
 
 
 def pages(options: PTBOptions) -> Iterator[Page]:
-    """The table."""
     small = [name for name, model in MODELS.items() if model.parameters == SMALL]
     names = chosen("models", options.models or small, MODELS)
     corpus = load_ptb(options.root)
@@ -135,7 +128,6 @@ def pages(options: PTBOptions) -> Iterator[Page]:
 
 
 def trial(name: str, seed: int, corpus: Corpus, content: str, options: PTBOptions) -> Trial:
-    """A run of a row."""
     model = MODELS[name]
     whole = LanguageOptions(**model.training, **options.of_run(seed))
     recipe = whole if options.shorten is None else shortened(whole, options.shorten)
@@ -147,13 +139,6 @@ def trial(name: str, seed: int, corpus: Corpus, content: str, options: PTBOption
         release_init(net)
         return net
 
-    def fit(net: LanguageModel, recipe: LanguageOptions, **where: Any) -> FitResult:
-        return fit_language_model(net, corpus, recipe, **where)
-
-    def score(net: LanguageModel, fitted: FitResult) -> Record:
-        return {"valid_perplexity": fitted.score, "test_perplexity": perplexity(net, corpus.test)}
-
-    names = (f"{recipe.epochs}_epochs_{options.matmul_precision}_{content}", name, f"seed_{seed}")
     says = {
         "model": name,
         "title": model.title,
@@ -162,7 +147,17 @@ def trial(name: str, seed: int, corpus: Corpus, content: str, options: PTBOption
         "published_epochs": whole.epochs,
         "published": model.published,
     }
-    return Trial(names, recipe, build, fit, score, says)
+    return Trial(
+        (f"{recipe.epochs}_epochs_{options.matmul_precision}_{content}", name, f"seed_{seed}"),
+        recipe,
+        build,
+        lambda net, recipe, **where: fit_language_model(net, corpus, recipe, **where),
+        lambda net, fitted: {
+            "valid_perplexity": fitted.score,
+            "test_perplexity": perplexity(net, corpus.test),
+        },
+        says,
+    )
 
 
 def shortened(recipe: LanguageOptions, epochs: int) -> LanguageOptions:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,14 +19,13 @@ from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
 from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
 from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
-from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
+from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .lei_networks import release_init
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
 LABELS = ("fine", "binary")
 QUICK_STRINGS = 3_000
-
 
 # Section 6.2 and the release: n = 2, c_1 + c_2, ReLU, normalised; its gate sees x and h.
 _RELEASE = {"ngram": 2, "readout": "sum", "act": "relu"}
@@ -78,7 +76,6 @@ class SSTOptions(TrainedOptions):
 
 
 def pages(options: SSTOptions) -> Iterator[Page]:
-    """The table."""
     names, tasks = chosen("models", options.models, MODELS), chosen("labels", options.labels, LABELS)
     glove = options.glove or glove_file(options.root)
     loaded = {task: _load(task, glove, options) for task in tasks}
@@ -126,22 +123,13 @@ def trial(
     content: str,
     options: SSTOptions,
 ) -> Trial:
-    """A run of a row."""
-
-    def fit(model: TextClassifier, recipe: ClassifierOptions, **where: Any) -> FitResult:
-        return fit_classifier(model, data.train, data.valid, recipe, **where)
-
-    def score(model: TextClassifier, fitted: FitResult) -> Record:
-        return {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)}
-
+    recipe = {"epochs": 200, "patience": 20, "lr_decay": 0.95, "l2": 1e-6, "gradient_clip": 0.0}
     return Trial(
         (f"{task}_{options.matmul_precision}_{content}", name, f"seed_{seed}"),
-        ClassifierOptions(
-            epochs=200, patience=20, lr_decay=0.95, l2=1e-6, gradient_clip=0.0, **options.of_run(seed)
-        ),
+        ClassifierOptions(**recipe, **options.of_run(seed)),
         partial(build, name, task, vectors, len(data.classes)),
-        fit,
-        score,
+        lambda model, recipe, **where: fit_classifier(model, data.train, data.valid, recipe, **where),
+        lambda model, fitted: {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)},
         {
             "model": name,
             "labels": task,

@@ -103,7 +103,6 @@ class RRNNOptions(TrainedOptions):
 
 
 def pages(options: RRNNOptions) -> Iterator[Page]:
-    """A table for every task."""
     tasks = chosen("tasks", options.tasks, TASKS)
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
     glove = options.glove or glove_file(options.root)
@@ -133,7 +132,6 @@ def trial(
     content: str,
     options: RRNNOptions,
 ) -> Trial:
-    """A run of a row, with a learning rate."""
     task = TASKS[task_name]
     model = task.models[name]
     recipe = TreeOptions(**RECIPE | model.training, **options.of_run(seed))
@@ -143,10 +141,11 @@ def trial(
         return fit_trees(network, strings.train, strings.valid, task.metric, recipe, **where)
 
     def score(network: Network, fitted: TreeFit) -> Record:
+        kept = (0, fitted.epoch) if fitted.common else ()  # of the first and of the best epoch
         return {
             "valid": fitted.score,
             "test": score_strings(network, strings.test, task.metric),
-            "common_trees": _common(fitted),
+            "common_trees": {str(epoch): fitted.common[epoch] for epoch in kept},
             **diagnose(network, strings.valid),
         }
 
@@ -167,11 +166,6 @@ def trial(
         score,
         says,
     )
-
-
-def _common(fitted: TreeFit) -> dict[str, Any]:
-    """The most common trees of the first and of the best epoch, which have numbers from 0 on."""
-    return {str(epoch): fitted.common[epoch] for epoch in (0, fitted.epoch) if fitted.common}
 
 
 def diagnose(network: Network, strings: PackedStrings) -> Record:
@@ -203,21 +197,17 @@ def diagnose(network: Network, strings: PackedStrings) -> Record:
         loss = nll(x[:, last], h[:, last], labels)
         (gradients,) = torch.autograd.grad(loss, h)
         constants = gradient_constants(trees, gradients.flatten(0, 1))
-        found["constants"] = asdict(constants) | {
-            "vanishing": constants.vanishing,
-            "may_explode": constants.may_explode,
-        }
+        follows = {name: getattr(constants, name) for name in ("vanishing", "may_explode")}
+        found["constants"] = asdict(constants) | follows
     return found
 
 
 def best_runs(records: Sequence[Record]) -> list[Record]:
     """Of every task, model and seed the run whose learning rate has the best validation score."""
-    best: dict[tuple[Any, ...], Record] = {}
+    runs: dict[tuple[Any, ...], list[Record]] = {}
     for record in records:
-        key = tuple(record[part] for part in ("task", "model", "seed"))
-        if key not in best or _goodness(record) > _goodness(best[key]):
-            best[key] = record
-    return list(best.values())
+        runs.setdefault((record["task"], record["model"], record["seed"]), []).append(record)
+    return [max(same, key=_goodness) for same in runs.values()]
 
 
 def _goodness(record: Record) -> float:
@@ -228,8 +218,6 @@ def _goodness(record: Record) -> float:
 
 
 def _scores(part: str) -> Cell:
-    """The scores of the best runs on a part."""
-
     def scores(runs: list[Record]) -> str:
         best, task = best_runs(runs), TASKS[runs[0]["task"]]
         scale = 100 if task.metric == "accuracy" else 1
