@@ -35,8 +35,8 @@ def wl_grams(data: PackedGraphs) -> list[np.ndarray]:
 def count_right(
     gram: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray, Cs: Sequence[float]
 ) -> tuple[np.ndarray, int]:
-    """How many graphs of ``test`` a machine fitted on ``train`` gets right, for every C; and how many machines
-    gave up after ``MAX_ITER`` iterations.
+    """How many graphs of ``test`` a machine fitted on ``train`` gets right, for every C; and how many
+    machines gave up after ``MAX_ITER`` iterations.
     """
     inside, across = gram[np.ix_(train, train)], gram[np.ix_(test, train)]
     right, given_up = [], 0
