@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from rdkit import Chem
-from rdkit.Chem import rdFingerprintGenerator
+from rdkit.Chem import rdFingerprintGenerator, rdMolDescriptors
 
 # Sizes that have a column of their own; the next column is of all larger rings.
 SIZES = (3, 4, 5, 6, 7, 8)
@@ -32,6 +32,15 @@ def ring_counts(ring_sizes: np.ndarray, members: np.ndarray, num_atoms: int) -> 
     place = members * len(COLUMNS) + np.repeat(column, ring_sizes)
     counts = np.bincount(place, minlength=num_atoms * len(COLUMNS))
     return counts.clip(max=MOST).astype(np.uint8).reshape(num_atoms, len(COLUMNS))
+
+
+# Donor, acceptor, aromatic, halogen, basic, acidic: a bit each.
+NUM_PHARMACOPHORES = 2**6
+
+
+def pharmacophores(molecule: Chem.Mol) -> list[int]:
+    """The features that FCFP gives each atom (Rogers and Hahn 2010), as the bits of a number."""
+    return [*rdMolDescriptors.GetFeatureInvariants(molecule)]
 
 
 # What is called ECFP4: neighbourhoods of up to two bonds.

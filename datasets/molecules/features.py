@@ -10,9 +10,10 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from rdkit import Chem
 from rdkit.Chem import ValenceType
 
-from .additions import COLUMNS, MOST, SIZE, num_descriptors
+from .additions import COLUMNS, MOST, NUM_PHARMACOPHORES, SIZE, num_descriptors
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,6 +58,7 @@ class Features:
         atom: Columns of an atom.
         bond: Columns of a bond.
         rings: Names of the columns of ring counts that follow those of ``atom``.
+        pharmacophores: Names of the column of pharmacophoric features that follows them, if it is wanted.
         num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
             :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
         graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint, ``"rdkit"``,
@@ -68,6 +70,7 @@ class Features:
     atom: tuple[Column, ...]
     bond: tuple[Column, ...]
     rings: tuple[str, ...] = ()
+    pharmacophores: tuple[str, ...] = ()
     num_node_values: int = 0
     graph_values: str = ""
     num_graph_values: int = 0
@@ -75,12 +78,13 @@ class Features:
     @property
     def node_columns(self) -> tuple[str, ...]:
         """Names of the columns of node codes."""
-        return (*(column.name for column in self.atom), *self.rings)
+        return (*(column.name for column in self.atom), *self.rings, *self.pharmacophores)
 
     @property
     def node_dims(self) -> tuple[int, ...]:
         """Number of codes of each column of node codes."""
-        return (*(len(column.values) for column in self.atom), *(MOST + 1 for _ in self.rings))
+        sizes = [MOST + 1] * len(self.rings) + [NUM_PHARMACOPHORES] * len(self.pharmacophores)
+        return (*(len(column.values) for column in self.atom), *sizes)
 
     @property
     def edge_columns(self) -> tuple[str, ...]:
@@ -210,10 +214,19 @@ _valence = Column("explicit_valence", methodcaller("GetValence", ValenceType.EXP
 _element = replace(_element, values=(*f"{_ELEMENTS} {_MORE_ELEMENTS} unknown".split(),))
 _LEI = replace(_DUVENAUD, name="lei", atom=(_element, _degree, _valence, *_others))
 
+
+def _mass_difference(atom: Any) -> int:
+    """Of an isotope, as the connectivity invariants of ECFP have it."""
+    return int(atom.GetMass() - Chem.GetPeriodicTable().GetAtomicWeight(atom.GetAtomicNum()))
+
+
+_MASS_DIFFERENCE = Column("mass_difference", _mass_difference, (*_numbers(-10, 10), "misc"))
+
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
 MAX_STEPS = 64
 _ADDITIONS = re.compile(
-    r"(?P<codes>[a-z]+)(?P<rings>\+rings)?(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|rdkit))?"
+    r"(?P<codes>[a-z]+)(?P<invariants>\+invariants)?(?P<rings>\+rings)?(\+rw(?P<steps>[1-9][0-9]?))?"
+    r"(\+(?P<graph>morgan|rdkit))?"
 )
 
 
@@ -224,9 +237,11 @@ def get_features(name: str) -> Features:
         name: ``"ogb"``, the 9 atom and 3 bond columns of the Open Graph Benchmark, ``"duvenaud"``, the 5 atom
             and 3 bond columns of the neural fingerprints, which Lei et al. 2017 name, or ``"lei"``, those of
             the release of that paper; then, if they are wanted and in this order,
-            ``"+rings"``, 7 atom columns that count rings by their size, ``"+rw16"``, random-walk encodings of
-            1 … 16 steps (any number from 1 to 64), and either ``"+morgan"``, the molecule's Morgan
-            fingerprint, or ``"+rdkit"``, RDKit's descriptors: as in ``"ogb+rw16+morgan"``.
+            ``"+invariants"``, 2 atom columns that the codings ``ecfp`` and ``fcfp`` of kernels need
+            (difference in mass of an isotope, pharmacophoric features), ``"+rings"``, 7 atom columns that
+            count rings by their size, ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1
+            to 64), and either ``"+morgan"``, the molecule's Morgan fingerprint, or ``"+rdkit"``, RDKit's
+            descriptors: as in ``"ogb+rw16+morgan"``.
 
     Raises:
         ValueError: There is no such set.
@@ -235,14 +250,18 @@ def get_features(name: str) -> Features:
     steps = int(match["steps"] or 0) if match else 0
     if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
         raise ValueError(
-            f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by '+rings', "
-            f"'+rw1' … '+rw{MAX_STEPS}' and '+morgan' or '+rdkit', as in 'ogb+rings+rw16+morgan'"
+            f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by "
+            f"'+invariants', '+rings', '+rw1' … '+rw{MAX_STEPS}' and '+morgan' or '+rdkit', "
+            "as in 'ogb+rings+rw16+morgan'"
         )
     graph_values = match["graph"] or ""
     num_graph_values = SIZE if graph_values == "morgan" else num_descriptors() if graph_values else 0
+    codes, invariants = FEATURES[match["codes"]], bool(match["invariants"])
     return replace(
-        FEATURES[match["codes"]],
+        codes,
         name=name,
+        atom=(*codes.atom, _MASS_DIFFERENCE) if invariants else codes.atom,
+        pharmacophores=("pharmacophore",) if invariants else (),
         rings=COLUMNS if match["rings"] else (),
         num_node_values=steps,
         graph_values=graph_values,

@@ -32,7 +32,7 @@ from wlkernelnn.ops.colours import packed_columns
 from wlkernelnn.ops.colours.refine import numbered
 from wlkernelnn.ops.spans import bounds_of
 
-from .additions import descriptors, morgan_counts, ring_counts
+from .additions import descriptors, morgan_counts, pharmacophores, ring_counts
 from .features import Features, get_features
 from .rdkit_reader import NO_CONFORMERS, Molecules, read_molecules
 
@@ -155,6 +155,7 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
     # The molecules themselves are not kept: the fresh memory that this takes costs too much.
     binaries: list[bytes] = []
     texts: list[str] = []
+    per_atom: list[int] = []
     graph_values: list[np.ndarray] = []
     reasons: dict[int, str] = {}
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
@@ -169,19 +170,21 @@ def _featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, d
                 continue
             binaries.append(molecule.ToBinary(NO_CONFORMERS))
             texts.append(text)
+            if features.pharmacophores:
+                per_atom.extend(pharmacophores(molecule))
             if features.graph_values == "morgan":
                 graph_values.append(morgan_counts(molecule))
             elif features.graph_values == "rdkit":
                 graph_values.append(descriptors(molecule))
-        part = _encode(read_molecules(binaries), texts, features)
+        part = _encode(read_molecules(binaries), texts, np.array(per_atom, dtype=np.int64), features)
     dtype = np.float32 if features.graph_values == "rdkit" else np.uint8
     shape = len(graph_values), features.num_graph_values
     part["graph_x"] = np.array(graph_values, dtype=dtype).reshape(shape)
     return part, reasons
 
 
-def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
-    """The arrays of some molecules end to end, from what was read of them and their SMILES."""
+def _encode(read: Molecules, smiles: Sequence[str], per_atom: np.ndarray, features: Features) -> Part:
+    """The arrays of some molecules end to end; ``per_atom`` are their pharmacophoric features."""
     num_atoms, num_bonds = read.num_atoms, read.num_bonds
     atom_start, bond_start = np.cumsum(num_atoms) - num_atoms, np.cumsum(num_bonds) - num_bonds
     # From here on atoms are counted through the chunk. Edges: each bond forwards, then each bond backwards.
@@ -218,6 +221,8 @@ def _encode(read: Molecules, smiles: Sequence[str], features: Features) -> Part:
     if features.rings:
         counts = ring_counts(read.ring_sizes, around, total)
         node_type, node_table = _with_values(node_type, node_table, counts)
+    if features.pharmacophores:
+        node_type, node_table = _with_values(node_type, node_table, per_atom[:, None])
     if features.num_node_values:
         walks = walk_encodings(source, target, num_atoms, features.num_node_values)
         node_type, node_table = _with_values(node_type, node_table, walks)

@@ -2,7 +2,16 @@
 
 from .base import StructureKernel, objects
 from .composition import ArcCosine, Composition, Exponential, Identity, Inverse, Polynomial
-from .graphs import DeepGraphKernel, RandomWalkKernel, WLKernel, WLSubtreeKernel, WLVectorizer
+from .graphs import (
+    DeepGraphKernel,
+    MoleculeKernel,
+    PathKernel,
+    RandomWalkKernel,
+    ShortestPathKernel,
+    WLKernel,
+    WLSubtreeKernel,
+    WLVectorizer,
+)
 from .networkx_data import from_networkx
 from .strings import DeepStringKernel, StringKernel
 from .transformer import GramTransformer
@@ -16,8 +25,11 @@ __all__ = [
     "GramTransformer",
     "Identity",
     "Inverse",
+    "MoleculeKernel",
+    "PathKernel",
     "Polynomial",
     "RandomWalkKernel",
+    "ShortestPathKernel",
     "StringKernel",
     "StructureKernel",
     "WLKernel",

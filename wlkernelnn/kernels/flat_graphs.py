@@ -36,6 +36,7 @@ class FlatGraphs:
         edge_attr: Floats, codes or labels ``[ΣE, D]``, compared as those of ``x``, or ``None``.
         edge_weight: float64 ``[ΣE]``, or ``None``.
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
+        features: Name of the columns of ``x`` and of the digits of ``edge_type``, of molecules.
     """
 
     x: np.ndarray | None
@@ -47,6 +48,7 @@ class FlatGraphs:
     edge_attr: np.ndarray | None = None
     edge_weight: np.ndarray | None = None
     untyped: bool = False
+    features: str = ""
 
     @property
     def sizes(self) -> np.ndarray:
@@ -56,13 +58,14 @@ class FlatGraphs:
         return len(self.node_ptr) - 1
 
 
-def flat_graphs(graphs: Any) -> FlatGraphs:
+def flat_graphs(graphs: Any, features: str = "ogb") -> FlatGraphs:
     """Flatten graphs.
 
     Args:
         graphs: A :class:`~wlkernelnn.datasets.PackedGraphs`, or a sequence (list, array) of PyG ``Data``,
             of networkx graphs whose attributes have the names of ``Data``, or of SMILES. Values of ``x``
             and ``edge_attr`` may be hashable labels of any kind.
+        features: Columns of SMILES, see :func:`~wlkernelnn.datasets.get_features`.
 
     Raises:
         TypeError: Not such a sequence.
@@ -79,7 +82,7 @@ def flat_graphs(graphs: Any) -> FlatGraphs:
     if len(kinds) > 1:
         raise TypeError(f"graphs of several kinds in one list: {', '.join(sorted(kinds))}")
     if kinds == {"SMILES"}:
-        return _from_smiles([str(item) for item in items])
+        return _from_smiles([str(item) for item in items], features)
     if kinds == {"networkx"}:
         items = [networkx_data(f"graph {i}", item, "x", SAME_NAMES) for i, item in enumerate(items)]
     return _from_data(items)
@@ -94,8 +97,8 @@ def _kind(item: Any, i: int) -> str:
     )
 
 
-def _from_smiles(smiles: list[str]) -> FlatGraphs:
-    packed, rejects = featurize(smiles)
+def _from_smiles(smiles: list[str], features: str) -> FlatGraphs:
+    packed, rejects = featurize(smiles, features=features)
     if rejects:
         row, text, reason = rejects[0]
         more = f" (and {len(rejects) - 1:,} more)" if len(rejects) > 1 else ""
@@ -119,6 +122,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
         edge_ptr=edge_ptr,
         edge_type=edge_type.astype(np.int64),
         untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
+        features=packed.description.features,
     )
 
 
@@ -250,16 +254,16 @@ def is_float(values: np.ndarray | None) -> bool:
     return values is not None and values.dtype.kind == "f"
 
 
-def paired(X: Any, Y: Any) -> tuple[FlatGraphs, FlatGraphs | None]:
+def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraphs | None]:
     """Both sides flat, with the same features on both.
 
     Raises:
         TypeError, ValueError: As :func:`flat_graphs`, and where only one side has a feature.
     """
-    a = flat_graphs(X)
+    a = flat_graphs(X, features)
     if Y is None:
         return a, None
-    b = flat_graphs(Y)
+    b = flat_graphs(Y, features)
     if (a.edge_weight is None) != (b.edge_weight is None):  # edges without a weight weigh 1
         a, b = (
             replace(side, edge_weight=np.ones(len(side.source))) if side.edge_weight is None else side

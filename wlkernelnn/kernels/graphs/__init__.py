@@ -1,13 +1,19 @@
 """Exact kernels of graphs."""
 
 from .deep_graph import DeepGraphKernel
+from .molecules import MoleculeKernel
+from .paths import PathKernel
 from .random_walk import RandomWalkKernel
+from .shortest_paths import ShortestPathKernel
 from .wl import WLKernel
 from .wl_subtree import WLSubtreeKernel, WLVectorizer
 
 __all__ = [
     "DeepGraphKernel",
+    "MoleculeKernel",
+    "PathKernel",
     "RandomWalkKernel",
+    "ShortestPathKernel",
     "WLKernel",
     "WLSubtreeKernel",
     "WLVectorizer",

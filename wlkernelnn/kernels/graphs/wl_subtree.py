@@ -9,7 +9,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.kernels.base import StructureKernel, Values
 from wlkernelnn.kernels.flat_graphs import (
     FlatGraphs,
     edge_labels,
@@ -21,7 +20,8 @@ from wlkernelnn.kernels.flat_graphs import (
 from wlkernelnn.ops.colours import wl_colours
 from wlkernelnn.utils.checks import check_count
 
-from .counts import CountSide, count_matrix, count_sides, squared_norms
+from .count_kernel import CountKernel, Normalization, Occurrences
+from .counts import count_matrix
 
 
 def graph_colours(graphs: FlatGraphs, num_iterations: int, use_edge_labels: bool) -> list[np.ndarray]:
@@ -46,7 +46,7 @@ def column_counts(graphs: FlatGraphs, columns: list[np.ndarray], num_columns: in
     return count_matrix(owner, column, len(graphs), num_columns)
 
 
-class WLSubtreeKernel(StructureKernel):
+class WLSubtreeKernel(CountKernel):
     r"""The Weisfeiler-Lehman subtree kernel of Shervashidze et al. 2011, exact.
 
     .. math::
@@ -54,60 +54,39 @@ class WLSubtreeKernel(StructureKernel):
 
     where :math:`\#_c(r^t(G))` counts the nodes of G that have colour c after t iterations of
     :func:`~wlkernelnn.ops.colours.wl_colours`. Two nodes begin with the same colour if their rows of ``x``
-    are equal, codes or floats; without ``x`` all do. All counts are integers and no step rounds.
+    are equal, codes or floats; without ``x`` all do.
 
     Args:
         num_iterations: h ≥ 0.
         edge_labels: Tell neighbours apart by their edges' ``edge_type``, ``edge_attr`` and ``edge_weight``
             too; else they are ignored.
-        normalize: Divide by :math:`\sqrt{K(G,G) K(G',G')}` (0 where that is 0).
+        normalize: See :class:`CountKernel`.
+        coding: What of molecules counts as an atom's label: ``"ogb"``, ``"element"``, ``"ecfp"`` or
+            ``"fcfp"``; ``None``: all columns of ``x``.
 
     Takes what :class:`RandomWalkKernel` takes. Colours are those of everything that is compared: of X alone,
     or of X and Y.
 
     Raises:
-        ValueError: ``num_iterations < 0``, or graphs do not go together.
+        ValueError: ``num_iterations < 0``, an unknown name, or graphs do not go together.
     """
 
-    # Graphs of a part: blocks of half a million numbers stay in the cache.
-    _budget = 512
-
-    def __init__(self, num_iterations: int = 4, edge_labels: bool = True, normalize: bool = False) -> None:
+    def __init__(
+        self,
+        num_iterations: int = 4,
+        edge_labels: bool = True,
+        normalize: Normalization = None,
+        coding: str | None = None,
+    ) -> None:
         self.num_iterations = num_iterations
         self.edge_labels = edge_labels
         self.normalize = normalize
+        self.coding = coding
 
-    def features(self, X: Any) -> sparse.csr_array:
-        """The counts themselves, for a solver that wants features: ``K(X)`` is Φ Φᵀ.
-
-        Columns are the colours of these graphs, iteration by iteration. Another collection has others: give
-        training and test graphs together, and take rows.
-
-        Returns:
-            Φ, float64 ``[len(X), columns]``; rows of length 1 with ``normalize``.
-        """
-        counts = self._counts(flat_graphs(X))
-        if self.normalize:
-            lengths = np.sqrt(squared_norms(counts))
-            inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-            counts = (sparse.diags_array(inverse) @ counts).tocsr()
-        return counts
-
-    def _counts(self, graphs: FlatGraphs) -> sparse.csr_array:
-        columns, num_columns = count_columns(graph_colours(graphs, self.num_iterations, self.edge_labels))
-        return column_counts(graphs, columns, num_columns)
-
-    def _encode(self, X: Any, Y: Any) -> tuple[CountSide, CountSide | None]:
-        a, b = paired(X, Y)
-        if b is None:
-            return count_sides(self._counts(a))
-        return count_sides(self._counts(end_to_end(a, b)), len(a))
-
-    def _block(self, a: CountSide, b: CountSide, gradient: bool = False) -> Values:
-        return a.product(b), None
-
-    def _diag(self, side: CountSide, gradient: bool = False) -> Values:
-        return side.squares, None
+    def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
+        columns, _ = count_columns(graph_colours(graphs, self.num_iterations, self.edge_labels))
+        nodes = np.arange(int(graphs.node_ptr[-1]))
+        return Occurrences(np.concatenate(columns), np.tile(nodes, len(columns))[:, None])
 
 
 class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -1,0 +1,81 @@
+"""The kernel of molecules: the mean of six min-max kernels, which see six kinds of patterns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wlkernelnn.kernels.base import StructureKernel, Values
+from wlkernelnn.kernels.flat_graphs import paired
+
+from .codings import FEATURES
+from .count_kernel import CountKernel
+from .counts import CountSide
+from .paths import PathKernel
+from .shortest_paths import ShortestPathKernel
+from .wl_subtree import WLSubtreeKernel
+
+
+@dataclass(frozen=True)
+class PartsSide:
+    """One side in the form of each of several kernels of counts."""
+
+    sides: tuple[CountSide, ...]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.sides[0].sizes
+
+    def part(self, begin: int, end: int) -> PartsSide:
+        return PartsSide(tuple(side.part(begin, end) for side in self.sides))
+
+
+class MoleculeKernel(StructureKernel):
+    """The mean of six min-max kernels of molecules.
+
+    Weisfeiler-Lehman colours in the codings ``"ogb"`` (2 iterations), ``"element"`` (3), ``"ecfp"`` (3) and
+    ``"fcfp"`` (2), atom pairs, and topological torsions; see :attr:`parts`. All of them come from one
+    featurizing pass over the SMILES.
+
+    Takes SMILES, or molecules featurized as ``"ogb+invariants"`` (with any additions behind).
+
+    Raises:
+        TypeError, ValueError: As :class:`WLSubtreeKernel`, or molecules of other features.
+
+    >>> from wlkernelnn.kernels import MoleculeKernel
+    >>> MoleculeKernel()(["CCO", "CCO", "CCN"]).round(2)
+    """
+
+    _budget = 512
+    normalize = False  # each part is
+
+    def __init__(self) -> None:
+        pass  # scikit-learn asks for the arguments, of which there are none
+
+    @property
+    def parts(self) -> tuple[CountKernel, ...]:
+        """The six kernels."""
+        return (
+            WLSubtreeKernel(2, normalize="minmax", coding="ogb"),
+            WLSubtreeKernel(3, normalize="minmax", coding="element"),
+            WLSubtreeKernel(3, normalize="minmax", coding="ecfp"),
+            WLSubtreeKernel(2, normalize="minmax", coding="fcfp"),
+            ShortestPathKernel(normalize="minmax", coding="ogb"),
+            PathKernel(4, normalize="minmax", coding="ogb"),
+        )
+
+    def _encode(self, X: Any, Y: Any) -> tuple[PartsSide, PartsSide | None]:
+        a, b = paired(X, Y, FEATURES)
+        first, second = zip(*(part._encode(a, b) for part in self.parts), strict=True)
+        return PartsSide(first), None if b is None else PartsSide(second)
+
+    def _block(self, a: PartsSide, b: PartsSide, gradient: bool = False) -> Values:
+        blocks = [
+            part._block(one, other)[0] for part, one, other in zip(self.parts, a.sides, b.sides, strict=True)
+        ]
+        return np.mean(blocks, axis=0), None
+
+    def _diag(self, side: PartsSide, gradient: bool = False) -> Values:
+        return np.ones(len(side.sizes)), None
