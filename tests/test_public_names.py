@@ -35,7 +35,7 @@ CONTRACT = {
     "wlkernelnn": "WLKernelConv RandomWalkKernelConv DeepKernelConv MoleculeRegressor MoleculeClassifier",
     "wlkernelnn.models": "GraphKernelNetwork",
     "wlkernelnn.kernels": "RandomWalkKernel WLSubtreeKernel WLKernel StringKernel "
-    "DeepGraphKernel DeepStringKernel",
+    "DeepGraphKernel DeepStringKernel ShortestPathKernel PathKernel MoleculeKernel",
     "wlkernelnn.sequence": "path_graph StringKernelConv StringKernelNetwork RKM SyncFilters "
     "RecurrentKernelMachine RRNN RRNNGRU",
     "wlkernelnn.datasets": "load_molecules load_ogb PackedGraphs PackedLoader",

@@ -3,6 +3,7 @@
 from .base import StructureKernel, objects
 from .composition import ArcCosine, Composition, Exponential, Identity, Inverse, Polynomial
 from .graphs import (
+    CountKernel,
     DeepGraphKernel,
     MoleculeKernel,
     PathKernel,
@@ -19,6 +20,7 @@ from .transformer import GramTransformer
 __all__ = [
     "ArcCosine",
     "Composition",
+    "CountKernel",
     "DeepGraphKernel",
     "DeepStringKernel",
     "Exponential",

@@ -13,6 +13,7 @@ from wlkernelnn.datasets.molecules.additions import (
     descriptors,
     morgan_counts,
     num_descriptors,
+    pharmacophores,
     ring_counts,
 )
 
@@ -100,3 +101,13 @@ def test_large_molecules_have_all_but_what_is_of_pairs_of_atoms() -> None:
             expected[of_pairs] = 0
             expected[names.index("Ipc")] = np.finfo(np.float32).max
         np.testing.assert_array_equal(values, expected.astype(np.float32))
+
+
+def test_pharmacophores_are_codes_of_atoms() -> None:
+    smiles = ["CC(=O)[O-]", "c1ccccc1N", "C", "BrCCN(C)C"]
+    graphs, _ = featurize(smiles, features="ogb+invariants+rings")
+    for graph, text in zip(graphs, smiles, strict=True):
+        assert graph.x[:, -1].tolist() == pharmacophores(Chem.MolFromSmiles(text)), text
+    # A bit each for donor, acceptor, aromatic, halogen, basic, acidic.
+    assert graphs[1].x[:-1, -1].tolist() == [4] * 6
+    assert graphs[3].x[:, -1].tolist() == [8, 0, 0, 2 + 16, 0, 0]

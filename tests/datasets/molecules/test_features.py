@@ -116,12 +116,13 @@ def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
     "name",
     [
         *("", "ogb+foo", "zinc+rw16", "OGB", "ogb+rw0", "ogb+rw65", "ogb+rw16 ", "ogb+morgan+rdkit"),
-        "ogb+rw16+rings",
+        *("ogb+rw16+rings", "ogb+rings+invariants"),
     ],
 )
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
-        "'duvenaud', 'lei', 'ogb'], followed or not by '+rings', '+rw1' … '+rw64' and '+morgan' or '+rdkit', "
+        "'duvenaud', 'lei', 'ogb'], followed or not by '+invariants', '+rings', '+rw1' … '+rw64' and "
+        "'+morgan' or '+rdkit', "
         "as in 'ogb+rings+rw16+morgan'"
     )
     with pytest.raises(
@@ -187,3 +188,18 @@ def test_duvenaud_code_of_the_first_bond(smiles: str, expected: list[str]) -> No
     code = features.bond_code(Chem.MolFromSmiles(smiles).GetBondWithIdx(0))
     columns = features.decode_edge(np.array(code)).tolist()
     assert [column.values[value] for column, value in zip(features.bond, columns, strict=True)] == expected
+
+
+@pytest.mark.parametrize("name", ["ogb+invariants", "lei+invariants+rings+rw4+rdkit"])
+def test_invariants_are_codes_around_the_ring_counts(name: str) -> None:
+    features, codes = get_features(name), get_features(name.split("+")[0])
+    rings = COLUMNS if "rings" in name else ()
+    assert features.node_columns == (*codes.node_columns, "mass_difference", *rings, "pharmacophore")
+    assert features.node_dims == (*codes.node_dims, 22, *[4] * len(rings), 64)
+
+
+def test_an_isotope_has_its_difference_in_mass() -> None:
+    column = get_features("ogb+invariants").atom[-1]
+    atoms = [Chem.MolFromSmiles(text).GetAtomWithIdx(0) for text in ("C", "[13CH4]", "[14CH4]")]
+    # 13.003 and 12.011 differ by less than 1, as RDKit's invariants have it.
+    assert [column.values[column.code(atom)] for atom in atoms] == ["0", "0", "1"]

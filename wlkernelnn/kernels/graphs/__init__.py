@@ -1,5 +1,6 @@
 """Exact kernels of graphs."""
 
+from .count_kernel import CountKernel
 from .deep_graph import DeepGraphKernel
 from .molecules import MoleculeKernel
 from .paths import PathKernel
@@ -9,6 +10,7 @@ from .wl import WLKernel
 from .wl_subtree import WLSubtreeKernel, WLVectorizer
 
 __all__ = [
+    "CountKernel",
     "DeepGraphKernel",
     "MoleculeKernel",
     "PathKernel",

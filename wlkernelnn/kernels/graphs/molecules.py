@@ -36,8 +36,10 @@ class MoleculeKernel(StructureKernel):
     """The mean of six min-max kernels of molecules.
 
     Weisfeiler-Lehman colours in the codings ``"ogb"`` (2 iterations), ``"element"`` (3), ``"ecfp"`` (3) and
-    ``"fcfp"`` (2), atom pairs, and topological torsions; see :attr:`parts`. All of them come from one
-    featurizing pass over the SMILES.
+    ``"fcfp"`` (2), atom pairs in the coding ``"ecfp"``, and topological torsions in the coding ``"element"``.
+    The sum of :attr:`parts` in its place gives a machine an amplitude for each.
+
+    All of them come from one featurizing pass over the SMILES.
 
     Takes SMILES, or molecules featurized as ``"ogb+invariants"`` (with any additions behind).
 
@@ -62,8 +64,8 @@ class MoleculeKernel(StructureKernel):
             WLSubtreeKernel(3, normalize="minmax", coding="element"),
             WLSubtreeKernel(3, normalize="minmax", coding="ecfp"),
             WLSubtreeKernel(2, normalize="minmax", coding="fcfp"),
-            ShortestPathKernel(normalize="minmax", coding="ogb"),
-            PathKernel(4, normalize="minmax", coding="ogb"),
+            ShortestPathKernel(normalize="minmax", coding="ecfp"),
+            PathKernel(4, normalize="minmax", coding="element"),
         )
 
     def _encode(self, X: Any, Y: Any) -> tuple[PartsSide, PartsSide | None]:

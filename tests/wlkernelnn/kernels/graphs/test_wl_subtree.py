@@ -134,7 +134,9 @@ def test_every_form_of_graphs() -> None:
 def test_scikit_learn_protocol() -> None:
     kernel = WLSubtreeKernel(2, normalize=True)
     assert clone(kernel) == kernel
-    assert repr(kernel) == "WLSubtreeKernel(num_iterations=2, edge_labels=True, normalize=True)"
+    assert repr(kernel) == (
+        "WLSubtreeKernel(num_iterations=2, edge_labels=True, normalize=True, coding=None)"
+    )
     assert kernel.n_dims == 0
     graphs = random_packed(12)[[0, *range(2, 12)]]
     values, gradient = kernel(graphs, eval_gradient=True)
