@@ -220,7 +220,7 @@ def _mass_difference(atom: Any) -> int:
     return int(atom.GetMass() - Chem.GetPeriodicTable().GetAtomicWeight(atom.GetAtomicNum()))
 
 
-_MASS_DIFFERENCE = Column("mass_difference", _mass_difference, (*_numbers(-10, 10), "misc"))
+_MASS_DIFFERENCE = Column("mass_difference", _mass_difference, (*map(str, range(-10, 11)), "misc"))
 
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
 MAX_STEPS = 64
