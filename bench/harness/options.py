@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wlkernelnn.cli.options import add_options, pick, verb_parser
+from wlkernelnn.cli.options import VerbParser, add_options, pick
 
 RESULTS = Path("bench/results")
 
@@ -44,7 +44,7 @@ def parsed(
     defaults: Mapping[str, Any] | None = None,
 ) -> T:
     """The options of a benchmark: the fields of a dataclass, by default from the command line."""
-    parser = verb_parser(f"benchmark {name}", description)
+    parser = VerbParser(f"benchmark {name}", description)
     add_options(parser, "Options", options)
     parser.set_defaults(dict(defaults or {}))
     return options(**pick(parser.parse_args(argv), options))

@@ -110,9 +110,8 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
     if is_parquet(path):
         with _named_errors(path):
             return pq.read_schema(path).remove_metadata()
-    reader = _reader(path)
-    with _named_errors(path, reader):
-        return pa.schema([(name, pa.string()) for name in _header(reader)])
+    with _reader(path) as reader:
+        return pa.schema([(name, pa.string()) for name in next(filter(None, reader), [])])
 
 
 def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
@@ -169,9 +168,8 @@ def text_pieces(
         columns: The columns wanted, in this order; default all.
         rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
     """
-    reader = _reader(path)
-    with _named_errors(path, reader):
-        header = _header(reader)
+    with _reader(path) as reader:
+        header = next(filter(None, reader), [])
         wanted = header if columns is None else list(columns)
         require_columns(wanted, header, path)
         where = [header.index(name) for name in wanted]
@@ -185,8 +183,7 @@ def text_pieces(
 
 def text_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The rows of a text table without a header: the line on which each ends, and its cells."""
-    reader = _reader(path)
-    with _named_errors(path, reader):
+    with _reader(path) as reader:
         yield from _rows(reader, columns, path)
 
 
@@ -200,25 +197,22 @@ def separator(name: str) -> str:
 csv.field_size_limit(max(csv.field_size_limit(), 2**24))
 
 
-def _reader(path: Path) -> Any:
-    return csv.reader(_lines(path), delimiter=separator(path.name), strict=True)
-
-
-def _header(reader: Iterator[list[str]]) -> list[str]:
-    return next((fields for fields in reader if fields), [])
-
-
 @contextmanager
-def _named_errors(path: Path, reader: Any = None) -> Iterator[None]:
-    """Errors of the libraries as ones that name the file and, of a text table's ``reader``, the line."""
+def _reader(path: Path) -> Iterator[Any]:
+    """The cells of a text table, row by row; errors name the line."""
+    reader = csv.reader(_lines(path), delimiter=separator(path.name), strict=True)
     try:
-        yield
+        yield reader
     except csv.Error as error:
         hint = ": is the quote behind a long text missing?" if "field limit" in str(error) else ""
         raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error}){hint}") from error
+
+
+@contextmanager
+def _named_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
-        if reader is not None:
-            raise
         raise ValueError(f"{path}: not a whole Parquet file ({error})") from error
 
 

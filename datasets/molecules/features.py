@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from math import prod
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,6 +64,9 @@ class Features:
         graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint, ``"rdkit"``,
             numbers, or nothing.
         num_graph_values: How many values these are.
+        node_columns, node_dims: Names of the columns of node codes, and how many codes each has.
+        edge_columns, edge_dims: The same of the columns that an edge code combines.
+        num_edge_types: Number of edge codes.
     """
 
     name: str
@@ -75,31 +78,23 @@ class Features:
     graph_values: str = ""
     num_graph_values: int = 0
 
-    @property
-    def node_columns(self) -> tuple[str, ...]:
-        """Names of the columns of node codes."""
-        return (*(column.name for column in self.atom), *self.rings, *self.pharmacophores)
+    node_columns: tuple[str, ...] = field(init=False)
+    node_dims: tuple[int, ...] = field(init=False)
+    edge_columns: tuple[str, ...] = field(init=False)
+    edge_dims: tuple[int, ...] = field(init=False)
+    num_edge_types: int = field(init=False)
 
-    @property
-    def node_dims(self) -> tuple[int, ...]:
-        """Number of codes of each column of node codes."""
-        sizes = [MOST + 1] * len(self.rings) + [NUM_PHARMACOPHORES] * len(self.pharmacophores)
-        return (*(len(column.values) for column in self.atom), *sizes)
-
-    @property
-    def edge_columns(self) -> tuple[str, ...]:
-        """Names of the columns that an edge code combines."""
-        return tuple(column.name for column in self.bond)
-
-    @property
-    def edge_dims(self) -> tuple[int, ...]:
-        """Number of codes of each column that an edge code combines."""
-        return tuple(len(column.values) for column in self.bond)
-
-    @property
-    def num_edge_types(self) -> int:
-        """Number of edge codes."""
-        return prod(self.edge_dims)
+    def __post_init__(self) -> None:
+        dims = tuple(len(column.values) for column in self.bond)
+        more = [MOST + 1] * len(self.rings) + [NUM_PHARMACOPHORES] * len(self.pharmacophores)
+        made = {
+            "node_columns": (*(column.name for column in self.atom), *self.rings, *self.pharmacophores),
+            "node_dims": (*(len(column.values) for column in self.atom), *more),
+            "edge_columns": tuple(column.name for column in self.bond),
+            "edge_dims": dims,
+            "num_edge_types": prod(dims),
+        }
+        self.__dict__.update(made)  # what is frozen is not assigned to
 
     def atom_codes(self, atom: Any) -> list[int]:
         """The row of node codes of an RDKit atom, without ring counts."""
@@ -107,11 +102,10 @@ class Features:
 
     def bond_code(self, bond: Any) -> int:
         """The edge code of an RDKit bond."""
-        return int(self.encode_edge(np.array([column.code(bond) for column in self.bond])))
-
-    @property
-    def _edge_strides(self) -> tuple[int, ...]:
-        return tuple(prod(self.edge_dims[column + 1 :]) for column in range(len(self.edge_dims)))
+        code = 0
+        for column in self.bond:
+            code = code * len(column.values) + column.code(bond)
+        return code
 
     def encode_edge(self, columns: Codes) -> Codes:
         """Columns of bonds ``[..., len(edge_dims)]``, tensor or array, to int64 edge codes ``[...]``.
@@ -119,7 +113,7 @@ class Features:
         Raises:
             ValueError: The last axis has another length, or a value lies outside its column's range.
         """
-        dims, strides = _same_kind(columns, self.edge_dims), _same_kind(columns, self._edge_strides)
+        dims, strides = self._dims_and_strides(columns)
         if columns.shape[-1:] != dims.shape:
             expected = f"the {len(dims)} edge columns {self.edge_columns} on the last axis"
             raise ValueError(f"features {self.name!r}: expected {expected}, got shape {tuple(columns.shape)}")
@@ -136,15 +130,15 @@ class Features:
         """
         if bool(((edge_type < 0) | (edge_type >= self.num_edge_types)).any()):
             raise ValueError(f"features {self.name!r}: an edge code lies outside [0, {self.num_edge_types})")
-        dims, strides = _same_kind(edge_type, self.edge_dims), _same_kind(edge_type, self._edge_strides)
+        dims, strides = self._dims_and_strides(edge_type)
         return edge_type[..., None] // strides % dims
 
-
-def _same_kind(like: Codes, values: Sequence[int]) -> Codes:
-    """``values`` as int64 array, or as int64 tensor on the device of ``like``."""
-    if isinstance(like, np.ndarray):
-        return np.asarray(values, dtype=np.int64)
-    return like.long().new_tensor(values)
+    def _dims_and_strides(self, like: Codes) -> tuple[Codes, Codes]:
+        """Numbers of codes of an edge's columns, and their places in an edge code, as int64 of a kind."""
+        strides = [prod(self.edge_dims[column + 1 :]) for column in range(len(self.edge_dims))]
+        if isinstance(like, np.ndarray):
+            return np.array(self.edge_dims, np.int64), np.array(strides, np.int64)
+        return like.long().new_tensor(self.edge_dims), like.long().new_tensor(strides)
 
 
 def _columns(**table: tuple[str, Iterable[object]]) -> tuple[Column, ...]:

@@ -131,7 +131,7 @@ def read_binaries(binaries: Sequence[bytes]) -> tuple[Molecules, np.ndarray]:
         or is of the format of another version of RDKit: then what was read of it means nothing.
     """
     rare = np.array([binary[:20] not in _HEADERS for binary in binaries], dtype=bool)
-    length = _integers(map(len, binaries))
+    length = np.fromiter(map(len, binaries), dtype=np.int64)
     end = np.cumsum(length)
     text = np.frombuffer(b"".join([*binaries, _PADDING]), dtype=np.uint8)
     beyond = len(text) - len(_PADDING)

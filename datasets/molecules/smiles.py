@@ -91,7 +91,10 @@ def featurize(
     parts = [_featurize_chunk([], columns)[0]]
     with Progress(console=Console(stderr=True), disable=not progress) as bar:
         task = bar.add_task("Featurizing", total=len(texts))
-        for number, (part, bad) in enumerate(_run(chunks, columns, min(num_workers, len(chunks)))):
+        work = partial(_featurize_chunk, features=columns)
+        num_workers = min(num_workers, len(chunks))
+        done = _in_processes(work, chunks, num_workers) if num_workers else map(work, chunks)
+        for number, (part, bad) in enumerate(done):
             parts.append(part)
             reasons |= {places[number * CHUNK + position]: reason for position, reason in bad.items()}
             bar.advance(task, len(chunks[number]))
@@ -237,7 +240,8 @@ def _encode(read: Molecules, smiles: Sequence[str], per_atom: np.ndarray, featur
         "num_nodes": num_atoms,
         "num_edges": 2 * num_bonds,
     }
-    return {name: _small(values) for name, values in part.items()}
+    # Non-negative integers in the smallest type: faster to sort and to send.
+    return {name: values.astype(np.min_scalar_type(values.max(initial=0))) for name, values in part.items()}
 
 
 def _with_values(
@@ -247,11 +251,6 @@ def _with_values(
     sizes = [len(node_table)] + [UNITS + 1] * values.shape[1]
     row, first = numbered(packed_columns([node_type, *values.T.astype(np.int64)], sizes))
     return row, np.concatenate([node_table[node_type[first]], values[first]], axis=1)
-
-
-def _small(values: np.ndarray) -> np.ndarray:
-    """Non-negative integers in the smallest type: faster to sort and to send."""
-    return values.astype(np.min_scalar_type(values.max(initial=0)))
 
 
 def _parse(smiles: str, params: Chem.SmilesParserParams) -> tuple[Chem.Mol | None, str]:
@@ -316,18 +315,14 @@ class _ByValue:
         return cloudpickle.loads, (self.code,)
 
 
-def _run(
-    chunks: Sequence[Sequence[str]], features: Features, num_workers: int
+def _in_processes(
+    work: Callable[[Sequence[str]], tuple[Part, dict[int, str]]], chunks: Sequence[Sequence[str]], number: int
 ) -> Iterator[tuple[Part, dict[int, str]]]:
-    """Featurize the chunks, here or in other processes, and yield the results in order."""
-    work = partial(_featurize_chunk, features=features)
-    if num_workers == 0:
-        yield from map(work, chunks)
-        return
+    """Featurize the chunks in other processes, and yield the results in order."""
     # joblib starts its processes afresh (a fork would inherit locks that torch's threads hold), and they do
     # not run the caller's script again as those of multiprocessing do.
     remote = joblib.delayed(_ByValue(work, _MODULES))
-    parallel = joblib.Parallel(num_workers, backend="loky", return_as="generator", batch_size=1)
+    parallel = joblib.Parallel(number, backend="loky", return_as="generator", batch_size=1)
     yield from parallel(remote(chunk) for chunk in chunks)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .data import DataOptions
-from .options import PositiveInt, add_options, check_apart, check_different, check_file, pick, verb_parser
+from .options import PositiveInt, VerbParser, add_options, check_outputs, pick
 from .scores import score_text
 
 logger = logging.getLogger("wlkernelnn")
@@ -38,15 +38,13 @@ class EvaluateOptions:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = verb_parser("evaluate", __doc__)
+    parser = VerbParser("evaluate", __doc__)
     add_options(parser, "Data", DataOptions, DATA_OPTIONS)
     add_options(parser, "Options", EvaluateOptions)
     parsed = parser.parse_args(argv)
     options = EvaluateOptions(**pick(parsed, EvaluateOptions))
-    for name, path in (("--metrics-path", options.metrics_path), ("--rejects-path", options.rejects_path)):
-        check_file(name, path)
-        check_apart(name, path, [Path(parsed.data_path)])
-    check_different("--rejects-path", options.rejects_path, "--metrics-path", options.metrics_path)
+    outputs = {"--metrics-path": options.metrics_path, "--rejects-path": options.rejects_path}
+    check_outputs(outputs, [Path(parsed.data_path)])
 
     # Help does not wait for torch.
     import numpy as np

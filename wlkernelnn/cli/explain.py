@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .data import one_column
-from .options import PositiveInt, add_options, pick, verb_parser
+from .options import PositiveInt, VerbParser, add_options, pick
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,7 +47,7 @@ class ExplainOptions:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = verb_parser("explain", __doc__)
+    parser = VerbParser("explain", __doc__)
     add_options(parser, "Options", ExplainOptions)
     options = ExplainOptions(**pick(parser.parse_args(argv), ExplainOptions))
     if options.drawings < 0:

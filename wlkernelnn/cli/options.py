@@ -52,7 +52,7 @@ class VerbParser(argparse.ArgumentParser):
     argparse reads the words; :meth:`parse_args` gives them and the file's values their types.
     """
 
-    def __init__(self, verb: str, description: str | None) -> None:
+    def __init__(self, verb: str, description: str | None = None) -> None:
         super().__init__(
             prog=f"wlkernelnn {verb}",
             usage=f"wlkernelnn {verb} [options]",
@@ -122,11 +122,6 @@ class VerbParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {what}; see {self.prog} --help\n")
 
 
-def verb_parser(verb: str, description: str | None) -> VerbParser:
-    """The parser of a verb, so far with ``--config`` and ``--print-config`` alone."""
-    return VerbParser(verb, description)
-
-
 def config_text(parsed: argparse.Namespace) -> str:
     """Options as YAML that ``--config`` reads again."""
     values = {name: _as_yaml(value) for name, value in vars(parsed).items() if value not in (None, _REQUIRED)}
@@ -158,9 +153,19 @@ def add_options(
     by_class = dataclasses.is_dataclass(source) or not inspect.isclass(source)
     hints = get_type_hints(source if by_class else source.__init__, include_extras=True)
     helps = _helps(source)
-    defaults = _defaults(source)
-    for name in defaults if names is None else [name for name in defaults if name in names]:
-        kind, default = _without_none(hints[name]), defaults[name]
+    fields = (
+        {field.name: field for field in dataclasses.fields(source)}
+        if dataclasses.is_dataclass(source)
+        else {}
+    )
+    for name, parameter in inspect.signature(source).parameters.items():
+        if names is not None and name not in names:
+            continue
+        kind, default = hints[name], parameter.default
+        if get_origin(kind) in (Union, types.UnionType):  # nobody gives None
+            kind = Union[tuple(one for one in get_args(kind) if one is not types.NoneType)]  # noqa: UP007
+        if name in fields and fields[name].default_factory is not dataclasses.MISSING:
+            default = fields[name].default_factory()
         default = list(default) if isinstance(default, tuple) else default
         parser.kinds[name], parser.defaults[name] = kind, default
         options: dict[str, Any] = {"metavar": name.upper()}
@@ -179,17 +184,7 @@ def pick(
     parsed: argparse.Namespace, source: Callable[..., Any], names: Collection[str] | None = None
 ) -> dict[str, Any]:
     """The parsed values of :func:`add_options`, as keyword arguments of ``source``."""
-    return {name: getattr(parsed, name) for name in (_defaults(source) if names is None else names)}
-
-
-def _defaults(source: Callable[..., Any]) -> dict[str, Any]:
-    """The default of every parameter."""
-    defaults = {name: p.default for name, p in inspect.signature(source).parameters.items()}
-    if dataclasses.is_dataclass(source):
-        for field in dataclasses.fields(source):
-            if field.default_factory is not dataclasses.MISSING:
-                defaults[field.name] = field.default_factory()
-    return defaults
+    return {name: getattr(parsed, name) for name in names or inspect.signature(source).parameters}
 
 
 def option_name(parameter: str) -> str:
@@ -197,27 +192,33 @@ def option_name(parameter: str) -> str:
     return f"--{parameter.replace('_', '-')}"
 
 
-def check_file(option: str, path: Path | None) -> None:
-    """Refuse a folder where a file is to be written: before the work whose result it is for."""
-    if path is not None and path.is_dir():
-        raise ValueError(f"{option}: {path} is a folder, expected the name of a file")
+def check_outputs(
+    outputs: Mapping[str, Path | None], inputs: Iterable[Path], folders: Collection[str] = ()
+) -> None:
+    """Refuse to write where a folder is, into the input, or two things into one file: before the work.
 
-
-def check_apart(option: str, path: Path | None, inputs: Iterable[Path]) -> None:
-    """Refuse to write into the input."""
-    if path is None:
-        return
-    for given in inputs:
-        if path.resolve() == given.resolve():
-            raise ValueError(f"{option}: {path} is the input, which would be overwritten")
-        if given.is_dir() and path.resolve().parent == given.resolve():
-            raise ValueError(f"{option}: {path} lies in the folder of the input, as if it were part of it")
-
-
-def check_different(option: str, path: Path | None, other: str, other_path: Path | None) -> None:
-    """Refuse to write two things into one file."""
-    if path is not None and other_path is not None and path.resolve() == other_path.resolve():
-        raise ValueError(f"{option}: {path} is {other} too: one would overwrite the other")
+    Args:
+        outputs: Files, by the options that name them.
+        inputs: Files and folders that are read.
+        folders: Options that name folders instead.
+    """
+    written: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.is_dir() and option not in folders:
+            raise ValueError(f"{option}: {path} is a folder, expected the name of a file")
+        place = path.resolve()
+        for given in map(Path.resolve, inputs):
+            if place == given:
+                raise ValueError(f"{option}: {path} is the input, which would be overwritten")
+            if given.is_dir() and place.parent == given:
+                raise ValueError(
+                    f"{option}: {path} lies in the folder of the input, as if it were part of it"
+                )
+        if place in written:
+            raise ValueError(f"{option}: {path} is {written[place]} too: one would overwrite the other")
+        written[place] = option
 
 
 def _helps(source: Callable[..., Any]) -> dict[str, str]:
@@ -231,13 +232,6 @@ def _helps(source: Callable[..., Any]) -> dict[str, str]:
         for name, text in re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", arguments, re.MULTILINE):
             helps[name] = markup.sub(lambda found: found[1] or "", " ".join(text.split()))
     return helps
-
-
-def _without_none(hint: Any) -> Any:
-    """The type of an option that is given: nobody gives ``None``."""
-    if get_origin(hint) in (Union, types.UnionType):
-        return Union[tuple(kind for kind in get_args(hint) if kind is not types.NoneType)]  # noqa: UP007
-    return hint
 
 
 def _converted(value: Any, kind: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Literal
 from wlkernelnn.training.options import BATCH
 
 from .data import one_column
-from .options import add_options, check_apart, check_different, check_file, pick, verb_parser
+from .options import VerbParser, add_options, check_outputs, pick
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -58,7 +58,7 @@ def run(
     argv: list[str] | None,
 ) -> None:
     """A verb that gives every row of a table further columns."""
-    parser = verb_parser(verb, description)
+    parser = VerbParser(verb, description)
     add_options(parser, "Options", kind)
     options = kind(**pick(parser.parse_args(argv), kind))
     if options.preds_path.suffix not in (".csv", ".parquet", ""):
@@ -67,13 +67,10 @@ def run(
             f"{options.preds_path}"
         )
     rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
-    for name, path in (("--preds-path", options.preds_path), ("--rejects-path", rejects_path)):
-        check_apart(name, path, options.test_path)
-    check_different("--rejects-path", rejects_path, "--preds-path", options.preds_path)
-    check_file("--rejects-path", rejects_path)
-    if options.preds_path.suffix:
-        check_file("--preds-path", options.preds_path)
-    elif options.preds_path.resolve() in rejects_path.resolve().parents:
+    outputs = {"--preds-path": options.preds_path, "--rejects-path": rejects_path}
+    folders = () if options.preds_path.suffix else ("--preds-path",)
+    check_outputs(outputs, options.test_path, folders)
+    if folders and options.preds_path.resolve() in rejects_path.resolve().parents:
         raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
     from wlkernelnn.training import predict_tables  # help does not wait for torch
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from wlkernelnn.training.options import FitOptions
 
 from .data import DataOptions, SplitOptions
-from .options import VerbParser, add_options, config_text, option_name, pick, verb_parser
+from .options import VerbParser, add_options, config_text, option_name, pick
 from .scores import score_text
 
 
@@ -118,7 +118,7 @@ MAY_DIFFER = ("output_dir", "ensemble_size", "resume", "num_workers", "root")
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = verb_parser("train", __doc__)
+    parser = VerbParser("train", __doc__)
     for title, source in GROUPS.items():
         add_options(parser, title, source)
     parsed = parser.parse_args(argv)

@@ -364,18 +364,18 @@ def test_processes_change_nothing() -> None:
 def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def run(chunks: list[list[str]], features: Features, num_workers: int) -> Any:
-        asked.append(num_workers)
-        return map(partial(module._featurize_chunk, features=features), chunks)
+    def run(work: Any, chunks: list[list[str]], number: int) -> Any:
+        asked.append(number)
+        return map(work, chunks)
 
-    monkeypatch.setattr(module, "_run", run)
+    monkeypatch.setattr(module, "_in_processes", run)
     monkeypatch.setattr(module, "PARALLEL_FROM", 2)
     monkeypatch.setattr(module, "CHUNK", 1)
     monkeypatch.setattr(module.joblib, "cpu_count", lambda: 3)
     for count in (1, 2, 5):
         featurize(["C"] * count)
     featurize(["C"] * 5, num_workers=0)
-    assert asked == [0, 2, 3, 0]
+    assert asked == [2, 3]
 
 
 @pytest.mark.parametrize("values", ["morgan", "rdkit"])

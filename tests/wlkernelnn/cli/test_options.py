@@ -11,11 +11,9 @@ from wlkernelnn.cli.options import (
     PositiveInt,
     VerbParser,
     add_options,
-    check_apart,
-    check_different,
+    check_outputs,
     config_text,
     pick,
-    verb_parser,
 )
 
 
@@ -49,7 +47,7 @@ class Options:
 
 @pytest.fixture
 def parser() -> VerbParser:
-    parser = verb_parser("test", "Try options.")
+    parser = VerbParser("test", "Try options.")
     add_options(parser, "Options", Options)
     return parser
 
@@ -74,7 +72,7 @@ def test_values(parser: VerbParser) -> None:
 
 
 def test_only_some_parameters() -> None:
-    parser = verb_parser("test", None)
+    parser = VerbParser("test", None)
     add_options(parser, "Options", Options, ("path", "flag"))
     parsed = parser.parse_args(["--path", "x"])
     assert pick(parsed, Options, ("path", "flag")) == {"path": Path("x"), "flag": True}
@@ -175,7 +173,7 @@ def test_options_of_a_base_class_come_with_their_help() -> None:
         rate: float = 2.0
         extra: int = 1
 
-    parser = verb_parser("test", None)
+    parser = VerbParser("test", None)
     add_options(parser, "Options", More)
     assert pick(parser.parse_args(["--path", "x", "--extra", "3"]), More)["extra"] == 3
     text = " ".join(parser.format_help().split())
@@ -215,13 +213,16 @@ def test_files_that_give_something_else(
 
 def test_files_that_must_not_be_the_same(tmp_path: Path) -> None:
     path, other = tmp_path / "a.csv", tmp_path / "b.csv"
-    check_apart("--out", None, [path])
-    check_apart("--out", other, [path, Path("esol")])
-    check_different("--out", None, "--in", path)
-    check_different("--out", other, "--in", path)
+    check_outputs({"--out": None, "--in": None}, [path])
+    check_outputs({"--out": other, "--in": tmp_path / "c.csv"}, [path, Path("esol")])
     with pytest.raises(ValueError, match=r"^--out: .*a\.csv is the input, which would be overwritten"):
-        check_apart("--out", path, [other, tmp_path / "x" / ".." / "a.csv"])
+        check_outputs({"--out": path}, [other, tmp_path / "x" / ".." / "a.csv"])
     with pytest.raises(ValueError, match=r"^--out: .*a\.csv lies in the folder of the input"):
-        check_apart("--out", path, [tmp_path])
+        check_outputs({"--out": path}, [tmp_path])
     with pytest.raises(ValueError, match=r"^--out: .*a\.csv is --in too: one would overwrite the other"):
-        check_different("--out", path, "--in", path)
+        check_outputs({"--in": path, "--out": path}, [other])
+    with pytest.raises(ValueError, match=r"^--out: .* is a folder, expected the name of a file"):
+        check_outputs({"--out": tmp_path}, [other])
+    check_outputs({"--out": tmp_path}, [other.parent / "x" / "c.csv"], folders=("--out",))
+    with pytest.raises(ValueError, match=r"^--out: .* is the input, which would be overwritten"):
+        check_outputs({"--out": tmp_path}, [tmp_path], folders=("--out",))
