@@ -62,17 +62,9 @@ def read_numbers(path: Place, missing: bool = False) -> np.ndarray:
 def read_integers(
     path: Place, columns: int | None = None, rows: int | None = None, of: str = "rows"
 ) -> np.ndarray:
-    """int64 ``[lines, columns]``, like :func:`read_numbers`.
+    """int64 ``[lines, columns]``, like :func:`read_numbers`, with as many ``columns`` and lines as given.
 
-    Args:
-        path: The file.
-        columns: How many there must be.
-        rows: How many lines there must be, the number ``of`` something.
-        of: Named in the error.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: A line holds something else, or not as many values as it must, or lines are missing.
+    There must be as many lines as ``rows``, which is the number ``of`` something, named in the error.
     """
     values = read_numbers(path)
     if not len(values):

@@ -49,12 +49,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def find_tables(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Files as they are given, and the tables of folders in the order of their names.
-
-    Raises:
-        FileNotFoundError: A path is neither.
-        ValueError: A folder holds no table, or a name does not end like that of a table.
-    """
+    """Files as they are given, and the tables of folders in the order of their names."""
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
@@ -96,15 +91,7 @@ def require_columns(wanted: Iterable[object], available: Sequence[object], sourc
 
 
 def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
-    """Names and types of a table's columns, those of a text table all strings, without its rows.
-
-    Args:
-        path: As of :func:`read_chunks`.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: The file is empty, or its head is not that of a table.
-    """
+    """Names and types of a table's columns, those of a text table all strings, without its rows."""
     path = Path(path)
     check_file(path)
     if is_parquet(path):
@@ -115,15 +102,10 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
 
 
 def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
-    """Read a table in pieces: only so much of it is in memory at a time.
+    """Read a table in pieces of so many ``rows``: only so much of it is in memory at a time.
 
-    Args:
-        path: A ``.csv``, ``.tsv`` (each also ``.gz``) or ``.parquet`` file.
-        rows: Rows of a piece; the last may have fewer. There is at least one piece, empty if the table is.
-
-    Raises:
-        FileNotFoundError: The file does not exist.
-        ValueError: One of the reasons of :func:`~wlkernelnn.datasets.read_table`, when that place is reached.
+    The last piece may have fewer rows. There is at least one, empty if the table is. Errors are those of
+    :func:`~wlkernelnn.datasets.read_table`, when that place is reached.
     """
     path = Path(path)
     check_file(path)
@@ -161,12 +143,9 @@ def parquet_chunks(path: Path, rows: int | None, columns: Sequence[str] | None =
 def text_pieces(
     path: Path, columns: Sequence[str] | None = None, rows: int | None = None
 ) -> Iterator[tuple[list[str], list[tuple[str, ...]], list[int]]]:
-    """The rows of a text table: names of the columns, cells, and the line on which each row ends.
+    """Pieces of a text table: names of the columns, cells, and the line on which each row ends.
 
-    Args:
-        path: The file.
-        columns: The columns wanted, in this order; default all.
-        rows: Rows of a piece, default all. There is at least one piece, empty if the table is.
+    By default one piece has all columns and ``rows``. There is at least one, empty if the table is.
     """
     with _reader(path) as reader:
         header = next(filter(None, reader), [])

@@ -119,15 +119,7 @@ def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 
 def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.ndarray:
-    """Of ``count`` items the positions of some, int64 and from 0 on.
-
-    Args:
-        count: How many items there are.
-        chosen: Their numbers, those below 0 counted from the end, or a mask of all of them.
-
-    Raises:
-        IndexError: An index is out of range, or a mask does not have one value per item.
-    """
+    """Of ``count`` items the positions, from 0 on, of those ``chosen`` by number or mask."""
     chosen = np.asarray(chosen)
     return np.arange(count)[chosen if chosen.size else chosen.astype(np.int64)]
 

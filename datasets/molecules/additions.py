@@ -20,13 +20,8 @@ MOST = 3
 def ring_counts(ring_sizes: np.ndarray, members: np.ndarray, num_atoms: int) -> np.ndarray:
     """How many rings of each size go through an atom, a structural encoding as of Bouritsas et al. 2022.
 
-    Args:
-        ring_sizes: ``[R]``: number of atoms of each ring.
-        members: ``[ring_sizes.sum()]``: the atoms of the first ring, of the second, …
-        num_atoms: How many atoms there are.
-
-    Returns:
-        uint8 ``[num_atoms, len(COLUMNS)]``, at most ``MOST``.
+    ``members [ring_sizes.sum()]`` are the atoms of the first ring, of the second, …; the counts are uint8
+    ``[num_atoms, len(COLUMNS)]``, at most ``MOST``.
     """
     column = np.searchsorted(SIZES, ring_sizes)
     place = members * len(COLUMNS) + np.repeat(column, ring_sizes)
@@ -48,11 +43,7 @@ RADIUS, SIZE = 2, 2048
 
 
 def morgan_counts(molecule: Chem.Mol) -> np.ndarray:
-    """How often each neighbourhood of an atom occurs (Rogers and Hahn 2010), folded to 2048 numbers.
-
-    Returns:
-        uint8 ``[SIZE]``; 255 is that often, or more often.
-    """
+    """How often each neighbourhood occurs (Rogers and Hahn 2010): uint8 ``[SIZE]``, at most 255."""
     # To make one takes a fiftieth of the time; it does not travel to other processes.
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=SIZE)
     return np.minimum(generator.GetCountFingerprintAsNumPy(molecule), 255).astype(np.uint8)
@@ -68,20 +59,12 @@ def descriptor_names() -> list[str]:
     return [name for name, _ in _known().descList]
 
 
-def num_descriptors() -> int:
-    """How many this RDKit knows."""
-    return len(descriptor_names())
-
-
 def descriptors(molecule: Chem.Mol) -> np.ndarray:
     """Weight, surface, partial charges, counts of rings and groups, solubility by contributions, …
 
-    Returns:
-        float32 ``[num_descriptors()]``, in the order of ``rdkit.Chem.Descriptors.descList``; 0 where a
-        molecule has no value, and at most what a float32 holds. Of more than 200 atoms, where they would
-        take seconds to minutes, those of all pairs of atoms are not computed: information content,
-        ``BCUT2D_…``, all of the EState, ``BalabanJ`` and ``BertzCT``. They are 0, but for ``Ipc``, which has
-        reached that largest number before.
+    float32, in the order of :func:`descriptor_names`; 0 where a molecule has no value, and at most what a
+    float32 holds. Of more than 200 atoms those of all pairs of atoms, which take seconds to minutes, are not
+    computed but 0, except for ``Ipc``, which has reached that largest number before.
     """
     most = float(np.finfo(np.float32).max)
     with np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem import ValenceType
 
-from .additions import COLUMNS, MOST, NUM_PHARMACOPHORES, SIZE, num_descriptors
+from .additions import COLUMNS, MOST, NUM_PHARMACOPHORES, SIZE, descriptor_names
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -249,7 +249,7 @@ def get_features(name: str) -> Features:
             "as in 'ogb+rings+rw16+morgan'"
         )
     graph_values = match["graph"] or ""
-    num_graph_values = SIZE if graph_values == "morgan" else num_descriptors() if graph_values else 0
+    num_graph_values = SIZE if graph_values == "morgan" else len(descriptor_names()) if graph_values else 0
     codes, invariants = FEATURES[match["codes"]], bool(match["invariants"])
     return replace(
         codes,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from rdkit import Chem
 
-from wlkernelnn.datasets.molecules.additions import COLUMNS, num_descriptors
+from wlkernelnn.datasets.molecules.additions import COLUMNS, descriptor_names
 from wlkernelnn.datasets.molecules.features import FEATURES, get_features
 
 
@@ -92,7 +92,7 @@ def test_unknown_features_are_named_with_the_known_ones() -> None:
         ("duvenaud+rw64", "duvenaud", 64, 0),
         ("duvenaud+morgan", "duvenaud", 0, 2048),
         ("ogb+rw16+morgan", "ogb", 16, 2048),
-        ("ogb+rw2+rdkit", "ogb", 2, num_descriptors()),
+        ("ogb+rw2+rdkit", "ogb", 2, len(descriptor_names())),
     ],
 )
 def test_additions_leave_the_codes_as_they_are(
