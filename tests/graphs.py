@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
+from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs, sorted_edge_index
 from wlkernelnn.ops.graph import sort_edges
@@ -143,3 +144,11 @@ def assert_same_arrays(a: PackedGraphs, b: PackedGraphs) -> None:
         other = getattr(b.arrays, name)
         assert tensor.dtype == other.dtype, name
         np.testing.assert_array_equal(tensor.numpy(), other.numpy(), err_msg=name)
+
+
+def assert_equal_data(came: Data, expected: Data) -> None:
+    """Two graphs hold the same values under the same names."""
+    assert came.keys() == expected.keys()
+    for name in came.keys():  # noqa: SIM118 (not a dict)
+        a, b = came[name], expected[name]
+        assert a == b if isinstance(a, str) else torch.equal(torch.nan_to_num(a), torch.nan_to_num(b)), name
