@@ -22,14 +22,14 @@ class FastOp:
     Attributes:
         plain: From the arguments to a tuple of tensors, by differentiable operations.
         forward: From the arguments to the same tuple, and a tuple of the tensors (outputs or others) that
-            ``backward`` needs beside the arguments.
+            ``backward`` needs beside the arguments; ``None``: by ``plain``, without such tensors.
         backward: From the arguments, those tensors, one bool per argument that says whether its gradient is
             needed, and a gradient per output (``None`` for 0), to a gradient per argument. Those that are not
             needed may be anything.
     """
 
     plain: Callable[..., tuple[Tensor, ...]]
-    forward: Callable[..., tuple[tuple[Tensor, ...], Sequence[Tensor | None]]]
+    forward: Callable[..., tuple[tuple[Tensor, ...], Sequence[Tensor | None]]] | None
     backward: Callable[..., Sequence[Tensor | None]]
 
     def __call__(self, *values: Any) -> tuple[Tensor, ...]:
@@ -42,7 +42,7 @@ class _Fast(torch.autograd.Function):
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu")
     def forward(ctx: Any, op: FastOp, *values: Any) -> tuple[Tensor, ...]:
-        outs, kept = op.forward(*values)
+        outs, kept = (op.plain(*values), ()) if op.forward is None else op.forward(*values)
         ctx.op = op
         ctx.others = [None if isinstance(value, Tensor) else value for value in values]
         ctx.save_for_backward(*(value if isinstance(value, Tensor) else None for value in values), *kept)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, traced
+from wlkernelnn.ops.autograd import counting_writes, savable
+from wlkernelnn.ops.fast_op import FastOp
 
 from .edges import SortedEdges
 from .naive import message_sum_naive, neighbor_sum_naive
@@ -20,22 +21,22 @@ def message_sum(message: Callable[..., Tensor], edges: SortedEdges, **values: An
     return message_sum_naive(message, edges.pair, edges.num_targets, **values)
 
 
-class _NeighborSum(torch.autograd.Function):
-    """Gather and sum by target forwards, by source backwards: a sparse product and its transpose."""
+def _backward(values: Sequence[Any], kept: Any, needed: Any, grads: Sequence[Tensor]) -> Sequence[Any]:
+    _, edges, weight = values
+    if weight is not None or not edges.is_undirected:
+        edges = edges.by_source()
+    return bag_sum(grads[0], edges.source, edges.indptr, edges.arrange(weight)), None, None
 
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, edges: SortedEdges, weight: Tensor | None) -> Tensor:
-        ctx.edges, ctx.weight = edges, weight
-        ctx.save_for_backward(*counting_writes(edges.source, edges.target, edges.indptr, weight))
-        return bag_sum(x, edges.source, edges.indptr, weight)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        _ = ctx.saved_tensors  # asked for, so that autograd notices edges that were written to
-        edges, weight = ctx.edges, ctx.weight
-        if weight is not None or not edges.is_undirected:
-            edges = edges.by_source()
-        return neighbor_sum(grad, edges, edges.arrange(weight)), None, None
+# Gather and sum by target forwards, by source backwards: a sparse product and its transpose.
+_neighbor_sum = FastOp(
+    lambda x, edges, weight: (neighbor_sum_naive(x, edges.pair, edges.num_targets, weight),),
+    lambda x, edges, weight: (
+        (bag_sum(x, edges.source, edges.indptr, weight),),
+        counting_writes(edges.source, edges.target, edges.indptr),
+    ),
+    _backward,
+)
 
 
 def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) -> Tensor:
@@ -52,8 +53,7 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
     Returns:
         ``[num_targets, d]``.
     """
-    weight = None if weight is None else weight.to(x.dtype)
-    learned = weight is not None and weight.requires_grad and torch.is_grad_enabled()
-    if learned or traced(x, weight):
+    weight = None if weight is None else savable(weight.to(x.dtype))
+    if weight is not None and weight.requires_grad and torch.is_grad_enabled():
         return neighbor_sum_naive(x, edges.pair, edges.num_targets, weight)
-    return _NeighborSum.apply(x, edges, weight)
+    return _neighbor_sum(x, edges, weight)[0]

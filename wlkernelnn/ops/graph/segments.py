@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from wlkernelnn.ops.autograd import traced
+from wlkernelnn.ops.fast_op import FastOp
 
 try:
     from torch_scatter import segment_csr
@@ -26,17 +25,16 @@ def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = No
     return torch.embedding_bag(x.detach(), index, indptr, False, sum_mode, False, weight, True)[0]
 
 
-class _SegmentSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, indptr: Tensor, segment: Tensor) -> Tensor:
-        ctx.save_for_backward(segment)
-        rows = torch.arange(values.size(0), device=values.device)
-        return bag_sum(values, rows, indptr)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (segment,) = ctx.saved_tensors
-        return grad.index_select(0, segment), None, None
+_segment_sum = FastOp(
+    lambda values, indptr, segment: (
+        values.new_zeros(indptr.numel() - 1, values.size(1)).index_add(0, segment, values),
+    ),
+    lambda values, indptr, segment: (
+        (bag_sum(values, torch.arange(len(values), device=values.device), indptr),),
+        (),
+    ),
+    lambda values, kept, needed, grads: (grads[0].index_select(0, values[2]), None, None),
+)
 
 
 def segment_sum(values: Tensor, indptr: Tensor, segment: Tensor) -> Tensor:
@@ -47,8 +45,6 @@ def segment_sum(values: Tensor, indptr: Tensor, segment: Tensor) -> Tensor:
         indptr: ``[M + 1]``.
         segment: ``[E]``, the segment of each row: the same as ``indptr``, written the other way.
     """
-    if traced(values):
-        return values.new_zeros(indptr.numel() - 1, values.size(1)).index_add(0, segment, values)
-    if segment_csr is not None and values.is_cuda:
+    if segment_csr is not None and values.is_cuda and not traced(values):
         return segment_csr(values, indptr, reduce="sum")
-    return _SegmentSum.apply(values, indptr, segment)
+    return _segment_sum(values, indptr, segment)[0]

@@ -85,11 +85,11 @@ class Steps:
         # The step and the string of every token in step order, [N], and where the states and then each step
         # begin behind each other, [T+1]. Equally long strings need none of these.
         device = self.ptr.device
-        counts = torch.tensor(self.counts, device=device, dtype=torch.long)
-        begins = counts.cumsum(0) - counts
+        sizes = torch.tensor(counts, device=device, dtype=torch.long)
+        begins = sizes.cumsum(0) - sizes
         self.starts = torch.nn.functional.pad(begins + self.num_strings, (1, 0))
-        self.step = torch.arange(len(self.counts), device=device).repeat_interleave(
-            counts, output_size=self.num_tokens
+        self.step = torch.arange(len(counts), device=device).repeat_interleave(
+            sizes, output_size=self.num_tokens
         )
         self.string = torch.arange(self.num_tokens, device=device) - begins[self.step]
         self._by_length = torch.argsort(self.ptr.diff(), descending=True, stable=True)
@@ -187,15 +187,9 @@ def _inverse(permutation: Tensor) -> Tensor:
     return inverse
 
 
-def _permute(x: Tensor, order: Tensor, back: Tensor) -> tuple[Tensor]:
-    return (x.index_select(0, order),)
-
-
-def _permute_back(
-    values: Sequence[Any], kept: Any, needed: Any, grads: Sequence[Tensor]
-) -> tuple[Tensor, None, None]:
-    return grads[0].index_select(0, values[2]), None, None
-
-
 # Rows in another order; backwards a gather too, where ``index_select`` would add.
-_permuted = FastOp(_permute, lambda *values: (_permute(*values), ()), _permute_back)
+_permuted = FastOp(
+    lambda x, order, back: (x.index_select(0, order),),
+    None,
+    lambda values, kept, needed, grads: (grads[0].index_select(0, values[2]), None, None),
+)

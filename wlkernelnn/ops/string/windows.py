@@ -125,4 +125,4 @@ def _correlate_back(
 
 
 # Correlation of ``[B, k, T]`` along T. Its gradients are such too: PyTorch's own are far slower.
-_filtered = FastOp(_correlate, lambda *values: (_correlate(*values), ()), _correlate_back)
+_filtered = FastOp(_correlate, None, _correlate_back)
