@@ -13,7 +13,6 @@ import rdkit
 
 from wlkernelnn.datasets.files.download import data_folders, fetch_folder
 from wlkernelnn.datasets.files.number_rows import read_integers
-from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import SplitIndex
 from wlkernelnn.datasets.graphs.store_cache import cached_store
@@ -23,7 +22,7 @@ from .features import get_features
 from .load import load_molecules
 from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
 from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set
-from .smiles import featurize
+from .smiles import described, featurize
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -169,7 +168,6 @@ def _find(spec: OGBSet, root: str | os.PathLike[str] | None, file: str) -> Path 
 
 def _read(folder: Path, spec: OGBSet, features: str, num_workers: int | None, progress: bool) -> PackedGraphs:
     """The store of a folder: OGB's own graphs, or those that its SMILES give."""
-    columns = get_features(features)
     if spec.name == "pcqm4mv2":
         smiles, names, y = pcqm4mv2.read_molecules(folder)
         parts, where = pcqm4mv2.read_split(folder), spec.files[-1]
@@ -177,11 +175,9 @@ def _read(folder: Path, spec: OGBSet, features: str, num_workers: int | None, pr
         y = read_labels(folder / LABELS, spec)
         smiles, names = read_mapping(folder / spec.files[-1], y)
         parts, where = read_parts(folder), SPLIT
-    about = Description(
+    about = described(
+        get_features(features),
         name=spec.name,
-        features=features,
-        node_dims=columns.node_dims,
-        num_edge_types=columns.num_edge_types,
         task=spec.task,
         metric=spec.metric,
         target_names=names,

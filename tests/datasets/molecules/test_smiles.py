@@ -21,6 +21,7 @@ from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader, featuri
 # "wlkernelnn.datasets.featurize" as an attribute is the function.
 from wlkernelnn.datasets.molecules import smiles as module
 from wlkernelnn.datasets.molecules.additions import descriptors, morgan_counts
+from wlkernelnn.datasets.molecules.chunks import ByValue, featurize_chunk, featurize_chunks
 from wlkernelnn.datasets.molecules.features import Features, get_features
 
 # Charges, radicals, isotopes, metals, stereo centres and bonds (also square planar and octahedral), rings,
@@ -331,24 +332,24 @@ def test_processes_change_nothing() -> None:
 def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def run(work: Any, chunks: list[list[str]], number: int) -> Any:
-        asked.append(number)
-        return map(work, chunks)
+    def run(chunks: list[list[str]], features: Features, num_workers: int) -> Any:
+        asked.append(num_workers)
+        return featurize_chunks(chunks, features, 0)
 
-    monkeypatch.setattr(module, "_in_processes", run)
+    monkeypatch.setattr(module, "featurize_chunks", run)
     monkeypatch.setattr(module, "PARALLEL_FROM", 2)
     monkeypatch.setattr(module, "CHUNK", 1)
     monkeypatch.setattr(module.joblib, "cpu_count", lambda: 3)
     for count in (1, 2, 5):
         featurize(["C"] * count)
     featurize(["C"] * 5, num_workers=0)
-    assert asked == [2, 3]
+    assert asked == [0, 2, 3, 0]
 
 
 @pytest.mark.parametrize("values", ["morgan", "rdkit"])
 def test_a_process_works_without_our_package(values: str, tmp_path: Path) -> None:
     features = get_features(f"ogb+rings+rw4+{values}")
-    work = module._ByValue(partial(module._featurize_chunk, features=features), module._MODULES)
+    work = ByValue(partial(featurize_chunk, features=features))
     code = tmp_path / "code"
     code.write_bytes(work.code)
     program = (
