@@ -47,12 +47,13 @@ class Decay(torch.nn.Module):
         if gate_scale != 1.0 and decay != "gated":
             raise ValueError(f'gate_scale={gate_scale} needs decay="gated", got decay={decay!r}')
         self.decay = decay
+        self.gated = decay == "gated"
         self.gate_scale = gate_scale
         self.logit: torch.nn.Parameter | None = None
         self.lins = torch.nn.ModuleList()
         if decay == "learned":
             self.logit = torch.nn.Parameter(torch.empty(channels))
-        elif decay == "gated":
+        elif self.gated:
             # One bias in all: it rides on the last input.
             last = len(gate_inputs) - 1
             self.lins.extend(Linear(size, channels, bias=i == last) for i, size in enumerate(gate_inputs))
@@ -62,10 +63,6 @@ class Decay(torch.nn.Module):
         if self.logit is not None:
             torch.nn.init.zeros_(self.logit)
         reset(self.lins)
-
-    @property
-    def gated(self) -> bool:
-        return self.decay == "gated"
 
     def forward(self) -> float | Tensor:
         """λ itself, where it does not depend on the data: a float or a vector ``[channels]``."""

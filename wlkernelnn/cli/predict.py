@@ -72,7 +72,7 @@ def run(
     check_outputs(outputs, options.test_path, folders)
     if folders and options.preds_path.resolve() in rejects_path.resolve().parents:
         raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
-    from wlkernelnn.training import predict_tables  # help does not wait for torch
+    from wlkernelnn.training.screening import predict_tables  # help does not wait for torch
 
     counts = predict_tables(
         options.test_path,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -129,16 +129,13 @@ class _Neighbours:
             finer[nodes] = number + first
             first += len(values)
         numbers: dict[tuple[int, bytes], int] = {}
-        for node, row in zip(self.crowded, self._crowded_rows(code), strict=True):
-            finer[node] = first + numbers.setdefault((int(colour[node]), row), len(numbers))
-        return finer, first + len(numbers)
-
-    def _crowded_rows(self, code: np.ndarray) -> Iterator[bytes]:
-        """The sorted codes of every crowded node. A dictionary compares them whole, not by their hash."""
+        # A dictionary compares the sorted codes of a crowded node whole, not by their hash.
         code = code[self.crowded_edges]
         code = code[np.lexsort((code, self.crowded_target))]
-        for begin, end in zip(self.crowded_ptr[:-1], self.crowded_ptr[1:], strict=True):
-            yield code[begin:end].tobytes()
+        for node, begin, end in zip(self.crowded, self.crowded_ptr[:-1], self.crowded_ptr[1:], strict=True):
+            content = int(colour[node]), code[begin:end].tobytes()
+            finer[node] = first + numbers.setdefault(content, len(numbers))
+        return finer, first + len(numbers)
 
 
 def sorted_columns(values: np.ndarray) -> Sequence[np.ndarray]:

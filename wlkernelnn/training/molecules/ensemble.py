@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import rdkit
@@ -23,6 +23,8 @@ from wlkernelnn.utils.files import read_json
 
 from .prediction import embed, predict
 
+Columns = Literal["prediction", "fingerprint"]
+COLUMNS = ("prediction", "fingerprint")
 # In a run folder: the data, network and options that it was begun with.
 ORIGIN = "origin.json"
 # Entries of ``about`` that all networks of an ensemble share.
@@ -66,11 +68,7 @@ class Ensemble:
     ) -> np.ndarray:
         """The vectors before the heads of all networks, side by side, ``[len(data), Σ channels]``.
 
-        Args:
-            data, batch_size, caches: See :meth:`predict`.
-
-        Raises:
-            ValueError: ``data`` was made by another featurizer.
+        Arguments and errors are those of :meth:`predict`.
         """
         return np.concatenate(self._each(embed, data, batch_size, caches), axis=1)
 
@@ -87,10 +85,37 @@ class Ensemble:
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"
             )
+        each = caches or [None] * len(self.networks)
+        return [compute(net, data, batch_size, cache) for net, cache in zip(self.networks, each, strict=True)]
+
+    def column_names(self, columns: Columns) -> list[str]:
+        """Of every target its mean and, over several networks, its standard deviation; or ``fp_0``, ``fp_1``,
+        … of one network, of several ``fp_<network>_0``, ….
+        """
+        alone = len(self.networks) == 1
+        if columns == "prediction":
+            ends = ("",) if alone else ("", "_std")
+            return [f"{name}{end}" for name in self.about["target_names"] for end in ends]
         return [
-            compute(net, data, batch_size, None if caches is None else caches[i])
-            for i, net in enumerate(self.networks)
+            f"fp_{channel}" if alone else f"fp_{number}_{channel}"
+            for number, net in enumerate(self.networks)
+            for channel in range(net.embedding_channels)
         ]
+
+    def column_values(
+        self,
+        columns: Columns,
+        data: PackedGraphs,
+        batch_size: int = BATCH,
+        caches: Sequence[ColourCache] | None = None,
+    ) -> np.ndarray:
+        """The values of :meth:`column_names`, float32 ``[len(data), len(names)]``."""
+        if columns == "fingerprint":
+            return self.embed(data, batch_size, caches)
+        mean, std = self.predict(data, batch_size, caches)
+        if len(self.networks) == 1:
+            return mean
+        return np.stack([mean, std], axis=2).reshape(len(mean), 2 * mean.shape[1])
 
     @property
     def num_parameters(self) -> int:

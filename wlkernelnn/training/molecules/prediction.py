@@ -61,5 +61,6 @@ def _of_batches(
         cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
     with evaluating(net):
-        parts = [compute(batch.to(device), cache).cpu().numpy() for batch in loader]
+        batches = loader if device.type == "cpu" else (batch.to(device) for batch in loader)
+        parts = [compute(batch, cache).cpu().numpy() for batch in batches]
     return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)

@@ -24,8 +24,7 @@ from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
 from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.datasets.molecules.from_table import OnInvalid
 from wlkernelnn.models import GraphNetwork
-from wlkernelnn.training.molecules.ensemble import load_ensemble
-from wlkernelnn.training.molecules.outputs import COLUMNS, Columns, column_names
+from wlkernelnn.training.molecules.ensemble import COLUMNS, Columns, load_ensemble
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count, check_one_of
 
@@ -124,7 +123,7 @@ def predict_tables(
     ensemble = load_ensemble(model_path)
     sources = find_tables(inputs)
     schema = _schema(sources)
-    names = column_names(columns, ensemble)
+    names = ensemble.column_names(columns)
     replaced = ensemble.about["target_names"] if columns == "prediction" else ()
     # Others may be the error of a measurement.
     if there := [name for name in schema.names if name in names and name not in replaced]:
@@ -148,7 +147,12 @@ def predict_tables(
         # A single piece has nothing to remember for others.
         caches = ensemble.caches() if len(ahead) > 1 else None
         predicted = predict_tasks(tasks(), model_path, ensemble, batch_size, processes, caches)
-        with closing(predicted), _bar(progress) as bar:
+        told = [TextColumn(text) for text in ("{task.description}", "{task.completed:,.0f} rows")]
+        console = Console(stderr=True)
+        with (
+            closing(predicted),
+            Progress(*told, TimeElapsedColumn(), console=console, disable=not progress) as bar,
+        ):
             shown = bar.add_task("Predicting", total=None, completed=ahead[0].first if ahead else 0)
             for result in predicted:
                 piece = todo.popleft()
@@ -266,15 +270,6 @@ def _complaint(piece: _Piece, rejects: Sequence[Reject]) -> str:
         f"{piece.source}: {len(rejects):,} of {until:,} rows give no molecule (on_invalid='skip' leaves them "
         "out)\n  " + "\n  ".join(shown)
     )
-
-
-def _bar(progress: bool) -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        TextColumn("{task.completed:,.0f} rows"),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=Console(stderr=True), disable=not progress)
 
 
 def _sha256(path: Path) -> str:

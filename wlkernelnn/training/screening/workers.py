@@ -17,8 +17,7 @@ import torch
 
 from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
-from wlkernelnn.training.molecules.ensemble import Ensemble, load_ensemble
-from wlkernelnn.training.molecules.outputs import Columns, column_values
+from wlkernelnn.training.molecules.ensemble import Columns, Ensemble, load_ensemble
 
 
 class Task(NamedTuple):
@@ -40,7 +39,7 @@ class Predicted(NamedTuple):
 
     Attributes:
         position: int64 ``[B]``: positions in the task that are molecules, ascending.
-        values: float32 ``[B, columns]``, see :func:`~.outputs.column_names`.
+        values: float32 ``[B, columns]``, see :meth:`Ensemble.column_names`.
         rejects: The other positions, with their rows in the input and reasons.
     """
 
@@ -65,7 +64,7 @@ def predict_task(
     rows = range(task.first, task.first + len(task.smiles))
     try:
         data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
-        values = column_values(task.columns, ensemble, data, batch_size, caches)
+        values = ensemble.column_values(task.columns, data, batch_size, caches)
     except Exception as error:
         said = f"{type(error).__name__}: {str(error).strip()[:500]}"
         if len(rows) == 1:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.molecules import assert_same_weights, quick, regression_set, small_network
+from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
 from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import molecules_from, random_split
-from wlkernelnn.training import load_checkpoint, load_ensemble, predict, save_checkpoint
+from wlkernelnn.training import Ensemble, load_checkpoint, load_ensemble, predict, save_checkpoint
 
 
 def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
@@ -128,3 +128,32 @@ def test_a_number_of_networks_that_is_none(folder: Path, tmp_path: Path) -> None
     (tmp_path / "run" / "origin.json").write_text(json.dumps(origin | {"ensemble_size": "2"}))
     with pytest.raises(ValueError, match=r"origin\.json: .*ensemble_size must be an integer"):
         load_ensemble(tmp_path / "run")
+
+
+def of_classes(size: int) -> Ensemble:
+    data = classification_set()
+    networks = [small_network(data, seed=seed).eval() for seed in range(size)]
+    return Ensemble(networks, {"features": "ogb", "target_names": ["active", "aza"]})
+
+
+@pytest.mark.parametrize(
+    ("size", "names"), [(1, ["active", "aza"]), (3, ["active", "active_std", "aza", "aza_std"])]
+)
+def test_columns_of_predictions(size: int, names: list[str]) -> None:
+    data, several = classification_set(), of_classes(size)
+    assert several.column_names("prediction") == names
+    mean, std = several.predict(data)
+    values = dict(zip(names, several.column_values("prediction", data, 7).T, strict=True))
+    for task, name in enumerate(("active", "aza")):
+        np.testing.assert_allclose(values[name], mean[:, task], rtol=1e-5)
+        if size > 1:
+            np.testing.assert_allclose(values[f"{name}_std"], std[:, task], rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_columns_of_fingerprints(size: int) -> None:
+    data, several = classification_set(), of_classes(size)
+    names = several.column_names("fingerprint")
+    assert names[:2] == (["fp_0", "fp_1"] if size == 1 else ["fp_0_0", "fp_0_1"])
+    assert len(set(names)) == 8 * size
+    assert several.column_values("fingerprint", data, 7).shape == (len(data), 8 * size)
