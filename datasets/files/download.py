@@ -73,6 +73,11 @@ def read_text(path: str | os.PathLike[str], encoding: str = "utf-8") -> str:
         ) from error
 
 
+def warn_unlike_published(difference: str) -> None:
+    """Log how data differ from the published ones."""
+    logger.warning(f"{difference}; results may not compare with published ones")
+
+
 def cache_folder() -> Path:
     """``$WLKERNELNN_CACHE``, else ``$XDG_CACHE_HOME/wlkernelnn``, else ``~/.cache/wlkernelnn``."""
     own = os.environ.get("WLKERNELNN_CACHE")
@@ -136,10 +141,7 @@ def require_file(
     folders = data_folders(root)
     if (path := find_file(name, root)) is not None:
         if sha256 and (checksum := content_sha256(path)) not in sha256:
-            logger.warning(
-                f"{path}: not a known version of this data set (SHA-256 of the content {checksum}); "
-                "results may not compare with published ones"
-            )
+            warn_unlike_published(f"{path}: not a known version of this data set (its SHA-256 is {checksum})")
         return path
     problem, cause = f"{name} is not in {' nor in '.join(map(str, folders))}", None
     if url:

@@ -148,7 +148,7 @@ def text_pieces(
     By default one piece has all columns and ``rows``. There is at least one, empty if the table is.
     """
     with _reader(path) as reader:
-        header = next(filter(None, reader), [])
+        header: list[str] = next(filter(None, reader), [])
         wanted = header if columns is None else list(columns)
         require_columns(wanted, header, path)
         where = [header.index(name) for name in wanted]

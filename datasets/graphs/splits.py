@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from rdkit import Chem, rdBase
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
+
+from wlkernelnn.utils.checks import check_one_of
 
 from .packed import PackedGraphs
 
@@ -111,13 +113,12 @@ def split(
     Raises:
         ValueError: Unknown ``kind``, bad ``sizes``, or a scaffold split of graphs without SMILES.
     """
+    check_one_of("split", kind, get_args(SplitKind))
     if kind == "random":
         return random_split(len(data), sizes, seed)
-    if kind in ("scaffold", "flat_scaffold"):
-        if len(data.smiles) != len(data):
-            raise ValueError("a scaffold split needs SMILES; these graphs have none")
-        return scaffold_split(data.smiles, sizes, chirality=kind == "scaffold")
-    raise ValueError(f"unknown split {kind!r}: expected 'random', 'scaffold' or 'flat_scaffold'")
+    if len(data.smiles) != len(data):
+        raise ValueError("a scaffold split needs SMILES; these graphs have none")
+    return scaffold_split(data.smiles, sizes, chirality=kind == "scaffold")
 
 
 def _scaffold(smiles: str, chirality: bool) -> str:

@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,7 @@ from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import SplitIndex, SplitKind, column_split
 from wlkernelnn.datasets.graphs.splits import split as split_graphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
+from wlkernelnn.utils.checks import check_one_of
 
 from .features import get_features
 from .smiles import featurize
@@ -96,8 +97,7 @@ def molecules_from(
         ValueError: The file cannot be read, a column is missing, a target is not a number, an argument does
             not fit the others, or a row (``on_invalid="raise"``) or no row of a table gives a molecule.
     """
-    if on_invalid not in ("raise", "skip", "nan"):
-        raise ValueError(f"on_invalid must be 'raise', 'skip' or 'nan', got {on_invalid!r}")
+    check_one_of("on_invalid", on_invalid, get_args(OnInvalid))
     if split is not None and split_column is not None:
         raise ValueError("give either split or split_column, not both")
     get_features(features)  # an unknown name is an error before anything is read
@@ -205,8 +205,8 @@ def _frame(
 def _targets(
     frame: pd.DataFrame, columns: list[str], task: str | None, where: str
 ) -> tuple[np.ndarray, str | None]:
-    if task is not None and task not in DEFAULT_METRIC:
-        raise ValueError(f"task must be 'regression' or 'classification', got {task!r}")
+    if task is not None:
+        check_one_of("task", task, DEFAULT_METRIC)
     if task == "classification":
         return binary_targets(frame, columns, where), task
     values = numeric_targets(frame, columns, where)

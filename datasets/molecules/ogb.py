@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import rdkit
 
-from wlkernelnn.datasets.files.download import data_folders, fetch_folder
+from wlkernelnn.datasets.files.download import data_folders, fetch_folder, warn_unlike_published
 from wlkernelnn.datasets.files.number_rows import read_integers
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.splits import SplitIndex
@@ -136,10 +136,7 @@ def _checked(data: PackedGraphs, spec: OGBSet, where: Path) -> PackedGraphs:
     """The store, after warnings of what differs from the published set."""
     size = len(data) + len(data.rejects)
     if size != spec.size:
-        logger.warning(
-            f"{where}: has {size:,} graphs, but {spec.name} {spec.size:,}: results do not compare with "
-            "published ones"
-        )
+        warn_unlike_published(f"{where}: has {size:,} graphs, but {spec.name} {spec.size:,}")
     if data.rejects:
         there = ", ".join(f"{part} {len(index):,}" for part, index in (data.split_idx or {}).items())
         logger.warning(
@@ -200,10 +197,10 @@ def _compare_sizes(data: PackedGraphs, path: Path) -> None:
     theirs, ours = theirs[data.row.numpy()], data.arrays.node_ptr.diff().numpy()
     if (other := np.flatnonzero(theirs != ours)).size:
         first = int(other[0])
-        logger.warning(
+        example = f"{data.smiles[first]!r} in line {int(data.row[first]) + 1}"
+        warn_unlike_published(
             f"{path}: {len(other):,} graphs have another number of atoms than their SMILES give, such as "
-            f"{data.smiles[first]!r} in line {int(data.row[first]) + 1} with {theirs[first]} instead of "
-            f"{ours[first]}: results do not compare with published ones"
+            f"{example} with {theirs[first]} instead of {ours[first]}"
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,13 +12,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from wlkernelnn.datasets.files.download import read_text, require_file
+from wlkernelnn.datasets.files.download import read_text, require_file, warn_unlike_published
 from wlkernelnn.datasets.graphs.arrays import content_hash
 from wlkernelnn.datasets.graphs.splits import PARTS, Sizes, check_sizes
+from wlkernelnn.utils.checks import check_one_of
 
 from .vocabulary import Vocabulary, as_ids, check_ids
-
-logger = logging.getLogger("wlkernelnn")
 
 EOS = "<eos>"
 UNKNOWN = "<unk>"
@@ -80,9 +78,8 @@ def load_ptb(root: str | os.PathLike[str] | None = None) -> Corpus:
     """The Penn Treebank in Mikolov's preparation, for language modelling by words.
 
     929,589 / 73,760 / 82,430 tokens with one end-of-line token per line, 10,000 of them distinct. The files
-    ``ptb/ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` (each also ``.gz``) are looked for in
-    ``root`` (default ``$WLKERNELNN_DATA``), then in the user's cache. They are never downloaded: the text is
-    licensed by the LDC.
+    ``ptb/ptb.train.txt``, ``ptb.valid.txt`` and ``ptb.test.txt`` (each also ``.gz``) are looked for as by
+    :func:`~wlkernelnn.datasets.find_file`, and never downloaded: the text is licensed by the LDC.
 
     Args:
         root: Folder with published data sets, or with the three files.
@@ -111,8 +108,7 @@ def load_wikitext(
         FileNotFoundError: The files are nowhere: says which to put where.
         ValueError: Unknown ``name``, or a file is damaged or not UTF-8.
     """
-    if name not in ("wikitext-2", "wikitext-103"):
-        raise ValueError(f"name must be 'wikitext-2' or 'wikitext-103', got {name!r}")
+    check_one_of("name", name, ("wikitext-2", "wikitext-103"))
     return _load(name, root)
 
 
@@ -126,9 +122,7 @@ def load_text(
     encoding: str = "utf-8",
     name: str = "",
 ) -> Corpus:
-    """Any plain text as a corpus.
-
-    The vocabulary is that of the training part.
+    """Any plain text as a corpus, with the vocabulary of its training part.
 
     Args:
         source: Three files (train, valid, test), or one that is cut into three stretches, train first. Files
@@ -147,8 +141,7 @@ def load_text(
         ValueError: Bytes that are not in ``encoding`` (names file, line and byte), a part without tokens, a
             token that is unknown without an ``unknown``, or an option that cannot be.
     """
-    if level not in ("words", "characters"):
-        raise ValueError(f"level must be 'words' or 'characters', got {level!r}")
+    check_one_of("level", level, ("words", "characters"))
     paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if len(paths) not in (1, 3):
         raise ValueError(f"expected one file, or three (train, valid, test), got {len(paths)}")
@@ -205,8 +198,5 @@ def _load(name: str, root: str | os.PathLike[str] | None) -> Corpus:
     num_tokens = tuple(len(getattr(corpus, part)) for part in PARTS)
     if num_tokens != known.num_tokens:
         found, published = (" / ".join(f"{n:,}" for n in counts) for counts in (num_tokens, known.num_tokens))
-        logger.warning(
-            f"{paths[0].parent}: {found} tokens, the published {name} has {published}; results may not "
-            "compare with published ones"
-        )
+        warn_unlike_published(f"{paths[0].parent}: {found} tokens, the published {name} has {published}")
     return corpus

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import itertools
-import logging
 import os
 import re
 import sys
@@ -15,15 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from wlkernelnn.datasets.files.download import find_file, require_file
+from wlkernelnn.datasets.files.download import find_file, require_file, warn_unlike_published
 from wlkernelnn.datasets.files.table_chunks import text_rows
 from wlkernelnn.utils.checks import check_count, check_one_of
 from wlkernelnn.utils.files import read_json
 
 from .packed_strings import LabelledStrings
 from .vocabulary import Vocabulary
-
-logger = logging.getLogger("wlkernelnn")
 
 UNKNOWN = "<unk>"
 # Of a set that comes without test documents.
@@ -127,9 +124,9 @@ def load_documents(
     """A published set of documents, tokenised by :func:`document_tokens`.
 
     The files ``NAME/train.csv`` and ``NAME/test.csv`` of Zhang et al. 2015 (each also ``.gz``) are looked for
-    in ``root`` (default ``$WLKERNELNN_DATA``), then in the user's cache. They are comma-separated, without a
-    header: the class, counted from 1, and one or more texts, which become one document. No checksum of the
-    publisher's archives is known, so they are not downloaded.
+    as by :func:`~wlkernelnn.datasets.find_file`; no checksum of the publisher's archives is known, so they
+    are not downloaded. They are comma-separated, without a header: the class, counted from 1, and one or more
+    texts, which become one document.
 
     Where there is no ``train.csv``, a **sample** of its documents is taken if one is found:
     ``ag_news/train_sample.csv`` (with the whole official ``test.csv``) or ``dbpedia/dbpedia_14k.csv`` (a
@@ -187,7 +184,7 @@ def _unlike_published(file: str, size: int, published: int) -> list[str]:
     if size == published:
         return []
     note = f"{file} has {size:,} documents, the published one {published:,}"
-    logger.warning(f"{note}; results may not compare with published ones")
+    warn_unlike_published(note)
     return [note]
 
 

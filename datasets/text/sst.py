@@ -51,9 +51,9 @@ def load_sst(
 ) -> LabelledStrings:
     """Sentences of film reviews and their sentiment.
 
-    The files ``sst/trees/train.txt``, ``dev.txt`` and ``test.txt`` (each also ``.gz``) are looked for in
-    ``root`` (default ``$WLKERNELNN_DATA``), then in the user's cache. No checksum of the publisher's archive
-    is known, so they are not downloaded.
+    The files ``sst/trees/train.txt``, ``dev.txt`` and ``test.txt`` (each also ``.gz``) are looked for as by
+    :func:`~wlkernelnn.datasets.find_file`; no checksum of the publisher's archive is known, so they are not
+    downloaded.
 
     ``valid`` and ``test`` are whole sentences: 1,101 and 2,210 of them, 872 and 1,821 for two classes. The
     vocabulary is that of all three parts, because word vectors come from elsewhere

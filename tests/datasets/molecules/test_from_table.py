@@ -85,7 +85,7 @@ def test_by_default_a_row_without_a_molecule_is_an_error(path: Path, frame: pd.D
     assert "and 3 more" in message
     with pytest.raises(ValueError, match=r"the data frame: 5 of 11 .*\n  data row 2: 'C1CC': "):
         molecules_from(frame)
-    with pytest.raises(ValueError, match="on_invalid must be 'raise', 'skip' or 'nan', got 'drop'"):
+    with pytest.raises(ValueError, match="on_invalid must be one of raise, skip, nan, got 'drop'"):
         molecules_from(frame, on_invalid="drop")  # type: ignore[arg-type]
 
 
@@ -133,7 +133,7 @@ def test_task_and_metric() -> None:
     )
     with pytest.raises(ValueError, match="data row 3, column 'y': expected 0 or 1"):
         molecules_from(smiles, [0, 1, 2], task="classification")
-    with pytest.raises(ValueError, match="task must be 'regression' or 'classification', got 'ranking'"):
+    with pytest.raises(ValueError, match="task must be one of regression, classification, got 'ranking'"):
         molecules_from(smiles, [0, 1, 2], task="ranking")
 
 

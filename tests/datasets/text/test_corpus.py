@@ -68,7 +68,7 @@ def test_wikitext(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert "the published wikitext-103 has 103,227,021 / 217,646 / 245,569" in caplog.text
     with pytest.raises(FileNotFoundError, match=r"wikitext-2/wiki\.train\.tokens is not in"):
         load_wikitext(root=tmp_path)
-    with pytest.raises(ValueError, match="name must be 'wikitext-2' or 'wikitext-103', got 'wikitext'"):
+    with pytest.raises(ValueError, match="name must be one of wikitext-2, wikitext-103, got 'wikitext'"):
         load_wikitext("wikitext", tmp_path)  # type: ignore[arg-type]
 
 
@@ -119,7 +119,7 @@ def test_texts_that_cannot_be_used(tmp_path: Path) -> None:
         load_text(paths)
     with pytest.raises(ValueError, match="min_count=3 leaves out 3 tokens"):
         load_text(paths, min_count=3)
-    with pytest.raises(ValueError, match=r"level must be 'words' or 'characters', got 'bytes'"):
+    with pytest.raises(ValueError, match=r"level must be one of words, characters, got 'bytes'"):
         load_text(paths, level="bytes")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"expected one file, or three \(train, valid, test\), got 2"):
         load_text(paths[:2])
