@@ -17,7 +17,9 @@ EVALUATION_BATCH = 256
 
 @torch.no_grad()
 def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str) -> float:
-    """Score a network of :func:`fit_trees` on strings, in evaluation mode on the device where it is.
+    """Score a network on strings with int64 classes ``y``, in evaluation mode on the device where it is.
+
+    Network and metric are those of :func:`~wlkernelnn.training.fit_trees`.
 
     Raises:
         ValueError: An unknown metric, no strings, or classes for which the network has no logit.
@@ -50,6 +52,7 @@ def label_totals(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def label_score(totals: Tensor, metric: str) -> float:
+    """A score of :data:`SCORES` from the sum of :func:`label_totals`."""
     nll, right, count = totals.tolist()
     if metric == "accuracy":
         return right / count
