@@ -120,31 +120,11 @@ def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Resul
     return Result(name, best[2], best[1], time.perf_counter() - start)
 
 
-class _GINELayers(torch.nn.Module):
-    """GINE convolutions as in OGB's example: a table of edge codes, a perceptron and batch norm in each."""
-
-    def __init__(self, channels: int, num_layers: int, num_edge_types: int) -> None:
-        super().__init__()
-        layers = range(num_layers)
-        self.edge_tables = torch.nn.ModuleList(torch.nn.Embedding(num_edge_types, channels) for _ in layers)
-        # A batch may be a single atom, of which batch norm has no variance.
-        single = {"allow_single_element": True}
-        self.convs = torch.nn.ModuleList(
-            GINEConv(MLP([channels, 2 * channels, channels], norm_kwargs=single), train_eps=True)
-            for _ in layers
-        )
-        self.norms = torch.nn.ModuleList(BatchNorm(channels, **single) for _ in layers)
-
-    def forward(self, h: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
-        last = len(self.convs) - 1
-        for i, (table, conv, norm) in enumerate(zip(self.edge_tables, self.convs, self.norms, strict=True)):
-            h = norm(conv(h, edge_index, table(edge_type)))
-            h = h if i == last else h.relu()
-        return h
-
-
 class GINENetwork(GraphNetwork):
-    """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks."""
+    """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
+
+    As in OGB's example, each has a table of edge codes, a perceptron and batch norm.
+    """
 
     def __init__(
         self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
@@ -152,11 +132,22 @@ class GINENetwork(GraphNetwork):
         super().__init__(node_dims, hidden_channels, num_steps=None, **shared)
         if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
-        self.conv = _GINELayers(hidden_channels, num_layers, self.num_edge_types)
+        edge_tables, convs, norms = ([] for _ in range(3))
+        # A batch may be a single atom, of which batch norm has no variance.
+        single = {"allow_single_element": True}
+        for _ in range(num_layers):
+            edge_tables.append(torch.nn.Embedding(self.num_edge_types, hidden_channels))
+            mlp = MLP([hidden_channels, 2 * hidden_channels, hidden_channels], norm_kwargs=single)
+            convs.append(GINEConv(mlp, train_eps=True))
+            norms.append(BatchNorm(hidden_channels, **single))
+        self.edge_tables, self.convs, self.norms = map(torch.nn.ModuleList, (edge_tables, convs, norms))
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
-        assert isinstance(graph, Data)
-        return self.conv(self.encoder(codes).relu(), graph.edge_index, graph.edge_type)
+        edge_index, edge_type = self.edges(graph)
+        h = self.encoder(codes)
+        for table, conv, norm in zip(self.edge_tables, self.convs, self.norms, strict=True):
+            h = norm(conv(h.relu(), edge_index, table(edge_type)))
+        return h
 
 
 class RandomWalkNetwork(GraphNetwork):

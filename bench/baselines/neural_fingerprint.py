@@ -22,8 +22,10 @@ from wlkernelnn.ops.colours import Quotient
 class BondConv(MessagePassing):
     """Sums of a vector per neighbour, if given, and one per edge; edge codes are in [0, num_edge_types)."""
 
-    def __init__(self, channels: int, num_edge_types: int) -> None:
+    def __init__(self, channels: int, num_edge_types: int | None) -> None:
         super().__init__(aggr="add")
+        if num_edge_types is None:
+            raise ValueError(f"{type(self).__name__} needs edge codes, got num_edge_types=None")
         self.edge_map = EdgeMap(channels, num_edge_types, None)
 
     def reset_parameters(self) -> None:
@@ -46,7 +48,7 @@ class NeuralFingerprintConv(BondConv):
         + \sum_{u \in N(v)} ( W_2 r_u + W_e e_{uv} ) \big) \Big)
     """
 
-    def __init__(self, channels: int, num_edge_types: int) -> None:
+    def __init__(self, channels: int, num_edge_types: int | None) -> None:
         super().__init__(channels, num_edge_types)
         self.lin_self = Linear(channels, channels)
         self.lin_neighbors = Linear(channels, channels, bias=False)
@@ -67,16 +69,11 @@ class NeuralFingerprintNetwork(GraphNetwork):
     """
 
     def __init__(
-        self,
-        node_dims: Sequence[int],
-        num_edge_types: int,
-        hidden_channels: int = 140,
-        num_layers: int = 4,
-        **shared: Any,
+        self, node_dims: Sequence[int], hidden_channels: int = 140, num_layers: int = 4, **shared: Any
     ) -> None:
         # Batch normalisation counts nodes, not colours.
-        super().__init__(node_dims, hidden_channels, num_steps=None, num_edge_types=num_edge_types, **shared)
-        convs = [NeuralFingerprintConv(hidden_channels, num_edge_types) for _ in range(num_layers)]
+        super().__init__(node_dims, hidden_channels, num_steps=None, **shared)
+        convs = [NeuralFingerprintConv(hidden_channels, self.num_edge_types) for _ in range(num_layers)]
         self.convs = torch.nn.ModuleList(convs)
         self.outputs = torch.nn.ModuleList(Linear(hidden_channels, hidden_channels) for _ in convs)
 

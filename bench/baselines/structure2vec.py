@@ -29,7 +29,7 @@ class MeanFieldConv(BondConv):
     :math:`\mu^{(T)}`, ``[N, channels]``; of a quotient, a row per last colour.
     """
 
-    def __init__(self, channels: int, num_edge_types: int, num_iterations: int = 4) -> None:
+    def __init__(self, channels: int, num_edge_types: int | None, num_iterations: int = 4) -> None:
         super().__init__(channels, num_edge_types)
         self.num_iterations = num_iterations
         self.bias = torch.nn.Parameter(torch.zeros(channels))
@@ -82,7 +82,7 @@ class LoopyBPConv(BondConv):
     directions (else a ValueError), and no two nodes are joined twice.
     """
 
-    def __init__(self, channels: int, num_edge_types: int, num_iterations: int = 4) -> None:
+    def __init__(self, channels: int, num_edge_types: int | None, num_iterations: int = 4) -> None:
         super().__init__(channels, num_edge_types)
         self.num_iterations = num_iterations
         self.lin = Linear(channels, channels, bias=False)
@@ -110,16 +110,11 @@ class MeanFieldNetwork(GraphNetwork):
     """
 
     def __init__(
-        self,
-        node_dims: Sequence[int],
-        num_edge_types: int,
-        hidden_channels: int = 285,
-        num_iterations: int = 4,
-        **shared: Any,
+        self, node_dims: Sequence[int], hidden_channels: int = 285, num_iterations: int = 4, **shared: Any
     ) -> None:
-        shared = {"quotient": "auto"} | shared | {"num_edge_types": num_edge_types}
+        shared = {"quotient": "auto"} | shared
         super().__init__(node_dims, hidden_channels, num_steps=num_iterations, **shared)
-        self.conv = MeanFieldConv(hidden_channels, num_edge_types, num_iterations)
+        self.conv = MeanFieldConv(hidden_channels, self.num_edge_types, num_iterations)
         self.lin_out = Linear(hidden_channels, hidden_channels)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
@@ -130,16 +125,11 @@ class LoopyBPNetwork(GraphNetwork):
     """Embedded loopy belief propagation between the encoder, pooling and head of our networks."""
 
     def __init__(
-        self,
-        node_dims: Sequence[int],
-        num_edge_types: int,
-        hidden_channels: int = 235,
-        num_iterations: int = 4,
-        **shared: Any,
+        self, node_dims: Sequence[int], hidden_channels: int = 235, num_iterations: int = 4, **shared: Any
     ) -> None:
         # Messages belong to edges, not to nodes: colours do not decide them.
-        super().__init__(node_dims, hidden_channels, num_steps=None, num_edge_types=num_edge_types, **shared)
-        self.conv = LoopyBPConv(hidden_channels, num_edge_types, num_iterations)
+        super().__init__(node_dims, hidden_channels, num_steps=None, **shared)
+        self.conv = LoopyBPConv(hidden_channels, self.num_edge_types, num_iterations)
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
         return self.conv(self.encoder(codes), *self.edges(graph))

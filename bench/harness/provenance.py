@@ -29,23 +29,16 @@ _SOURCES = ("wlkernelnn", "wlkernelnn.bench", "wlkernelnn.datasets", "wlkernelnn
 def about(
     name: str, argv: list[str] | None, quick: bool, packages: Iterable[str] = ()
 ) -> dict[str, str | int]:
-    """What a table says of the run it comes from: command, mode, time, revision and :func:`environment`."""
+    """What a table says of the run it comes from: command, mode, time, revision, processor and versions."""
     arguments = sys.argv[1:] if argv is None else argv
     return {
         "command": shlex.join(["wlkernelnn", "benchmark", name, *arguments]),
         "mode": "quick" if quick else "full",
         "time": datetime.now(UTC).isoformat(" ", "minutes"),
         "revision": revision(),
-        **environment(*packages),
-    }
-
-
-def environment(*more: str) -> dict[str, str]:
-    """Processor, Python, and the versions of what is measured, ``more`` packages included."""
-    return {
         "processor": f"{_processor()}, {os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
-        **versions(*PACKAGES, *more),
+        **versions(*PACKAGES, *packages),
     }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.models import GraphKernelNetwork
@@ -54,14 +53,12 @@ LEGEND = """* published: D-MPNN (Yang et al. 2019), from the page of its code, c
 def _task(
     options: FitOptions,
     models: Mapping[str, MoleculeRow],
-    *kinds: Literal["random", "scaffold"],
-    random: str = "",
-    scaffold: str = "",
+    splits: Sequence[str] = ("random", "scaffold"),
+    **published: str,
 ) -> MoleculeTask:
     """The rows of a set, with D-MPNN's score beside a kind of split."""
-    beside = {"random": random, "scaffold": scaffold}
-    published = {kind: f"{score} (D-MPNN)" for kind, score in beside.items() if score}
-    return MoleculeTask(options, models, kinds or ("random", "scaffold"), published)
+    beside = {kind: f"{score} (D-MPNN)" for kind, score in published.items()}
+    return MoleculeTask(options, models, splits, beside)
 
 
 TASKS = {
@@ -74,9 +71,7 @@ TASKS = {
     "sider": _task(_CLASSES, OF_CLASSES, random="0.676 ± 0.014"),
     "tox21": _task(_CLASSES, OF_CLASSES, random="0.851 ± 0.002"),
     "hiv": _task(_LARGE, OF_CLASSES, scaffold="0.776 ± 0.007"),
-    "qm7": _task(_SMALL, MODELS, "random"),
-    "qm8": _task(_SMALL, MODELS, "random", random="0.011 ± 0.000"),
+    "qm7": _task(_SMALL, MODELS, ("random",)),
+    "qm8": _task(_SMALL, MODELS, ("random",), random="0.011 ± 0.000"),
 }
-
-
 main = molecules("moleculenet", "MoleculeNet", TASKS, __doc__, legend=LEGEND).main

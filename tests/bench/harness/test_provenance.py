@@ -8,26 +8,21 @@ import pandas
 import pytest
 import torch
 
-from wlkernelnn.bench.harness.provenance import about, digest, environment, state
+from wlkernelnn.bench.harness.provenance import about, digest, state, versions
 
 
 def test_about_names_the_command() -> None:
     known = about("some-name", ["--dir", "a b"], quick=True, packages=["pandas"])
     assert known["command"] == "wlkernelnn benchmark some-name --dir 'a b'"
     assert known["mode"] == "quick"
-    assert {"processor", "pandas"} <= known.keys()
-
-
-def test_environment_names_processor_and_versions() -> None:
-    known = environment("pandas")
     assert known["torch"] == torch.__version__
     assert known["pandas"] == pandas.__version__
-    assert "cores" in known["processor"]
+    assert "cores" in str(known["processor"])
 
 
 def test_torch_is_named_with_its_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.13.0+cu999")
-    assert environment()["torch"] == "2.13.0+cu999"
+    assert versions("torch")["torch"] == "2.13.0+cu999"
 
 
 def test_every_state_of_the_source_has_a_name(tmp_path: Path) -> None:
