@@ -14,7 +14,7 @@ from wlkernelnn.training import DivergedError
 from .cells import Record
 from .options import parsed
 from .parameters import count_parameters
-from .runs import Runs, Table
+from .runs import Table, fill
 from .trained import TrainedOptions, about_training, kept
 
 # Makes a run, or takes the one that was made: from options and what is known of the call, its record.
@@ -61,8 +61,8 @@ class Experiment:
         known = about_training(self.name, argv, options, *self.packages)
         for page in self.pages(options):
             stem = options.output_dir / (page.stem or self.name.replace("-", "_"))
-            runs = Runs(stem, page.table, known, page.stays)
-            found = runs.fill((run(options, known) for run in page.runs), page.completed)
+            runs = (run(options, known) for run in page.runs)
+            found = fill(stem, page.table, known, runs, page.stays, page.completed)
             if found and page.draw:
                 page.draw(found, stem.with_suffix(".png"))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,77 +55,70 @@ class Table:
         return rows
 
 
-@dataclass
-class Runs:
-    """The runs of a table: those of this call of its command, and those that its file has of other rows.
+def fill(
+    stem: Path,
+    table: Table,
+    known: Record,
+    runs: Iterable[Record],
+    stays: Callable[[Record], bool] = lambda run: True,
+    completed: Callable[[list[Record]], list[Record]] = list,
+) -> list[Record]:
+    """Write runs one by one into the files of a table, beside those that are there, and print the table.
 
     A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
     Rows may be of several revisions, a row is of one: where a new run has another revision, version of a
     package, precision, length or split (except random ones, drawn by every seed), the other runs of its row
     go. A quick table begins anew.
 
+    Args:
+        stem: Of the files.
+        table: What they look like.
+        known: What is known of this call.
+        runs: Those of this call.
+        stays: Whether a run of the file is of the same data.
+        completed: Adds to the runs what follows from them, such as ensembles.
+
+    Returns:
+        All runs, or none if this call has none.
+
     Raises:
         ValueError: The file has a run of a row that there is no longer.
     """
-
-    stem: Path  # of the files of the table
-    table: Table
-    known: Record  # of this call
-    stays: Callable[[Record], bool]  # whether a run of the file is of the same data
-
-    def __post_init__(self) -> None:
-        self._full = self.known["mode"] == "full"
-        self._runs = self._there()
-
-    def _there(self) -> dict[Place, Record]:
-        """The runs of the file that stay."""
-        path = self.stem.with_suffix(".json")
-        if not self._full or not path.is_file():
-            return {}
-        there = read_json(path)
-        if there["mode"] != "full":
-            return {}
-        try:
-            return {self.table.place(run): run for run in there["runs"] if self.stays(run)}
-        except (KeyError, ValueError) as error:
-            raise ValueError(
-                f"{path}: has a run that this command does not know ({error}): move the table away, "
-                "or name another --output-dir"
-            ) from error
-
-    def fill(
-        self, runs: Iterable[Record], completed: Callable[[list[Record]], list[Record]] = list
-    ) -> list[Record]:
-        """Add runs one by one, each to the files at once, and print the table; all runs, if any were made.
-
-        Args:
-            runs: Those of this call.
-            completed: Adds to the runs what follows from them, such as ensembles.
-        """
-        there: list[Record] = []
-        rows: Rows = []
-        for run in runs:
-            with self._adding(run) as found:
-                there = completed(found)
-                rows = self.table.write(self.stem, self.known, there)
-        if there:
-            Console().print(printed(rows, f"{self.table.title} ({self.known['mode']})"))
-        return there
-
-    @contextmanager
-    def _adding(self, run: Record) -> Iterator[list[Record]]:
-        """All runs, with this one, to be written before another command that fills the table goes on."""
-        self.stem.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.stem.with_name(f".{self.stem.name}.lock")):
-            if self._full:
-                self._runs = self._there()
-            place = self.table.place(run)
-            self._runs = {
-                (row, one): other
-                for (row, one), other in self._runs.items()
+    full = known["mode"] == "full"
+    kept = _of_file(stem, table, stays) if full else {}
+    found: list[Record] = []
+    rows: Rows = []
+    for run in runs:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(stem.with_name(f".{stem.name}.lock")):
+            if full:  # another command may have filled the table
+                kept = _of_file(stem, table, stays)
+            place = table.place(run)
+            kept = {
+                (row, which): other
+                for (row, which), other in kept.items()
                 if row != place[0] or _made_by(other) == _made_by(run)
             } | {place: run}
-            yield [self._runs[place] for place in sorted(self._runs)]
+            found = completed([kept[place] for place in sorted(kept)])
+            rows = table.write(stem, known, found)
+    if rows:
+        Console().print(printed(rows, f"{table.title} ({known['mode']})"))
+    return found
+
+
+def _of_file(stem: Path, table: Table, stays: Callable[[Record], bool]) -> dict[Place, Record]:
+    """The runs of the file that stay."""
+    path = stem.with_suffix(".json")
+    there = read_json(path) if path.is_file() else {"mode": "none"}
+    if there["mode"] != "full":
+        return {}
+    try:
+        return {table.place(run): run for run in there["runs"] if stays(run)}
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"{path}: has a run that this command does not know ({error}): move the table away, "
+            "or name another --output-dir"
+        ) from error
 
 
 def _made_by(run: Record) -> tuple[Any, ...]:
@@ -143,11 +135,9 @@ def made_with(run: Record) -> tuple[Any, ...]:
 
 
 def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:
-    """Whether a run is on the data of this call, or on others, see :class:`Runs`.
+    """Whether a run is on the data of this call, or on others, see :func:`fill`.
 
-    Args:
-        part: The entry of a run that names its data.
-        contents: The ``content`` of a run, by that name; earlier runs may have neither.
+    The entry ``part`` of a run names its data, and ``contents`` has its ``content`` by that name, if it has one.
     """
 
     def stays(run: Record) -> bool:

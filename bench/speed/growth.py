@@ -96,16 +96,12 @@ def measure_growth(options: Options) -> Iterator[tuple[Setting, Records]]:
         for axis, values in (QUICK_AXES if options.quick else AXES).items():
             by_value = _by_size if axis == "molecules" else partial(_steps, axis)
             with torch_settings(setting["threads"]), freed_memory_kept():
-                works = [
-                    (value, what, call, molecules)
-                    for value in values
-                    for what, call, molecules in by_value(data, value)
-                ]
-                calls, molecules = [work[2] for work in works], [work[3] for work in works]
+                works = [(value, *work) for value in values for work in by_value(data, value)]
+                of_works, whats, calls, molecules = zip(*works, strict=True)
                 rates = race(calls, molecules, **options.turns(0.3))
             records: Records = [
                 {"value": value, "what": what, "rates": rounded(own)}
-                for (value, what, *_), own in zip(works, rates, strict=True)
+                for value, what, own in zip(of_works, whats, rates, strict=True)
             ]
             for record in records:
                 if record["what"] in ("step", "colours"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wlkernelnn.bench.harness.runs import Runs, Table, on_same_data
+from wlkernelnn.bench.harness.runs import Table, fill, on_same_data
 
 MODEL = [("model", lambda runs: runs[0]["model"])]
 
@@ -51,7 +51,7 @@ def _table(folder: Path, mode: str, *runs: dict[str, object], content: str = "a"
     known = {"mode": mode, "time": "now", "revision": runs[0]["revision"]}
     places = ["x", "y"]
     table = Table("A table", MODEL, lambda run: (places.index(run["model"]),))
-    return Runs(folder / "table", table, known, on_same_data("data", {"d": content})).fill(runs)
+    return fill(folder / "table", table, known, runs, on_same_data("data", {"d": content}))
 
 
 def _run(model: str, seed: int, revision: str = "aaa", **more: object) -> dict[str, object]:
@@ -98,7 +98,7 @@ def test_rows_appear_as_they_are_there(tmp_path: Path, capsys: pytest.CaptureFix
         lambda runs: f"* {len(runs)} runs\n",
         which=lambda run: (run["model"], run["seed"]),
     )
-    table = Runs(tmp_path / "table", shown, {"mode": "quick", "time": "now"}, lambda _: True)
+    known = {"mode": "quick", "time": "now"}
 
     def made() -> Iterator[dict[str, object]]:
         for seed in range(2):
@@ -112,10 +112,10 @@ def test_rows_appear_as_they_are_there(tmp_path: Path, capsys: pytest.CaptureFix
     def with_count(runs: list[dict[str, object]]) -> list[dict[str, object]]:
         return [*runs, _run("all", len(runs))]
 
-    runs = table.fill(made(), with_count)
+    runs = fill(tmp_path / "table", shown, known, made(), completed=with_count)
     assert runs == [_run("x", 0), _run("x", 1), _run("all", 2)]
     assert capsys.readouterr().out.count("number of runs") == 1
-    assert table.fill([]) == []
+    assert fill(tmp_path / "table", shown, known, []) == []
     assert not capsys.readouterr().out
 
 
@@ -149,11 +149,15 @@ def test_damaged_tables_are_named(tmp_path: Path) -> None:
 def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
     """Each has read the table before the other wrote its rows."""
     known = {"mode": "full", "time": "now", "revision": "aaa"}
-    runs = [_run("x", 0), _run("y", 0)]
+    runs = [_run("x", 0), _run("x", 1), _run("y", 0)]
     shown = Table("A table", MODEL, lambda run: (run["model"],))
-    tables = [Runs(tmp_path / "table", shown, known, lambda run: True) for _ in runs]
-    for table, run in zip(tables, runs, strict=True):
-        found = table.fill([run])
+
+    def made() -> Iterator[dict[str, object]]:
+        yield runs[0]
+        assert fill(tmp_path / "table", shown, known, [runs[2]]) == [runs[0], runs[2]]
+        yield runs[1]
+
+    found = fill(tmp_path / "table", shown, known, made())
     assert found == runs
     assert json.loads((tmp_path / "table.json").read_text())["runs"] == runs
 
