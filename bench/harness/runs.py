@@ -137,7 +137,7 @@ def made_with(run: Record) -> tuple[Any, ...]:
 def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], bool]:
     """Whether a run is on the data of this call, or on others, see :func:`fill`.
 
-    The entry ``part`` of a run names its data, and ``contents`` has its ``content`` by that name, if it has one.
+    The entry ``part`` of a run names its data, and ``contents`` has its ``content`` by that name.
     """
 
     def stays(run: Record) -> bool:

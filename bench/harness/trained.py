@@ -67,11 +67,7 @@ class TrainedOptions(TableOptions):
 
     def of_run(self, seed: int) -> dict[str, Any]:
         """What the recipe of a run takes from the command."""
-        return {
-            "seed": seed,
-            "accelerator": self.accelerator,
-            "matmul_precision": self.matmul_precision,
-        }
+        return {"seed": seed, "accelerator": self.accelerator, "matmul_precision": self.matmul_precision}
 
     def limit(self, recipe: int) -> int:
         """Epochs to train, of those of a recipe."""

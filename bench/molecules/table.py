@@ -209,8 +209,9 @@ def _few(data: PackedGraphs, parts: SplitIndex) -> SplitIndex:
 
 
 def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
+    """The table of a set, whose rows have so many seeds by default."""
 
-    def _seeds(runs: list[Record]) -> str:
+    def of_seeds(runs: list[Record]) -> str:
         seeded = runs[0]["networks"] or runs[0]["split"] == "random"
         return cells.of_seeds(len(runs), seeds) if seeded else "–"
 
@@ -221,7 +222,7 @@ def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
             ("split", cells.first("split")),
             ("model", cells.first("title")),
             ("parameters", lambda runs: f"{np.mean([run['parameters'] for run in runs]) / 1e3:.0f}k"),
-            ("seeds", _seeds),
+            ("seeds", of_seeds),
             ("epochs", cells.of_networks(_epochs)),
             ("metric", cells.first("metric")),
             ("valid", score_of("valid")),
