@@ -88,21 +88,18 @@ class EpochLoader(ABC):
         if self.drop_last:
             positions = positions[: len(positions) // self.batch_size * self.batch_size]
         self._done, self._resumed = self._done if self._resumed else 0, False
-        for batch in self._batches(positions[self._done * self.batch_size :]):
-            self._done += 1
-            yield batch
+        # Pieces of whole batches are gathered at once.
+        step = max(CHUNK // self.batch_size, 1) * self.batch_size
+        for begin in range(self._done * self.batch_size, len(positions), step):
+            for batch in self._batches(positions[begin : begin + step]):
+                self._done += 1
+                yield batch
         self._done, self._begun = 0, False
         self.epoch += 1
 
     @abstractmethod
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:
-        """The batches of these positions in ``data``."""
-
-    def _chunks(self, order: np.ndarray) -> Iterator[np.ndarray]:
-        """Pieces of whole batches that are gathered at once."""
-        step = max(CHUNK // self.batch_size, 1) * self.batch_size
-        for begin in range(0, len(order), step):
-            yield order[begin : begin + step]
+        """The batches of these positions in ``data``, which are gathered at once."""
 
 
 class EndlessShuffle:

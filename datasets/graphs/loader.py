@@ -63,58 +63,55 @@ class PackedLoader(EpochLoader):
         self.quotient = quotient
 
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:
-        for graphs in self._chunks(self.data.index[positions]):
-            yield from _gather(self.data, graphs, self.batch_size, self.quotient)
-
-
-def _gather(data: PackedGraphs, graphs: np.ndarray, batch_size: int, quotient: int | None) -> Iterator[Data]:
-    """Gather some graphs at once and cut the result into batches (views, not copies)."""
-    a = {name: tensor.numpy() for name, tensor in vars(data.arrays).items()}
-    known = [] if quotient is None else data.colours(quotient)
-    (node_type, degree, *colours), num_nodes, node_bounds = take_spans(
-        a["node_ptr"], graphs, a["node_type"], a["in_degree"], *known
-    )
-    (source, edge_type), num_edges, edge_bounds = take_spans(
-        a["edge_ptr"], graphs, a["source"], a["edge_type"]
-    )
-    x = a["node_table"].astype(np.int64).take(node_type, axis=0)
-    y = a["y"].take(graphs, axis=0)
-    graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
-    batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)
-    edges_to = bounds_of(degree)
-    edge_index = np.empty((2, len(source)), dtype=np.int64)
-    np.add(source, np.repeat(node_bounds[:-1], num_edges), out=edge_index[0])
-    edge_index[1] = np.repeat(np.arange(len(degree)), degree)
-    edge_type = edge_type.astype(np.int64)
-
-    node_cut, edge_cut = node_bounds.tolist(), edge_bounds.tolist()
-    for g0 in range(0, len(graphs), batch_size):
-        g1 = min(g0 + batch_size, len(graphs))
-        n0, n1, e0, e1 = node_cut[g0], node_cut[g1], edge_cut[g0], edge_cut[g1]
-        # A batch counts its nodes from its own start.
-        edges = edge_index[:, e0:e1]
-        edges -= n0
-        indptr = edges_to[n0 : n1 + 1] - e0
-        batch_x, plain_edges, types, ptr = (
-            torch.from_numpy(part)
-            for part in (x[n0:n1], edges, edge_type[e0:e1], node_bounds[g0 : g1 + 1] - n0)
+        """Gather some graphs at once and cut the result into batches (views, not copies)."""
+        data, graphs = self.data, self.data.index[positions]
+        batch_size, quotient = self.batch_size, self.quotient
+        a = {name: tensor.numpy() for name, tensor in vars(data.arrays).items()}
+        known = [] if quotient is None else data.colours(quotient)
+        (node_type, degree, *colours), num_nodes, node_bounds = take_spans(
+            a["node_ptr"], graphs, a["node_type"], a["in_degree"], *known
         )
-        parts: dict[str, Any] = {
-            "x": batch_x,
-            "edge_index": sorted_edge_index(
-                plain_edges, torch.from_numpy(indptr), data.description.is_undirected
-            ),
-            "edge_type": types,
-            "y": torch.from_numpy(y[g0:g1]),
-            "batch": torch.from_numpy(batch[n0:n1]),
-            "ptr": ptr,
-            "num_graphs": g1 - g0,
-        }
-        if graph_x is not None:
-            parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
-        if quotient is None:
-            yield plain_data(**parts)
-            continue
-        levels = [colour[n0:n1] for colour in colours]
-        parts["quotient"] = wl_quotient(levels, edges[0], indptr, edge_type[e0:e1], batch[n0:n1], g1 - g0)
-        yield plain_data(ColouredBatch, **parts).seal()
+        (source, edge_type), num_edges, edge_bounds = take_spans(
+            a["edge_ptr"], graphs, a["source"], a["edge_type"]
+        )
+        x = a["node_table"].astype(np.int64).take(node_type, axis=0)
+        y = a["y"].take(graphs, axis=0)
+        graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
+        batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)
+        edges_to = bounds_of(degree)
+        edge_index = np.empty((2, len(source)), dtype=np.int64)
+        np.add(source, np.repeat(node_bounds[:-1], num_edges), out=edge_index[0])
+        edge_index[1] = np.repeat(np.arange(len(degree)), degree)
+        edge_type = edge_type.astype(np.int64)
+
+        node_cut, edge_cut = node_bounds.tolist(), edge_bounds.tolist()
+        for g0 in range(0, len(graphs), batch_size):
+            g1 = min(g0 + batch_size, len(graphs))
+            n0, n1, e0, e1 = node_cut[g0], node_cut[g1], edge_cut[g0], edge_cut[g1]
+            # A batch counts its nodes from its own start.
+            edges = edge_index[:, e0:e1]
+            edges -= n0
+            indptr = edges_to[n0 : n1 + 1] - e0
+            batch_x, plain_edges, types, ptr = (
+                torch.from_numpy(part)
+                for part in (x[n0:n1], edges, edge_type[e0:e1], node_bounds[g0 : g1 + 1] - n0)
+            )
+            parts: dict[str, Any] = {
+                "x": batch_x,
+                "edge_index": sorted_edge_index(
+                    plain_edges, torch.from_numpy(indptr), data.description.is_undirected
+                ),
+                "edge_type": types,
+                "y": torch.from_numpy(y[g0:g1]),
+                "batch": torch.from_numpy(batch[n0:n1]),
+                "ptr": ptr,
+                "num_graphs": g1 - g0,
+            }
+            if graph_x is not None:
+                parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
+            if quotient is None:
+                yield plain_data(**parts)
+                continue
+            levels = [colour[n0:n1] for colour in colours]
+            parts["quotient"] = wl_quotient(levels, edges[0], indptr, edge_type[e0:e1], batch[n0:n1], g1 - g0)
+            yield plain_data(ColouredBatch, **parts).seal()

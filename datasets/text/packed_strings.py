@@ -157,23 +157,21 @@ class StringLoader(EpochLoader):
     data: PackedStrings
 
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:
-        ptr, flat, labels = self.data.ptr.numpy(), self.data.tokens.numpy(), self.data.y.numpy()
-        for strings in self._chunks(positions):
-            (x,), lengths, bounds = take_spans(ptr, strings, flat)
-            y = labels.take(strings, axis=0)
-            if np.issubdtype(x.dtype, np.integer):
-                x = x.astype(np.int64)
-            batch = np.repeat(np.arange(len(strings)) % self.batch_size, lengths)
-            for first in range(0, len(strings), self.batch_size):
-                ends = bounds[first : first + self.batch_size + 1]
-                begin, end = ends[0], ends[-1]
-                yield plain_data(
-                    x=torch.from_numpy(x[begin:end]),
-                    y=torch.from_numpy(y[first : first + self.batch_size]),
-                    batch=torch.from_numpy(batch[begin:end]),
-                    ptr=torch.from_numpy(ends - begin),
-                    num_graphs=len(ends) - 1,
-                )
+        (x,), lengths, bounds = take_spans(self.data.ptr.numpy(), positions, self.data.tokens.numpy())
+        y = self.data.y.numpy().take(positions, axis=0)
+        if np.issubdtype(x.dtype, np.integer):
+            x = x.astype(np.int64)
+        batch = np.repeat(np.arange(len(positions)) % self.batch_size, lengths)
+        for first in range(0, len(positions), self.batch_size):
+            ends = bounds[first : first + self.batch_size + 1]
+            begin, end = ends[0], ends[-1]
+            yield plain_data(
+                x=torch.from_numpy(x[begin:end]),
+                y=torch.from_numpy(y[first : first + self.batch_size]),
+                batch=torch.from_numpy(batch[begin:end]),
+                ptr=torch.from_numpy(ends - begin),
+                num_graphs=len(ends) - 1,
+            )
 
 
 def draw_snippets(tokens: TokenIds, length: int, sizes: Sequence[int], seed: int = 0) -> list[PackedStrings]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.activation import activation
-from wlkernelnn.blocks.compose import check_compose
+from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
@@ -90,7 +90,7 @@ class StringKernelConv(StringModel):
         super().__init__()
         check_widths(in_channels, out_channels)
         ngram = check_count("ngram", ngram)
-        check_compose(compose)
+        check_one_of("compose", compose, COMPOSE)
         check_one_of("readout", readout, ("last", "sum", "learned"))
         if feedback and decay != "gated":
             raise ValueError(f'feedback goes into the gate: it needs decay="gated", got decay={decay!r}')

@@ -5,11 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-
-def check_compose(compose: str) -> None:
-    """Refuse what is neither ``"mul"`` nor ``"add"``."""
-    if compose not in ("mul", "add"):
-        raise ValueError(f'compose must be "mul" or "add", got {compose!r}')
+#: What :func:`composed` knows.
+COMPOSE = ("mul", "add")
 
 
 def composed(state: Tensor, new: Tensor, compose: str, out: Tensor | None = None) -> Tensor:

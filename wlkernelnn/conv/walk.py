@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.activation import activation
-from wlkernelnn.blocks.compose import check_compose, composed
+from wlkernelnn.blocks.compose import COMPOSE, composed
 from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.graph import SortedEdges, gated_message, gated_sum, neighbor_sum_naive
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, check_one_of
 
 from .edge_map import EdgeMap
 from .graph import Graph, as_tensor
@@ -47,7 +47,7 @@ class WalkConv(KernelConv):
     ) -> None:
         super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
         walk_length = check_count("walk_length", walk_length)
-        check_compose(compose)
+        check_one_of("compose", compose, COMPOSE)
         if isinstance(in_channels, tuple) and walk_length != 2:
             raise ValueError(f"a bipartite graph has only walks of 2 nodes, got walk_length={walk_length}")
         self.walk_length = walk_length

@@ -12,7 +12,7 @@ from wlkernelnn.blocks.activation import activation
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.graph import SortedEdges, relabel_message, relabel_sum
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, check_one_of
 
 from .edge_map import EdgeMap
 from .graph import Graph
@@ -84,8 +84,7 @@ class WLKernelConv(KernelConv):
     ) -> None:
         super().__init__(in_channels, out_channels, num_edge_types, edge_dim)
         num_iterations = check_count("num_iterations", num_iterations)
-        if readout not in ("sum", "last", "cat"):
-            raise ValueError(f'readout must be "sum", "last" or "cat", got {readout!r}')
+        check_one_of("readout", readout, ("sum", "last", "cat"))
         if readout == "cat" and out_channels % num_iterations:
             raise ValueError(
                 f'readout="cat" splits out_channels over the iterations: {out_channels} is not divisible '
@@ -160,9 +159,7 @@ class WLKernelConv(KernelConv):
     def relabel(self, h: Tensor, *edges: Any, **named: Any) -> Tensor:
         """One relabelling, eq. (10) with edge features: ``[N, in_channels]`` → ``[N, in_channels]``.
 
-        Args:
-            h: The labels.
-            *edges, **named: As of ``forward``.
+        The edges are given as to the layer itself.
 
         Raises:
             ValueError: The layer has one iteration, which never relabels.

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from wlkernelnn.blocks.compose import check_compose, composed
+from wlkernelnn.blocks.compose import COMPOSE, composed
+from wlkernelnn.utils.checks import check_one_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
@@ -79,7 +80,7 @@ class Space:
             if not names or len(set(names)) < len(names):
                 raise ValueError(f"{name} must be names, each of them once, got {names!r}")
         for operation in self.operations:
-            check_compose(operation)
+            check_one_of("compose", operation, COMPOSE)
         for activation in self.activations:
             if activation not in ACTIVATIONS:
                 raise ValueError(f"activations must be of {', '.join(ACTIVATIONS)}, got {activation!r}")

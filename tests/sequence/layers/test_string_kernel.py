@@ -285,7 +285,7 @@ def test_repr(layer: StringKernelConv, text: str) -> None:
         ({"decay": -0.1}, r"got -0.1"),
         ({"decay": float("nan")}, r"got nan"),
         ({"decay": "open"}, r"got 'open'"),
-        ({"compose": "max"}, 'compose must be "mul" or "add", got \'max\''),
+        ({"compose": "max"}, "compose must be one of mul, add, got 'max'"),
         ({"readout": "mean"}, "readout must be one of last, sum, learned, got 'mean'"),
         ({"feedback": True, "decay": 0.5}, 'it needs decay="gated", got decay=0.5'),
         ({"highway": True}, "it needs in_channels = out_channels, got 3 and 4"),

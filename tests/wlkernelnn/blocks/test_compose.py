@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wlkernelnn.blocks.compose import check_compose, composed
+from wlkernelnn.blocks.compose import composed
 
 
 @pytest.mark.parametrize(("compose", "expected"), [("mul", [3.0, 8.0]), ("add", [4.0, 6.0])])
@@ -14,10 +14,3 @@ def test_composed(compose: str, expected: list[float]) -> None:
     assert composed(state, new, compose, out=out) is out
     assert out.tolist() == expected
     assert (state.tolist(), new.tolist()) == ([1, 2], [3, 4])
-
-
-def test_what_may_be_composed() -> None:
-    check_compose("mul")
-    check_compose("add")
-    with pytest.raises(ValueError, match='compose must be "mul" or "add", got \'max\''):
-        check_compose("max")

@@ -31,7 +31,7 @@ def test_edges_go_from_source_to_target(layer: str) -> None:
     ("kind", "options", "message"),
     [
         (RandomWalkKernelConv, {"walk_length": 0}, "walk_length must be an integer of at least 1, got 0"),
-        (RandomWalkKernelConv, {"compose": "concat"}, 'compose must be "mul" or "add", got \'concat\''),
+        (RandomWalkKernelConv, {"compose": "concat"}, "compose must be one of mul, add, got 'concat'"),
         (RandomWalkKernelConv, {"decay": 1.5}, r"decay must be a float in \[0, 1\]"),
         (RandomWalkKernelConv, {"decay": "gate"}, "decay must be .* got 'gate'"),
         (RandomWalkKernelConv, {"gate_scale": 10.0}, 'gate_scale=10.0 needs decay="gated"'),
@@ -63,7 +63,7 @@ def test_edges_go_from_source_to_target(layer: str) -> None:
         (WLKernelConv, {"num_iterations": 2.0}, r"num_iterations must be an integer .* got 2\.0"),
         (WLKernelConv, {"walk_length": True}, "walk_length must be an integer .* got True"),
         (WLKernelConv, {"out_channels": 8.0}, r"out_channels must be an integer .* got 8\.0"),
-        (WLKernelConv, {"readout": "mean"}, 'readout must be "sum", "last" or "cat", got \'mean\''),
+        (WLKernelConv, {"readout": "mean"}, "readout must be one of sum, last, cat, got 'mean'"),
         (WLKernelConv, {"readout": "cat", "num_iterations": 3}, "8 is not divisible by num_iterations=3"),
         (WLKernelConv, {"in_channels": (3, 3)}, "bipartite .* num_iterations=4"),
         (

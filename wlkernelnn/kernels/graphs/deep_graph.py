@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from wlkernelnn.blocks.compose import check_compose
+from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.kernels.base import DecayMixin, StructureKernel, Values, cut, no_warning
 from wlkernelnn.kernels.composition import Composition, get_composition
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, paired
+from wlkernelnn.utils.checks import check_one_of
 
 from .pairs import PairSide, pair_sides
 
@@ -99,7 +100,7 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
     def _encode(self, X: Any, Y: Any) -> tuple[DeepSide, DeepSide | None]:
         self._check_decay()
         self._check_counts("num_layers", "walk_length")
-        check_compose(self.compose)
+        check_one_of("compose", self.compose, COMPOSE)
         first, second = paired(X, Y)
         a, b = pair_sides(first, second)
         if b is None or second is None:

@@ -245,7 +245,7 @@ def test_repr(model: RRNN, text: str) -> None:
         ({"rounds": 2.5}, r"rounds must be an integer of at least 1, got 2\.5"),
         ({"rounds": ()}, r"rounds must be those of at least one run, got \(\)"),
         ({"num_tuples": 0}, "num_tuples must be an integer of at least 1, got 0"),
-        ({"operations": ("sub",)}, 'compose must be "mul" or "add"'),
+        ({"operations": ("sub",)}, "compose must be one of mul, add"),
         ({"activations": ()}, "activations must be names"),
         ({"choice": "best"}, "choice must be one of softmax, straight_through, hard, got 'best'"),
         ({"norm": "group"}, "norm must be one of layer, batch, max, or None, got 'group'"),

@@ -92,7 +92,7 @@ def test_tuples_at_a_construction(space: Space) -> None:
     [
         ((), "operations must be names, each of them once"),
         (("add", "add"), "operations must be names, each of them once"),
-        (("add", "sub"), 'compose must be "mul" or "add"'),
+        (("add", "sub"), "compose must be one of mul, add"),
     ],
 )
 def test_bad_operations(arguments: Any, message: str) -> None:
