@@ -1,10 +1,9 @@
 """Grown trees: their structure, known cells written as trees, counts, distances and pictures."""
 
 from .cells import CELLS, GRU, LSTM, TORCH_GRU, Cell
-from .counts import tree_counts, tuple_choices
 from .distance import tree_distances
 from .draw import draw_tree
-from .record import Record
+from .record import Record, tree_counts, tuple_choices
 from .trees import Leaf, Node, Tree, internal_nodes, isomorphic, tree_distance, tree_of, vector_difference
 
 __all__ = [

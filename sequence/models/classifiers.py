@@ -1,4 +1,4 @@
-"""Classification of whole strings of vectors."""
+"""Classification of whole strings, of vectors or of tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from torch import Tensor
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.ops.graph.segments import segment_sum
-from wlkernelnn.sequence.layers.string_model import Pointers, StringModel
+from wlkernelnn.sequence.layers.string_model import Pointers, StringModel, learn_width
+from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
 from wlkernelnn.utils.checks import check_count, check_dropout
 from wlkernelnn.utils.configured import Configured
 
@@ -70,3 +71,49 @@ class StringClassifier(Configured, torch.nn.Module):
             string = torch.arange(lengths.numel(), device=ptr.device).repeat_interleave(lengths)
             mean = segment_sum(h, ptr, string) / lengths.clamp(min=1).unsqueeze(1)
         return self.head(self.dropout(mean))
+
+
+class TextClassifier(StringClassifier):
+    r"""Embeddings, a sequence model, the mean over the tokens, and one or two linear layers.
+
+    Args:
+        embedding: Vectors of the tokens; frozen ones stay as they are.
+        encoder: The sequence model, with ``in_channels`` the width of the embeddings, or −1.
+        num_classes, bias, hidden_channels, act: See :class:`StringClassifier`.
+        dropout: Probability of dropping a value before each linear layer, and of the embeddings.
+        embedding_dropout: Probability of dropping a value of the embeddings, if it is another.
+
+    Shapes:
+        - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``
+        - output: logits ``[B, num_classes]``; the mean of an empty string is 0
+
+    Raises:
+        ValueError: Widths differ, or an argument is out of its range.
+        IndexError: A token is not a row of the embeddings.
+    """
+
+    def __init__(
+        self,
+        embedding: torch.nn.Embedding,
+        encoder: StringModel,
+        num_classes: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        hidden_channels: int | None = None,
+        act: str = "relu",
+        embedding_dropout: float | None = None,
+    ) -> None:
+        super().__init__(encoder, num_classes, dropout, bias, hidden_channels, act)
+        width = embedding.embedding_dim
+        if encoder.in_channels not in (-1, width):
+            raise ValueError(f"embeddings of {width} values for an encoder of {encoder.in_channels}")
+        if embedding_dropout is None:
+            embedding_dropout = dropout
+        check_dropout(embedding_dropout, "embedding_dropout")
+        learn_width(encoder, width)
+        self.embedding = embedding
+        self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
+
+    def forward(self, tokens: Tokens, ptr: Pointers | None = None) -> Tensor:
+        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding)
+        return super().forward(self.embedding_dropout(self.embedding(tokens)), ptr)
