@@ -80,10 +80,8 @@ def path_edges(ptr: Tensor) -> EdgeIndex:
 
 
 class ToPathGraph(BaseTransform):
-    """The same as a transform of PyG: the tokens ``x`` of a ``Data`` become one path.
-
-    For data sets with a string in each item, to be collated by PyG's loaders; where there is a ``ptr``,
-    there is a path per string.
+    """The same as a transform of PyG: the tokens ``x`` of a ``Data`` become a path, or one per string of
+    ``ptr``.
     """
 
     def forward(self, data: Data) -> Data:

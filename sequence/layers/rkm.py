@@ -22,9 +22,6 @@ from wlkernelnn.utils.checks import check_count, check_finite, check_one_of, che
 from .string_model import State, StringModel, check_parts
 from .sync_filters import SyncFilters
 
-# What windows show, and the weight and bias of all parts; or, without a weight, what filters have made of it.
-Tokens = tuple[Tensor, Tensor | None, Tensor | None]
-
 # Liang et al. 2019, Table 1; and recurrent additive networks, of which Lee et al. 2017 have two.
 VARIANTS: dict[str, GatedCell] = {
     "lstm": GatedCell("gate", "gate", output=True, squash=True, squash_output=True, bias=True),
@@ -72,8 +69,7 @@ class RKM(StringModel):
         in_channels: Width of the tokens, −1 for lazy.
         out_channels: Width of c and h.
         variant: See above.
-        ngram: Length n of the filters, or a length for every channel of c: such a channel has weights for the
-            longest, and those beyond its own length have no effect.
+        ngram: Length n of the filters, or a length for every channel of c (weights beyond it have no effect).
         dilation: Distance s of the tokens that a filter sees.
         layer_norm: ``"output"`` (or ``True``): h sees LN(c), and c is carried as it is. ``"state"``: LN(c) is
             carried. ``False``: none; where h has no tanh, such machines may diverge.
@@ -199,36 +195,31 @@ class RKM(StringModel):
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         shapes = self._shapes(steps, x)
         before = check_parts(type(self).__name__, state, shapes)
-        tokens = *self._read(x, steps, before.get("x")), self._bias()
+        bias = self.bias
+        if bias is not None and not self.cell.bias:  # c̃ has none
+            bias = torch.nn.functional.pad(bias, (self.out_channels, 0))
+        tokens = *self._read(x, steps, before.get("x")), bias
         scales = [0.0 if scale is None else scale() for scale in (self.scale_i, self.scale_f)]
-        read = self._step_by_step if self.feedback or self.norm_state else self._at_once
-        extended, h = read(tokens, steps, before, scales)
+        # c and h, behind their states.
+        extended = {}
+        if self.feedback or self.norm_state:
+            weight = None if self.lin_h is None else cast(Tensor, self.lin_h.weight)
+            states = before.get("c"), before.get("h")
+            c, h = gated_scan(self.cell, *tokens, weight, steps, states, scales, self.norm, self.norm_state)
+            extended, h = {"c": c, "h": h}, h[steps.num_strings :]
+        else:  # all tokens side by side, but for the memory
+            logits = self.cell.named(affine(*tokens))
+            c, f = self.cell.new_and_kept(logits, scales)
+            if self.cell.forget is not None:
+                extended["c"] = decayed_scan(c, f, steps, before.get("c"))
+                c = extended["c"][steps.num_strings :]
+            h = self.cell.output_of(logits, c if self.norm is None else self.norm(c))
         after = {name: steps.last(value) for name, value in extended.items()}
         after["x"] = last_tokens(x, steps, (self.size - 1) * self.dilation, before.get("x"))
         return h, tuple(after[name] for name in shapes)
 
-    def _step_by_step(
-        self, tokens: Tokens, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """c and h behind their states, and h."""
-        weight = None if self.lin_h is None else cast(Tensor, self.lin_h.weight)
-        states = before.get("c"), before.get("h")
-        c, h = gated_scan(self.cell, *tokens, weight, steps, states, scales, self.norm, self.norm_state)
-        return {"c": c, "h": h}, h[steps.num_strings :]
-
-    def _at_once(
-        self, tokens: Tokens, steps: Steps, before: dict[str, Tensor], scales: list[float | Tensor]
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        """c behind its state, and h: all tokens side by side, but for the memory."""
-        cell, logits = self.cell, self.cell.named(affine(*tokens))
-        c, f = cell.new_and_kept(logits, scales)
-        extended = {}
-        if cell.forget is not None:
-            extended["c"] = decayed_scan(c, f, steps, before.get("c"))
-            c = extended["c"][steps.num_strings :]
-        return extended, cell.output_of(logits, c if self.norm is None else self.norm(c))
-
     def _read(self, x: Tensor, steps: Steps, before: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """What windows show, and the weight of all parts; or what filters have made of it."""
         if not self.syncs:
             return windows(x, steps, self.size, self.dilation, before), self._weight(x)
         # [2, parts · out_channels, …]: channels are mixed, each mixture is filtered, and two make a part.
@@ -251,12 +242,6 @@ class RKM(StringModel):
             reaches = self.reaches.repeat(1, len(self.cell.parts)).unsqueeze(2)
             weights = [weight * reached for weight, reached in zip(weights, reaches, strict=True)]
         return weights[0] if self.size == 1 else torch.cat(weights, dim=1)
-
-    def _bias(self) -> Tensor | None:
-        """Of all parts, ``[parts · out_channels]``."""
-        if self.bias is None or self.cell.bias:
-            return self.bias
-        return torch.nn.functional.pad(self.bias, (self.out_channels, 0))
 
     def _shapes(self, steps: Steps, x: Tensor) -> dict[str, tuple[int, ...]]:
         """The parts of a state."""

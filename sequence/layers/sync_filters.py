@@ -66,23 +66,18 @@ class SyncFilters(torch.nn.Module):
             self.alpha.uniform_(-1, 1).div_((self.in_channels * energy).sqrt())
 
     def _envelope(self) -> Tensor:
-        """``[K, n]``"""
         return torch.exp(-softplus(self.beta_raw).unsqueeze(1) * self.grid.square())
 
     def factors(self) -> tuple[Tensor, Tensor]:
         r"""The filters as sums of two products, by :math:`\cos(a + b) = \cos a \cos b - \sin a \sin b`.
 
-        All channels of a filter share two waves, so that channels can be mixed first and be filtered then.
-
-        Returns:
-            Mixtures of channels ``[2, K, C]``, and waves ``[2, K, n]`` in the order of time.
+        The factors are mixtures of channels ``[2, K, C]``, and waves ``[2, K, n]`` in the order of time.
         """
         mixtures = self.alpha * torch.stack([torch.cos(self.phi), -torch.sin(self.phi)])
         angle = self.omega.unsqueeze(1) * self.grid
         return mixtures, self._envelope() * torch.stack([torch.cos(angle), torch.sin(angle)])
 
     def forward(self) -> Tensor:
-        """The filters."""
         angle = self.omega.view(-1, 1, 1) * self.grid + self.phi.unsqueeze(2)
         return self.alpha.unsqueeze(2) * torch.cos(angle) * self._envelope().unsqueeze(1)
 

@@ -18,11 +18,10 @@ from .string_model import State, StringModel
 
 
 class WeightDrop(StringModel):
-    r"""DropConnect on a weight of a sequence model (Merity et al. 2018, section 2).
+    """DropConnect on a weight of a sequence model (Merity et al. 2018, section 2).
 
-    In training each value of the weight is 0 with probability p for a whole forward pass, the same at all
-    tokens of all strings; those that are left are divided by 1 − p, so that their mean is the weight. In
-    evaluation mode nothing is dropped.
+    In training each value of the weight is 0 with probability p for a whole forward pass, or else divided by
+    1 − p.
 
     Args:
         model: The sequence model. Its parameters keep their names, behind ``model.``.

@@ -31,8 +31,8 @@ class LanguageModel(Configured, torch.nn.Module):
             is ``[num_tokens, j]``. ``True`` takes the embeddings' width for j, and their matrix for A if
             ``tied``; untied, j may be given.
         locked: Dropout drops the same values at all tokens of a string.
-        word_dropout: Probability of dropping a whole token of the vocabulary from the embeddings, wherever it
-            stands in a batch (Gal & Ghahramani 2016). The softmax keeps it.
+        word_dropout: Probability of dropping a token of the vocabulary from the embeddings, wherever it
+            stands in a batch (Gal & Ghahramani 2016).
 
     Shapes:
         - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``; the encoder's state
@@ -65,10 +65,8 @@ class LanguageModel(Configured, torch.nn.Module):
             check_dropout(value, name)
         width = encoder.out_channels if encoder.in_channels == -1 else encoder.in_channels
         if tied and not low_rank and width != encoder.out_channels:
-            raise ValueError(
-                "tied embeddings are as wide as what the encoder reads and writes (or low_rank=True): "
-                f"got an encoder from {encoder.in_channels} to {encoder.out_channels}"
-            )
+            got = f"an encoder from {encoder.in_channels} to {encoder.out_channels}"
+            raise ValueError(f"tied embeddings need an encoder of one width, or low_rank=True, got {got}")
         rank = width if low_rank else encoder.out_channels
         if not isinstance(low_rank, bool):
             rank = check_count("low_rank", low_rank)

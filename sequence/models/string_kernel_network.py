@@ -12,8 +12,7 @@ from wlkernelnn.utils.checks import check_count
 class StringKernelNetwork(Stack):
     r"""String kernel layers on top of each other (Lei et al. 2017, sections 2.2 and 6).
 
-    A layer and a nonlinearity on top of another is the deep string kernel network of section 2.2:
-    :class:`~wlkernelnn.kernels.DeepStringKernel` is the kernel in whose space its values lie (theorem 2).
+    Its values lie in the space of a :class:`~wlkernelnn.kernels.DeepStringKernel` (theorem 2).
 
     Args:
         in_channels: Width of the tokens, −1 for lazy.

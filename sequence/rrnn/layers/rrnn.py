@@ -24,9 +24,8 @@ class RRNN(TreeModel):
     .. math::
         c^* = \arg\max_v \alpha(v), \qquad v = u(o(L_r c_i, R_r c_j) + b_r), \quad i < j
 
-    over all tuples r, operations o, activations u and pairs of nodes, without those that are made as a node
-    is already. The last node of each run is a state, and that of the last run :math:`h_t`. A run goes on
-    with the nodes of the run before.
+    over all tuples r, operations o, activations u and pairs of nodes, but for those that a node is made of
+    already. The last node of each run is a state, and that of the last run :math:`h_t`.
 
     Args:
         in_channels: Width of the tokens, −1 for lazy. Where it is not ``out_channels``, or lazy, tokens go
@@ -43,17 +42,15 @@ class RRNN(TreeModel):
             :math:`\mathrm{softmax}(\alpha / \tau)`), or ``"straight_through"`` (the best one, and the scores
             have the gradients of the mean), or ``"hard"`` (the scores have none). Elsewhere it is hard.
         temperature: τ.
-        distinct: No node is a copy of another one of the same tree either. With the norms ``"layer"`` and
-            ``"batch"``, which change a node once it is chosen, only none is chosen that is a copy before.
-        norm: What keeps products of products from overflowing within a few dozen tokens. ``"layer"``: nodes
-            are normalised over their channels when they are made; ``"batch"``: over the strings of a step,
-            which bounds nothing in evaluation (the paper has batch normalisation, and does not say where);
-            ``"max"``: candidates whose root mean square is larger than 1 are scaled down to 1, which no node
-            of the paper's GRU is, from a state within 1, so that theorem 5 holds (torch's GRU has a node
-            without bounds, :math:`W_{hn} h + b_{hn}`, and the LSTM has its c); ``None``: nothing.
-        bias_std: Standard deviation at first of the :math:`b_r` and of the shifts of a norm. α sees a node's
-            values and not how it was made: that it was made by this tuple, of the nodes of these rounds, are
-            such offsets to it. Default: the :math:`b_r` uniform in :math:`\pm 1 / \sqrt p`, shifts 0.
+        distinct: No candidate is chosen that is a copy of another node of the same tree either.
+        norm: Keeps products of products from overflowing. ``"layer"``: nodes are normalised over their
+            channels when they are made; ``"batch"``: over the strings of a step, which bounds nothing in
+            evaluation (the paper has batch normalisation, and does not say where); ``"max"``: candidates
+            whose root mean square is larger than 1 are scaled down to 1, as no node of the paper's GRU is, so
+            that theorem 5 holds (torch's GRU and the LSTM have nodes without bounds); ``None``: nothing.
+        bias_std: Standard deviation at first of the :math:`b_r` and of the shifts of a norm: by such offsets
+            α, which sees values alone, knows how a node was made. Default: the :math:`b_r` uniform in
+            :math:`\pm 1 / \sqrt p`, shifts 0.
 
     Shapes:
         - input: ``x [N, in_channels]`` with ``ptr [B+1]``, or ``x [B, T, in_channels]``; ``state
@@ -102,13 +99,12 @@ class RRNN(TreeModel):
             norm,
             bias_std,
         )
+        self.rounds = runs if len(runs) > 1 else runs[0]
         self.distinct = distinct
 
     def grow(self, pool: Pool, choice: Choice) -> Grown:
         return search(pool, self.scorer, self.ends[-1], choice, self.distinct, self.norm)
 
     def _extras(self) -> list[str]:
-        first, *rest = self.ends
-        runs = [first, *(later - earlier for earlier, later in zip(self.ends, rest, strict=False))]
         offsets = [] if self.tuples.bias_std is None else [f"bias_std={self.tuples.bias_std:g}"]
-        return [f"rounds={runs if rest else first}", *super()._extras(), *offsets]
+        return [f"rounds={self.rounds}", *super()._extras(), *offsets]

@@ -71,9 +71,9 @@ class RRNNGRU(TreeModel):
             norm=norm,
         )
         # The number of every node with every tuple.
-        made = [[node._replace(tuple_index=r) for r in range(num_tuples + 1)] for node in GRU.nodes]
-        numbers = torch.tensor([[self.space.number(one) for one in row] for row in made])
-        self.register_buffer("made", numbers, persistent=False)
+        tuples, number = range(num_tuples + 1), self.space.number
+        made = [[number(node._replace(tuple_index=r)) for r in tuples] for node in GRU.nodes]
+        self.register_buffer("made", torch.tensor(made), persistent=False)
 
     def grow(self, pool: Pool, choice: Choice) -> Grown:
         numbers: list[Tensor] = []

@@ -25,9 +25,7 @@ from wlkernelnn.utils.checks import check_count, check_widths
 
 
 class TreeModel(StringModel):
-    """Base of models that grow a tree at every token.
-
-    A subclass writes :meth:`grow`. See :class:`RRNN` for the arguments.
+    """Base of models that grow a tree at every token, by :meth:`grow`; for the arguments see :class:`RRNN`.
 
     Attributes:
         cell: A known cell that all tokens have, instead of one of their own; or ``None``.
@@ -71,7 +69,6 @@ class TreeModel(StringModel):
 
     @property
     def num_states(self) -> int:
-        """M."""
         return len(self.ends)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,9 +82,8 @@ class TreeModel(StringModel):
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, Tensor]:
         shape = (self.num_states, steps.num_strings, self.out_channels)
         before = x.new_zeros(shape) if state is None else check_state(type(self).__name__, state, shape)
-        choice = Choice(
-            self.choice.how if self.training else "hard", self.choice.temperature, gaps=self.keep_trees
-        )
+        how = self.choice.how if self.training else "hard"
+        choice = Choice(how, self.choice.temperature, gaps=self.keep_trees)
         if self.lin is not None:
             # Under autocast only products are of lower precision: states go on over many steps.
             x = self.lin(x).to(x.dtype)
@@ -115,16 +111,12 @@ class TreeModel(StringModel):
         return states[-1], torch.stack(last)
 
     def check_cell(self, cell: Cell) -> None:
-        """Whether the states of a cell are where this model has its own.
-
-        Raises:
-            ValueError: They are not.
-        """
+        """Refuse a cell whose states are not where this model has its own."""
         if cell.ends != self.ends:
             raise ValueError(f"expected a cell whose states end after {self.ends} nodes, got {cell.ends}")
 
     def _follow(self, cell: Cell, pool: Pool) -> Grown:
-        """Make the nodes of a known cell: nothing is chosen, and no runner-up is near."""
+        """A known cell: nothing is chosen, and no runner-up is near."""
         self.check_cell(cell)
         nodes = cell.follow(pool, self.norm, learn=True)
         numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(len(nodes), -1)

@@ -18,14 +18,7 @@ from wlkernelnn.utils.checks import check_one_of
 
 
 class LossParts(NamedTuple):
-    """The loss and its terms, which are not weighted.
-
-    Attributes:
-        total: The sum of the weighted terms.
-        distance: The distances of the trees to the target's: summed over tokens, mean over strings.
-        margin: The score margins, likewise.
-        norm: The sum of the squares of all parameters.
-    """
+    """The loss, and its terms without weights; those of trees are sums over tokens, means over strings."""
 
     total: Tensor
     distance: Tensor
@@ -42,11 +35,10 @@ class TreeLoss(torch.nn.Module):
         + \lambda_4 \sum_\phi \|\phi\|^2
 
     summed over tokens and states, mean over strings. :math:`c_k^{**}` is the best candidate that is neither
-    chosen already nor a copy of :math:`c_k^*`. The vectors of the target come from the model's own tuples, in
-    the order of their roles, at the current :math:`x_t, h_{t-1}`, and are normalised as its nodes are: a
-    tree that is made like the target, in the same rounds, has distance 0. (Norms have a scale and a shift for
-    each round: the same tree grown in another order differs by these. With batch normalisation, which is here
-    over the strings of all steps at once, it holds in evaluation only.) No gradients go through them.
+    chosen already nor a copy of :math:`c_k^*`. The vectors of the target are made by the model's own tuples,
+    in the order of their roles, at the current :math:`x_t, h_{t-1}`, and normalised as its nodes are: a tree
+    that is made like the target, in the same rounds, has distance 0 (with batch normalisation in evaluation
+    only). No gradients go through them.
 
     Args:
         cell: The target: ``"gru"``, ``"torch_gru"`` or ``"lstm"``.
@@ -106,18 +98,12 @@ class TreeLoss(torch.nn.Module):
         with torch.no_grad():
             leaves = Pool(model.space, model.tuples, record.leaves.detach())
             target = self.cell.follow(leaves, model.norm)
-        distances = [
-            tree_distances(record, self.cell, target, state, self.isomorphisms)
-            for state in range(model.num_states)
-        ]
+        states = range(model.num_states)
+        distances = [tree_distances(record, self.cell, target, state, self.isomorphisms) for state in states]
         return torch.stack(distances).sum()
 
     def check(self, model: TreeModel) -> None:
-        """Whether a model can grow the target.
-
-        Raises:
-            ValueError: It has not its leaves or tuples.
-        """
+        """Refuse a model that has not the leaves or tuples of the target."""
         cell, tuples = self.cell, model.tuples
         if model.num_states != cell.num_states or model.auxiliary != (0.0,):
             raise ValueError(
