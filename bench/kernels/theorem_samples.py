@@ -69,10 +69,8 @@ def random_strings(count: int, seed: int = 0) -> list[torch.Tensor]:
 
 
 def needing_relabelling() -> list[tuple[Data, Data]]:
-    """Pairs with the same nodes and the same edges one by one: walks of 2 nodes see no difference.
-
-    A path and a star; two trees with the same degrees, which differ after 2 rounds; and two rings with as
-    many edges of each type, in another order.
+    """Pairs that walks of 2 nodes see no difference of: a path and a star, two trees with the same degrees,
+    which differ after 2 rounds, and two rings with as many edges of each type, in another order.
     """
     ring = [(0, 1), (1, 2), (2, 3), (3, 0)]
     branch = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]

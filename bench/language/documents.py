@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -83,8 +83,9 @@ class DocumentsOptions(TrainedOptions):
 def pages(options: DocumentsOptions) -> Iterator[Page]:
     names = chosen("models", options.models, MODELS)
     sets = chosen("sets", options.sets or ["ag_news", "dbpedia"], DOCUMENT_SETS)
-    wanted = None if options.ngrams is None else [str(n) for n in options.ngrams]
-    ngrams = [int(n) for n in chosen("ngrams", wanted, [str(n) for n in NGRAMS])]
+    ngrams = list(
+        map(int, chosen("ngrams", list(map(str, options.ngrams or NGRAMS)), list(map(str, NGRAMS))))
+    )
     glove = options.glove or glove_file(options.root)
     suffix = "" if options.recipe == "release" else f"_{options.recipe}"
     for set_name in sets:
@@ -143,7 +144,7 @@ def trial(
     options: DocumentsOptions,
 ) -> Trial:
     recipe = RECIPES[options.recipe]
-    of_set = {"batch_size": recipe.batch_size[data.name], "balance": _uneven(data)}
+    of_set: dict[str, Any] = {"batch_size": recipe.batch_size[data.name], "balance": _uneven(data)}
     training = ClassifierOptions(**recipe.training, **of_set, **options.of_run(seed))
     if options.quick:
         training = replace(training, steps_per_epoch=QUICK_STEPS)

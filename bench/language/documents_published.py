@@ -58,23 +58,14 @@ PAPER, REPORT = _figures(_PAPER), _figures(_REPORT)
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the two publications do differently.
+    """What the two publications do differently."""
 
-    Attributes:
-        hidden_channels: Width between the two fully connected layers, by length of the n-grams.
-        head: Further options of the classifier.
-        layer: Options of all layers.
-        sigma2: Further ones of some models.
-        batch_size: By set.
-        training: All else.
-    """
-
-    hidden_channels: dict[int, int]
-    head: dict[str, Any]
-    layer: dict[str, Any]
-    sigma2: dict[str, dict[str, Any]]
-    batch_size: dict[str, int]
-    training: dict[str, Any]
+    hidden_channels: dict[int, int]  # between the two fully connected layers, by length of the n-grams
+    head: dict[str, Any]  # further options of the classifier
+    layer: dict[str, Any]  # options of all layers
+    sigma2: dict[str, dict[str, Any]]  # further ones of some models
+    batch_size: dict[str, int]  # by set
+    training: dict[str, Any]  # all else
 
 
 RECIPES = {

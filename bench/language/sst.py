@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 from .lei_networks import release_init
 
 CHANNELS, LAYERS, DROPOUT = 200, 3, 0.35
+RECIPE: dict[str, Any] = {"epochs": 200, "patience": 20, "lr_decay": 0.95, "l2": 1e-6, "gradient_clip": 0.0}
 LABELS = ("fine", "binary")
 QUICK_STRINGS = 3_000
 
@@ -123,10 +125,9 @@ def trial(
     content: str,
     options: SSTOptions,
 ) -> Trial:
-    recipe = {"epochs": 200, "patience": 20, "lr_decay": 0.95, "l2": 1e-6, "gradient_clip": 0.0}
     return Trial(
         (f"{task}_{options.matmul_precision}_{content}", name, f"seed_{seed}"),
-        ClassifierOptions(**recipe, **options.of_run(seed)),
+        ClassifierOptions(**RECIPE, **options.of_run(seed)),
         partial(build, name, task, vectors, len(data.classes)),
         lambda model, recipe, **where: fit_classifier(model, data.train, data.valid, recipe, **where),
         lambda model, fitted: {"valid_accuracy": fitted.score, "test_accuracy": accuracy(model, data.test)},

@@ -16,10 +16,7 @@ def locked_mask(num_strings: int, width: int, dropout: float, like: Tensor) -> T
 def locked_dropout(x: Tensor, ptr: Pointers | None, dropout: float) -> Tensor:
     """Drop the same values of all tokens of a string (Gal & Ghahramani 2016).
 
-    Args:
-        x: Strings end to end, ``[N, d]``, with ``ptr [B+1]``; or ``[B, T, d]`` without.
-        ptr: Where strings begin.
-        dropout: Probability of dropping a value.
+    Strings are end to end, ``x [N, d]`` with ``ptr [B+1]``; or ``x [B, T, d]`` without.
     """
     if ptr is None:
         return x * locked_mask(x.size(0), x.size(2), dropout, x).unsqueeze(1)

@@ -84,7 +84,7 @@ class RecurrentKernelMachine(StringModel):
         self.reset_parameters()
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
-        shapes = {"h": (steps.num_strings, self.out_channels)}
+        shapes: dict[str, tuple[int, ...]] = {"h": (steps.num_strings, self.out_channels)}
         if self.ngram > 1:
             shapes["x"] = (self.ngram - 1, steps.num_strings, x.size(1))
         elif state is not None:

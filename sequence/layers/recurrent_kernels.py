@@ -76,11 +76,8 @@ class PolynomialKernel(_Weighted):
     """q(c) = ((b + c) / (b + 1))^p: the polynomial kernel, divided by its largest value.
 
     Args:
-        degree: p ≥ 1, an integer.
-        constant: b ≥ 0.
-
-    Raises:
-        ValueError: They are not so.
+        degree: p, an integer of at least 1 (or a ``ValueError`` is raised).
+        constant: b, at least 0.
     """
 
     degree: int = 2
@@ -98,9 +95,7 @@ class PolynomialKernel(_Weighted):
 
 @dataclass(frozen=True)
 class GaussianKernel(RecurrentKernel):
-    r"""exp((c̃ − 1) / σ_i² + (k − 1) / σ_f²): :math:`\exp(-|x - y|^2 / 2\sigma^2)` of unit vectors, for the
-    tokens and for what came before.
-    """
+    r"""exp((c̃ − 1) / σ_i² + (k − 1) / σ_f²): :math:`\exp(-|x - y|^2 / 2\sigma^2)` of unit vectors."""
 
     def __call__(self, new: Tensor, memory: Tensor, sigma_i2: float, sigma_f2: float) -> Tensor:
         return torch.exp((new - 1) / sigma_i2 + (memory - 1) / sigma_f2)

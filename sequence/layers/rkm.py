@@ -195,7 +195,7 @@ class RKM(StringModel):
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         shapes = self._shapes(steps, x)
         before = check_parts(type(self).__name__, state, shapes)
-        bias = self.bias
+        bias: Tensor | None = self.bias
         if bias is not None and not self.cell.bias:  # c̃ has none
             bias = torch.nn.functional.pad(bias, (self.out_channels, 0))
         tokens = *self._read(x, steps, before.get("x")), bias

@@ -138,7 +138,7 @@ class StringKernelConv(StringModel):
 
         u = [projected(lin) for lin in self.lins]
         carry = None if self.highway is None else (torch.sigmoid(projected(self.highway)), x)
-        mix = self.mix
+        mix: Tensor | None = self.mix
         if self.readout == "sum" and self.ngram > 1:
             mix = u[0].new_ones(self.ngram, self.out_channels)
         if self.feedback:

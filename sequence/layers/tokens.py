@@ -22,9 +22,8 @@ Tokens = Tensor | np.ndarray | Sequence[Any]
 def check_tokens(name: str, tokens: Tokens, ptr: Pointers | None, embedding: torch.nn.Embedding) -> Tensor:
     """Token ids as embeddings take them: an int64 tensor, of any integers in a tensor, an array or lists.
 
-    Refuses tokens that are neither ``[N]`` with a ``ptr`` nor ``[B, T]`` without one, and ids that are not
-    integers; on a CPU also a ``ptr`` that does not end at N, and ids that are not rows of the embeddings:
-    elsewhere it would wait.
+    Whether ``ptr`` ends at N and ids are rows of the embeddings is checked on a CPU only: elsewhere it would
+    wait.
     """
     if not isinstance(tokens, Tensor):
         tokens = torch.as_tensor(tokens, device=embedding.weight.device)

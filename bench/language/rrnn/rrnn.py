@@ -243,33 +243,6 @@ def _span(values: Iterable[int]) -> str:
     return f"{first}–{last}" if first < last else str(first)
 
 
-DIAGNOSED_COLUMNS = (
-    *("task", "model", "C_1", "C_2", "C_3", "C_4", "C_5"),
-    *("theorem 7", "theorem 8", "first / last gradient", "N_e"),
-)
-
-
-def diagnosed(records: Sequence[Record]) -> str:
-    """What is known of gradients and trees, as a second table, for the first seed of every row."""
-    rows: list[tuple[str, ...]] = [DIAGNOSED_COLUMNS]
-    for record in best_runs(records):
-        if record["seed"] or "constants" not in record:
-            continue
-        constants, norms = record["constants"], record["gradient_norms"]
-        changes = [epoch["changed_tuples"] for epoch in record["history"] if "changed_tuples" in epoch]
-        cells = (
-            TASKS[record["task"]].title,
-            TASKS[record["task"]].models[record["model"]].title,
-            *(f"{constants[f'c{i}']:.3g}" for i in range(1, 6)),
-            "yes" if constants["vanishing"] else "no",
-            "yes" if constants["may_explode"] else "no",
-            f"{norms[0] / norms[-1]:.2g}",
-            f"{changes[0]:,.0f} → {changes[-1]:,.0f}" if changes else "–",
-        )
-        rows.append(cells)
-    return f"{DIAGNOSED}\n{markdown(rows)}\n" if len(rows) > 1 else ""
-
-
 DIAGNOSED = """* Gradients and trees of the kept weights, below: for validation strings of one length,
   C_1 … C_5 of theorem 7 with the output layer's loss as E_t (the identity counts in C_1, norms of nodes do
   not); whether C_1 C_2 C_3 < 1/2, so that gradients vanish by theorem 7; whether a condition of theorem 8
@@ -277,6 +250,27 @@ DIAGNOSED = """* Gradients and trees of the kept weights, below: for validation 
   of ∂E_T/∂h_T; and N_e, the nodes of all validation strings whose tuple is another than an epoch before, at
   the second and at the last epoch.
 """
+
+
+def diagnosed(records: Sequence[Record]) -> str:
+    """What is known of gradients and trees, as a second table, for the first seed of every row."""
+    columns = ("task", "model", "C_1", "C_2", "C_3", "C_4", "C_5", "theorem 7", "theorem 8")
+    rows: list[tuple[str, ...]] = [(*columns, "first / last gradient", "N_e")]
+    for record in best_runs(records):
+        if record["seed"] or "constants" not in record:
+            continue
+        task, constants, norms = TASKS[record["task"]], record["constants"], record["gradient_norms"]
+        changes = [epoch["changed_tuples"] for epoch in record["history"] if "changed_tuples" in epoch]
+        cells = (
+            task.title,
+            task.models[record["model"]].title,
+            *(f"{constants[f'c{i}']:.3g}" for i in range(1, 6)),
+            *("yes" if constants[theorem] else "no" for theorem in ("vanishing", "may_explode")),
+            f"{norms[0] / norms[-1]:.2g}",
+            f"{changes[0]:,.0f} → {changes[-1]:,.0f}" if changes else "–",
+        )
+        rows.append(cells)
+    return f"{DIAGNOSED}\n{markdown(rows)}\n" if len(rows) > 1 else ""
 
 
 TABLE = Table(

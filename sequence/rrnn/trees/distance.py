@@ -71,13 +71,8 @@ def _totals(
 ) -> Tensor:
     """TD to each isomorphic target, ``[N, trees]``.
 
-    Args:
-        apart: Squared distances of nodes and members of the target, ``[N, K, members]``.
-        sizes, of_leaf: VD's of all places to a leaf: ``[N, 1 + K]`` and ``[N, 1 + members]``.
-        children: ``[2, N, K]``.
-        occurrences: How often each node occurs in its tree, ``[N, K]``.
-        relaxed: Whether children may be exchanged for each pair of nodes.
-        orders: Children of the members, ``[2, N or 1, members, trees]``.
+    ``apart`` are squared distances of nodes and members, ``[N, K, members]``; ``sizes`` and ``of_leaf`` VD's
+    of all places to a leaf; and ``orders`` children of the members, ``[2, N or 1, members, trees]``.
     """
     num_trees = orders.size(3)
     tokens = torch.arange(len(apart), device=apart.device)

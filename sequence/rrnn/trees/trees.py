@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
+import torch
 from torch import Tensor
 
 from wlkernelnn.sequence.rrnn.search.space import Construction
@@ -72,8 +73,9 @@ def internal_nodes(tree: Tree, index: int = 1) -> dict[int, Node]:
 def vector_difference(one: Tree, other: Tree) -> Tensor | float:
     """VD: the squared distances of nodes of the same index, and squared norms where one tree has none."""
     nodes, others = ({i: n.vector for i, n in internal_nodes(tree).items()} for tree in (one, other))
-    differences = (nodes.get(index, 0) - others.get(index, 0) for index in nodes | others)
-    return sum(difference.square().sum() for difference in differences)
+    none = torch.zeros(())
+    differences = (nodes.get(index, none) - others.get(index, none) for index in nodes | others)
+    return sum((difference.square().sum() for difference in differences), 0.0)
 
 
 def tree_distance(predicted: Tree, target: Tree) -> Tensor | float:
