@@ -102,11 +102,11 @@ def pages(options: LFPOptions) -> Iterator[Page]:
         return run["data"] == signals.name and run.get("content", content) == content
 
     trials = (
-        trial(name, seed, number, split, signals, content, options)
+        trial(name, seed, index, split, signals, content, options)
         for seed in options.all_seeds
         for name in names
         if not seed or MODELS[name].trained
-        for number, split in enumerate(splits)
+        for index, split in enumerate(splits)
     )
     table = replace(TABLE, notes=notes, which=lambda run: (run["seed"], in_order(run["subject"])))
     yield Page(table, trials, stem, stays, draw=plot)
@@ -119,17 +119,11 @@ def build(name: str, num_channels: int, num_classes: int) -> StringClassifier:
 
 
 def trial(
-    name: str,
-    seed: int,
-    number: int,
-    split: SubjectSplit,
-    signals: Signals,
-    content: str,
-    options: LFPOptions,
+    name: str, seed: int, index: int, split: SubjectSplit, signals: Signals, content: str, options: LFPOptions
 ) -> Run:
-    """A run of a row: a model is trained on all subjects but one (of that number), and scored on that one."""
+    """A run of a row: a model is trained on all subjects but one (of that index), and scored on that one."""
     of_data = f"{signals.name}_{content}"
-    names = (options.matmul_precision, of_data, name, f"subject_{number}", f"seed_{seed}")
+    names = (options.matmul_precision, of_data, name, f"subject_{index}", f"seed_{seed}")
     says = {
         "model": name,
         "data": signals.name,

@@ -124,13 +124,7 @@ def pages(options: RRNNOptions) -> Iterator[Page]:
 
 
 def trial(
-    task_name: str,
-    name: str,
-    seed: int,
-    factor: float,
-    strings: Strings,
-    content: str,
-    options: RRNNOptions,
+    task_name: str, name: str, seed: int, factor: float, strings: Strings, content: str, options: RRNNOptions
 ) -> Trial:
     task = TASKS[task_name]
     model = task.models[name]
