@@ -110,12 +110,12 @@ def feedback_step(
     u: Sequence[Tensor],
     logits: Tensor,
     weight: Tensor,
-    compose: str,
-    normalize: bool,
-    mix: Tensor | None,
-    act: Callable[[Tensor], Tensor] | None,
-    carry: tuple[Tensor, Tensor] | None,
-    mask: Tensor | None,
+    compose: str = "mul",
+    normalize: bool = True,
+    mix: Tensor | None = None,
+    act: Callable[[Tensor], Tensor] | None = None,
+    carry: tuple[Tensor, Tensor] | None = None,
+    mask: Tensor | None = None,
 ) -> Step:
     """One step of :func:`feedback_scan`: the levels and h are carried."""
 

@@ -7,6 +7,7 @@ begins, in the place of ``steps``. Each returns what tokens have, ``[N, d]``, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,17 +44,11 @@ def feedback_scan_naive(
     weight: Tensor,
     ptr: Tensor,
     state: Tensor | None = None,
-    compose: str = "mul",
-    normalize: bool = True,
-    mix: Tensor | None = None,
-    act: Callable[[Tensor], Tensor] | None = None,
-    carry: tuple[Tensor, Tensor] | None = None,
-    mask: Tensor | None = None,
+    **options: Any,
 ) -> tuple[list[Tensor], Tensor]:
     r""":func:`feedback_scan`: :math:`c_1 … c_n` and h, each ``[N, d]``, and the last ``[n+1, B, d]``."""
     states = [None] * (len(u) + 1) if state is None else state.unbind(0)
-    step = feedback_step(u, logits, weight, compose, normalize, mix, act, carry, mask)
-    rows, last = _by_string(step, ptr, states, u[0])
+    rows, last = _by_string(feedback_step(u, logits, weight, **options), ptr, states, u[0])
     return rows, torch.stack(last)
 
 

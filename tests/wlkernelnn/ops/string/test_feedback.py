@@ -70,20 +70,15 @@ def scanned(
     carry = (enter(inputs["f"]), enter(inputs["x"])) if "f" in inputs else None
     generator = torch.Generator().manual_seed(3)
     mask = 2 * torch.rand(len(lengths), D, generator=generator).to(u[0]).round()
-    arguments = (
-        state,
-        options.get("compose", "mul"),
-        options.get("normalize", True),
-        inputs.get("mix"),
-        act,
-        carry,
-        sort(mask) if options.get("masked") else None,
-    )
+    arguments = {name: options[name] for name in ("compose", "normalize") if name in options}
+    arguments |= {"mix": inputs.get("mix"), "act": act, "carry": carry}
+    arguments["mask"] = sort(mask) if options.get("masked") else None
     if fast:
-        found = feedback_scan(u, enter(inputs["logits"]), inputs["weight"], steps, *arguments)
+        found = feedback_scan(u, enter(inputs["logits"]), inputs["weight"], steps, state, **arguments)
         last = steps.unsort(torch.stack([steps.last(part) for part in found]))
         return [*(steps.leave(part[len(lengths) :]) for part in found), last]
-    rows, last = feedback_scan_naive(u, inputs["logits"], inputs["weight"], ptr_of(lengths), *arguments)
+    given = inputs["logits"], inputs["weight"], ptr_of(lengths), state
+    rows, last = feedback_scan_naive(u, *given, **arguments)
     return [*rows, last]
 
 
