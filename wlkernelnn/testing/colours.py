@@ -57,7 +57,7 @@ def assert_colours_decide(
     # Beside their own: outputs of other graphs may be larger by many orders.
     largest = scatter(out.abs().amax(1), torch.as_tensor(member), reduce="max")[torch.as_tensor(member)]
     error = float((difference / largest.clamp(min=torch.finfo(out.dtype).tiny)).max())
-    return require(error, rtol, "nodes of equal colour")
+    return require({"nodes of equal colour": error}, rtol)
 
 
 def first_difference(first: Data, second: Data, rounds: int) -> int | None:

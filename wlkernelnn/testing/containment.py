@@ -74,8 +74,8 @@ def rkhs_ratios(
                 tightest[state.kind] = max(tightest.get(state.kind, 0.0), ratio)
         exact_outs = torch.tensor(state.values.astype(np.float64))
         exact_gram = torch.tensor(state.kernel.astype(np.float64))
-    require(largest_error(outs, exact_outs), _RTOL, "the layers beside their exact values")
-    require(largest_error(gram, exact_gram), _RTOL, "the kernel beside its exact values")
+    require({"the layers beside their exact values": largest_error(outs, exact_outs)}, _RTOL)
+    require({"the kernel beside its exact values": largest_error(gram, exact_gram)}, _RTOL)
     return tightest
 
 

@@ -36,13 +36,13 @@ def assert_permutation_equivariant(
         seed: Of the permutations.
     """
     require_graphs(graphs)
-    generator, worst = torch.Generator().manual_seed(seed), 0.0
+    generator, errors = torch.Generator().manual_seed(seed), {}
     for i, graph in enumerate(graphs):
         nodes = torch.randperm(int(graph.num_nodes or 0), generator=generator)
         edges = torch.randperm(graph.num_edges, generator=generator)
-        error = largest_error(call(layer, permuted(graph, nodes, edges)), call(layer, graph)[nodes])
-        worst = max(worst, require(error, rtol, f"graph {i} with its nodes permuted"))
-    return worst
+        came, expected = call(layer, permuted(graph, nodes, edges)), call(layer, graph)[nodes]
+        errors[f"graph {i} with its nodes permuted"] = largest_error(came, expected)
+    return require(errors, rtol)
 
 
 def assert_batching_invariant(layer: Layer, graphs: Sequence[Data], rtol: float = 1e-9) -> float:
@@ -50,8 +50,7 @@ def assert_batching_invariant(layer: Layer, graphs: Sequence[Data], rtol: float 
     require_graphs(graphs)
     batch = Batch.from_data_list(list(graphs))
     together = call(layer, batch).split([int(graph.num_nodes or 0) for graph in graphs])
-    worst = 0.0
-    for i, (graph, came) in enumerate(zip(graphs, together, strict=True)):
-        error = largest_error(came, call(layer, graph))
-        worst = max(worst, require(error, rtol, f"graph {i} in a batch of {len(graphs)}"))
-    return worst
+    pairs = enumerate(zip(graphs, together, strict=True))
+    of_batch = f"in a batch of {len(graphs)}"
+    errors = {f"graph {i} {of_batch}": largest_error(came, call(layer, graph)) for i, (graph, came) in pairs}
+    return require(errors, rtol)

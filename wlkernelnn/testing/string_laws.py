@@ -55,7 +55,7 @@ def assert_layouts_agree(model: Model, x: Tensor, rtol: float = 1e-9) -> float:
     require_strings(list(x))
     with evaluating(model):
         out, state = model(x)
-    return require(_error(read(model, list(x)), (list(out), state)), rtol, "strings end to end")
+    return require({"strings end to end": _error(read(model, list(x)), (list(out), state))}, rtol)
 
 
 def assert_strings_independent(model: Model, strings: Sequence[Tensor], rtol: float = 1e-9) -> float:
@@ -75,7 +75,7 @@ def assert_strings_independent(model: Model, strings: Sequence[Tensor], rtol: fl
         )
         for (outs, state), what in ((together, "the others"), (beside_nan, "NaN")):
             error = _error(([outs[i]], _state_of(state, i)), alone)
-            worst = max(worst, require(error, rtol, f"string {i} beside {what}"))
+            worst = max(worst, require({f"string {i} beside {what}": error}, rtol))
     return worst
 
 
@@ -93,11 +93,11 @@ def assert_resumes(
         rtol: Allowed error beside the largest value.
     """
     require_strings(strings)
-    whole, worst = read(model, strings), 0.0
+    whole, errors = read(model, strings), {}
     longest = max(map(len, strings))
     for places in [cuts] if cuts is not None else [[t] * len(strings) for t in range(longest + 1)]:
         first, state = read(model, [string[:t] for string, t in zip(strings, places, strict=True)])
         rest, last = read(model, [string[t:] for string, t in zip(strings, places, strict=True)], state)
         joined = [torch.cat(both) for both in zip(first, rest, strict=True)]
-        worst = max(worst, require(_error((joined, last), whole), rtol, f"interrupted at {list(places)}"))
-    return worst
+        errors[f"interrupted at {list(places)}"] = _error((joined, last), whole)
+    return require(errors, rtol)

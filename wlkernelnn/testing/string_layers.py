@@ -82,15 +82,12 @@ def _compare(
 ) -> float:
     """Every state of every prefix, and the output, beside ``form(j, strings, signless) [N, K]``."""
     require_strings(strings)
-    states, worst = prefix_states(layer, strings), 0.0
+    states, errors = prefix_states(layer, strings), {}
     for j in range(1, layer.ngram + 1):
         expected, scale = (form(j, strings, signless) for signless in (False, True))
-        came = {f"c_{j}": states[j - 1]}
-        if j == layer.ngram:
-            came["h"] = torch.cat(read(layer, strings)[0])
-        for name, value in came.items():
-            worst = max(worst, require(largest_error(value, expected, scale), rtol, name))
-    return worst
+        errors[f"c_{j}"] = largest_error(states[j - 1], expected, scale)
+    errors["h"] = largest_error(torch.cat(read(layer, strings)[0]), expected, scale)
+    return require(errors, rtol)
 
 
 def assert_matches_string_kernel(
@@ -184,7 +181,7 @@ def assert_is_word_cnn(layer: StringKernelConv, strings: Sequence[Tensor], rtol:
     if came != (0, "add", "last", None):
         raise ValueError(f'a word CNN has decay=0, compose="add", readout="last" and no highway, got {layer}')
     kernel = torch.stack(reference_strings(layer)).transpose(1, 2)  # [K, d, n]
-    outs, worst = read(layer, strings)[0], 0.0
+    outs, errors = read(layer, strings)[0], {}
     for i, (string, out) in enumerate(zip(strings, outs, strict=True)):
         if not len(string):
             continue
@@ -192,8 +189,8 @@ def assert_is_word_cnn(layer: StringKernelConv, strings: Sequence[Tensor], rtol:
         with evaluating(layer):
             expected = torch.nn.functional.conv1d(padded, kernel).t()
             expected = expected if layer.act is None else layer.act(expected)
-        worst = max(worst, require(largest_error(out, expected), rtol, f"string {i}"))
-    return worst
+        errors[f"string {i}"] = largest_error(out, expected)
+    return require(errors, rtol)
 
 
 def subsequence_graph(string: Tensor, decay: Tensor | float) -> Data:

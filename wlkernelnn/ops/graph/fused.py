@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,18 +13,32 @@ from torch import Tensor
 from wlkernelnn.ops.autograd import counting_writes, module_for, optional_module, traced
 from wlkernelnn.ops.fast_op import FastOp
 
+from .edges import SortedEdges
 
-class Loop(Protocol):
+
+class Loop(ABC):
     """A sum over edges of values of sources, targets and tables (``None`` for one that is not there).
 
-    Attributes:
-        fixed: What the gradients read beside the values, and nobody may write to before.
+    Args:
+        edges: Edges sorted by target.
+        edge_type: Row of the tables for every edge, ``[E]``; without it there are no tables.
+        weight: ``[E]``, without gradients.
+        option: A number or a name that kernels take.
     """
 
-    fixed: Sequence[Tensor | None]
+    def __init__(
+        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, option: Any
+    ) -> None:
+        # What the gradients read beside the values, and nobody may write to before.
+        self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
+        self.edges, self.weight, self.option = edges, weight, option
+        self.edge_type = None if edge_type is None else edge_type.long()
 
-    def sum(self, *values: Tensor | None) -> Tensor: ...
+    @abstractmethod
+    def sum(self, *values: Tensor | None) -> Tensor:
+        """The sum for every target."""
 
+    @abstractmethod
     def gradients(
         self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None
     ) -> Sequence[Tensor | None]:
@@ -38,10 +53,12 @@ LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops, "cuda": triton_loops}
 
 
 def loops_for(values: Sequence[Tensor | None]) -> Any:
-    """The module of loops that take these values and give every gradient that is wanted of them, or ``None``.
+    r"""The module of loops that take these values and give all gradients wanted of them, or ``None``.
 
-    Its ``GatedLoop(edges, edge_type, weight, scale)`` and ``MappedLoop(edges, edge_type, weight, kind)`` are
-    each a :class:`Loop`. The last value is the weight of edges, for which they give no gradients.
+    For edges e from u to v of type t, ``GatedLoop`` with the option s sums
+    :math:`w_e s \, \mathrm{sigmoid}(a_u + b_v + G_t) \odot c_u \odot F_t` of a, b, G, c and F. ``MappedLoop``
+    sums :math:`w_e f(x_u, T_t)` of x and T, where the option f is the product (``"MULTIPLY"``), the sum
+    (``"ADD"``), or ``"RELU"`` or ``"TANH"`` of the sum. The last value is w, which has no gradients.
     """
     weight = values[-1]
     learned = weight is not None and weight.requires_grad and torch.is_grad_enabled()

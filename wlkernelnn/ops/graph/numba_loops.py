@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from wlkernelnn.ops import compiled
 
+from . import fused
 from . import numba_kernels as kernels
-from .edges import SortedEdges
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -21,25 +21,10 @@ DTYPES = (torch.float32, torch.float64)
 GRAIN = 2**17
 
 
-class Loop(ABC):
-    """A sum over edges by kernels, and its gradients.
-
-    Args:
-        edges: Edges sorted by target.
-        edge_type: Row of the tables for every edge, ``[E]``; without it there are no tables.
-        weight: ``[E]``, without gradients.
-        option: Of the kernels.
-    """
+class Loop(fused.Loop):
+    """A sum over edges by kernels, and its gradients."""
 
     kernel: str
-
-    def __init__(
-        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, option: float
-    ) -> None:
-        self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
-        self.edges, self.option = edges, option
-        self.edge_type = np.empty(0, np.int64) if edge_type is None else _array(edge_type.long())
-        self.weight = None if weight is None else _array(weight.view(-1))
 
     def sum(self, *values: Tensor | None) -> Tensor:
         arrays = self.arrays(values)
@@ -59,19 +44,20 @@ class Loop(ABC):
         """Gradients of all values, those that are not needed with anything in them."""
 
     def sum_by_target(self, kernel: str, values: Sequence[np.ndarray], *outs: np.ndarray) -> None:
-        edges = _array(self.edges.indptr), _array(self.edges.source), self.edge_type
-        self._sum(kernel, edges, values, outs)
+        self._sum(kernel, (_array(self.edges.indptr), _array(self.edges.source)), values, outs)
 
     def sum_by_source(self, kernel: str, values: Sequence[np.ndarray], *outs: np.ndarray) -> None:
         indptr, order = kernels.by_source(_array(self.edges.source), self.edges.num_sources)
-        self._sum(kernel, (indptr, order, _array(self.edges.target), self.edge_type), values, outs)
+        self._sum(kernel, (indptr, order, _array(self.edges.target)), values, outs)
 
     def _sum(
         self, kernel: str, edges: tuple[Any, ...], values: Sequence[np.ndarray], outs: tuple[Any, ...]
     ) -> None:
-        weight = np.empty(0, values[0].dtype) if self.weight is None else self.weight
+        edge_type = np.empty(0, np.int64) if self.edge_type is None else _array(self.edge_type)
+        weight = np.empty(0, values[0].dtype) if self.weight is None else _array(self.weight.view(-1))
+        option = getattr(kernels, self.option) if isinstance(self.option, str) else self.option
         chunks = self.chunks(values[0].shape[1])
-        self.run(kernel, chunks, (*edges, weight), tuple(values), self.option, outs)
+        self.run(kernel, chunks, (*edges, edge_type, weight), tuple(values), option, outs)
 
     def chunks(self, channels: int) -> int:
         """Number of threads."""
@@ -82,9 +68,6 @@ class Loop(ABC):
 
 
 class GatedLoop(Loop):
-    r""":math:`\sum_{e=(u,v)} w_e \, s \, \mathrm{sigmoid}(a_u + b_v + G_{t(e)}) \odot c_u \odot F_{t(e)}`
-    of a, b, G, c and F; the tables G and F may be ``None``. The option is s."""
-
     kernel = "gated"
 
     def arrays(self, values: Sequence[Tensor | None]) -> Sequence[np.ndarray]:
@@ -108,13 +91,7 @@ class GatedLoop(Loop):
 
 
 class MappedLoop(Loop):
-    r""":math:`\sum_{e=(u,v)} w_e \, f(x_u, T_{t(e)})` of x and T; f is the product (``"MULTIPLY"``), the sum
-    (``"ADD"``), or ``"RELU"`` or ``"TANH"`` of the sum."""
-
     kernel = "mapped"
-
-    def __init__(self, edges: SortedEdges, edge_type: Tensor, weight: Tensor | None, kind: str) -> None:
-        super().__init__(edges, edge_type, weight, getattr(kernels, kind))
 
     def gradients_of(self, needed: Sequence[bool], arrays: Any, grad: np.ndarray) -> Sequence[np.ndarray]:
         x, table = arrays

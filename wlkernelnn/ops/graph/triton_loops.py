@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,8 +11,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from . import fused
 from . import triton_kernels as kernels
-from .edges import SortedEdges, pointers
+from .edges import pointers
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -33,26 +34,12 @@ class Order(NamedTuple):
     weight: Tensor | None
 
 
-class Loop(ABC):
-    """A sum over edges by kernels, and its gradients.
-
-    Args:
-        edges: Edges sorted by target.
-        edge_type: Row of the tables for every edge, ``[E]``; without it there are no tables.
-        weight: ``[E]``, without gradients.
-        constants: Of the kernels.
-    """
+class Loop(fused.Loop):
+    """A sum over edges by kernels, and its gradients."""
 
     kernel: Any
     kernel_of_gradients: Any
-
-    def __init__(
-        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, **constants: Any
-    ) -> None:
-        self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
-        self.edges, self.constants = edges, constants
-        self.edge_type = None if edge_type is None else edge_type.long()
-        self.weight = weight
+    constant: str  # the option's name
 
     @abstractmethod
     def by_order(self, *gradients: Any) -> Sequence[Sequence[Tensor | None]]:
@@ -60,10 +47,9 @@ class Loop(ABC):
         of gradients takes."""
 
     def sum(self, *values: Tensor | None) -> Tensor:
-        """The sum for every target."""
         dense = [*map(_dense, values)]
         out = dense[0].new_empty(self.edges.num_targets, dense[0].size(1))
-        run(self.kernel, *self.by_target(), *dense, out, **self.constants)
+        run(self.kernel, *self.by_target(), *dense, out, **{self.constant: self.option})
         return out
 
     def gradients(
@@ -76,7 +62,7 @@ class Loop(ABC):
         ]
 
         def fill(order: Order, outs: Sequence[Tensor | None]) -> None:
-            run(self.kernel_of_gradients, *order, *dense, _dense(grad), *outs, **self.constants)
+            run(self.kernel_of_gradients, *order, *dense, _dense(grad), *outs, **{self.constant: self.option})
 
         of_targets, of_sources, tables = self.by_order(*found)
         for order, outs in ((self.by_target, of_targets), (self.by_source, of_sources)):
@@ -123,15 +109,7 @@ class Loop(ABC):
 
 
 class GatedLoop(Loop):
-    r""":math:`\sum_{e=(u,v)} w_e \, s \, \mathrm{sigmoid}(a_u + b_v + G_{t(e)}) \odot c_u \odot F_{t(e)}`
-    of a, b, G, c and F; the tables G and F may be ``None``."""
-
-    kernel, kernel_of_gradients = kernels.gated, kernels.gated_gradients
-
-    def __init__(
-        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, scale: float
-    ) -> None:
-        super().__init__(edges, edge_type, weight, SCALE=scale)
+    kernel, kernel_of_gradients, constant = kernels.gated, kernels.gated_gradients, "SCALE"
 
     def by_order(self, *gradients: Any) -> Sequence[Sequence[Tensor | None]]:
         a, b, G, c, F = gradients
@@ -139,13 +117,7 @@ class GatedLoop(Loop):
 
 
 class MappedLoop(Loop):
-    r""":math:`\sum_{e=(u,v)} w_e \, f(x_u, T_{t(e)})` of x and T; f is the product (``"MULTIPLY"``), the sum
-    (``"ADD"``), or ``"RELU"`` or ``"TANH"`` of the sum."""
-
-    kernel, kernel_of_gradients = kernels.mapped, kernels.mapped_gradients
-
-    def __init__(self, edges: SortedEdges, edge_type: Tensor, weight: Tensor | None, kind: str) -> None:
-        super().__init__(edges, edge_type, weight, KIND=kind)
+    kernel, kernel_of_gradients, constant = kernels.mapped, kernels.mapped_gradients, "KIND"
 
     def by_order(self, *gradients: Any) -> Sequence[Sequence[Tensor | None]]:
         x, table = gradients
