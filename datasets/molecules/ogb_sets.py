@@ -18,12 +18,7 @@ GRAPHS = (
     NUM_NODES,
     "raw/num-edge-list.csv.gz",
 )
-FILES = (
-    *GRAPHS,
-    LABELS,
-    *(f"{SPLIT}/{part}.csv.gz" for part in PARTS),
-    "mapping/mol.csv.gz",
-)
+FILES = (*GRAPHS, LABELS, *(f"{SPLIT}/{part}.csv.gz" for part in PARTS), "mapping/mol.csv.gz")
 
 
 @dataclass(frozen=True)

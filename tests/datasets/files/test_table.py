@@ -141,8 +141,7 @@ def test_numeric_targets(tmp_path: Path) -> None:
     frame = pd.DataFrame({"i": [1, 2], "b": [True, False], "f": [0.5, None], "o": [None, "7"]})
     frame["n"] = pd.array([1, None], dtype="Int64")
     np.testing.assert_array_equal(
-        numeric_targets(frame, list("ibfon"), "frame"),
-        [[1, 1, 0.5, np.nan, 1], [2, 0, np.nan, 7, np.nan]],
+        numeric_targets(frame, list("ibfon"), "frame"), [[1, 1, 0.5, np.nan, 1], [2, 0, np.nan, 7, np.nan]]
     )
     assert numeric_targets(frame, [], "frame").shape == (2, 0)
 
@@ -229,11 +228,7 @@ def test_several_columns_called_smiles() -> None:
             "smiles,name\nCCO,ethanol\n",
             "the only column is called 'smiles,name': is ',' its separator",
         ),
-        (
-            "a.csv",
-            "smiles\tname\nCCO\tethanol\n",
-            r"is '\\t' its separator\? Expected ',' \(in files called",
-        ),
+        ("a.csv", "smiles\tname\nCCO\tethanol\n", r"is '\\t' its separator\? Expected ',' \(in files called"),
     ],
 )
 def test_tables_that_are_misread(tmp_path: Path, name: str, text: str, message: str) -> None:

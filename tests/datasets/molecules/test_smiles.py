@@ -248,11 +248,7 @@ def test_additions_are_those_of_each_molecule(codes: str) -> None:
     assert len(rejects) == 2
     about = graphs.description
     assert about.node_dims == plain.description.node_dims
-    assert (about.features, about.num_node_values, about.num_graph_values) == (
-        f"{codes}+rw9+morgan",
-        9,
-        2048,
-    )
+    assert (about.features, about.num_node_values, about.num_graph_values) == (f"{codes}+rw9+morgan", 9, 2048)
     for graph, before in zip(graphs, plain, strict=True):
         columns = len(about.node_dims)
         assert graph.x[:, :columns].equal(before.x)
