@@ -168,7 +168,7 @@ def download(
     progress: bool = False,
     timeout: float = 30.0,
 ) -> Path:
-    """Fetch a file; it takes its place only when it is whole and its checksum, if one is known, is right.
+    """Fetch a file to ``path``, where it appears only if it is whole and its checksum, if known, is right.
 
     Args:
         url: ``http``, ``https`` or ``file`` address.
@@ -178,12 +178,9 @@ def download(
         progress: Show a progress bar.
         timeout: Seconds to wait for an answer and between two pieces of it.
 
-    Returns:
-        ``path``.
-
     Raises:
-        OSError: The file could not be fetched, or came cut short.
-        ValueError: It came with another checksum.
+        OSError: The file could not be fetched, or was cut short.
+        ValueError: It has another checksum.
     """
     path = Path(path)
     logger.info(f"downloading {url}")

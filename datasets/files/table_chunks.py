@@ -74,6 +74,12 @@ def check_file(path: Path) -> None:
         raise ValueError(f"{path}: the file is empty")
 
 
+def close_name(name: str, known: Iterable[str]) -> str:
+    """A hint at a known name that is almost this one, if there is one."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def require_columns(wanted: Iterable[object], available: Sequence[object], source: object) -> None:
     """Raise a ``ValueError`` unless every wanted column is there exactly once."""
     counts = Counter(available)
@@ -83,8 +89,7 @@ def require_columns(wanted: Iterable[object], available: Sequence[object], sourc
             alike = f"are called {name!r}; rename all but one" if name != "" else nameless
             raise ValueError(f"{source}: {counts[name]} columns {alike}")
         if not counts[name]:
-            close = difflib.get_close_matches(str(name), [str(other) for other in available], n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = close_name(str(name), map(str, available))
             raise ValueError(
                 f"{source}: no column {name!r}{hint} (columns: {', '.join(map(repr, available))})"
             )
@@ -205,10 +210,8 @@ def _rows(reader: Any, columns: Sequence[str], path: Path) -> Iterator[tuple[int
             fields = [""]
         number += 1
         if len(fields) != width:
-            raise ValueError(
-                f"{path}: data row {number} (line {reader.line_num}) has {len(fields)} fields, "
-                f"expected {width}"
-            )
+            row = f"data row {number} (line {reader.line_num})"
+            raise ValueError(f"{path}: {row} has {len(fields)} fields, expected {width}")
         # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
         yield reader.line_num, tuple(fields)
 

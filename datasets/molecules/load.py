@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from rdkit import RDConfig
 
 from wlkernelnn.datasets.files.download import require_file
 from wlkernelnn.datasets.files.table import read_table
-from wlkernelnn.datasets.files.table_chunks import is_table
+from wlkernelnn.datasets.files.table_chunks import close_name, is_table
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
 from .from_table import molecules_from, names_of
@@ -76,11 +75,9 @@ def load_molecules(
 def _published(name: str) -> MoleculeSet:
     key = {"chembl": "chembl2321810"}.get(name.lower(), name.lower())
     if key not in MOLECULE_SETS:
-        close = difflib.get_close_matches(key, MOLECULE_SETS, n=1)
-        hint = f"; did you mean {close[0]!r}" if close else ""
         raise ValueError(
-            f"no data set is called {name!r}{hint}? Known are {', '.join(MOLECULE_SETS)}; "
-            "a table needs a name that ends in .csv, .tsv or .parquet"
+            f"no data set is called {name!r}{close_name(key, MOLECULE_SETS) or '.'} Known are "
+            f"{', '.join(MOLECULE_SETS)}; a table needs a name that ends in .csv, .tsv or .parquet"
         )
     return MOLECULE_SETS[key]
 

@@ -178,7 +178,7 @@ def draw_snippets(tokens: TokenIds, length: int, sizes: Sequence[int], seed: int
     """Draw snippets of a text for language modelling; no two overlap.
 
     The text is cut every ``length`` tokens, and the pieces are shuffled. Parts are filled in the order of
-    ``sizes``: with the same seed, those before the last stay what they are if the last one grows.
+    ``sizes``: with the same seed, those before the last stay the same if the last one grows.
 
     Args:
         tokens: Token ids ``[N]``, any integers in a tensor, an array or a list.

@@ -101,17 +101,13 @@ def _distinct_phrases(trees: Iterable[Tree]) -> list[tuple[tuple[str, ...], int]
 def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
     """Read trees such as ``(3 (2 A) (4 (3 lovely) (2 film)))``, one on a line; empty lines are left out.
 
-    Args:
-        path: A text file (UTF-8), or its ``.gz``.
-
-    Returns:
-        The trees in their order. A node has a sentiment from 0 to 4, and either one token or one or more
-        nodes in it.
+    A node has a sentiment from 0 to 4, and either one token or one or more nodes in it. The file is UTF-8
+    text, or its ``.gz``.
 
     Raises:
         FileNotFoundError: The file does not exist.
         ValueError: The file is damaged, not UTF-8, without trees, or a line is not a tree: names line and
-            column, what was expected there and what came.
+            column, what was expected there and what was found.
     """
     path = Path(path)
     lines = read_text(path).split("\n")

@@ -31,10 +31,6 @@ class Vocabulary:
         unknown: The token that stands for every one that is not in the vocabulary; ``None`` makes such a
             token an error.
 
-    Attributes:
-        tokens: As above.
-        unknown: As above.
-
     Raises:
         ValueError: A token is there twice, or ``unknown`` is not among them.
     """

@@ -115,19 +115,6 @@ SELECTIONS: dict[str, tuple[Any, list[int]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def data() -> PackedGraphs:
-    return random_packed(10)
-
-
-@pytest.fixture(params=["in_memory", "mapped"])
-def any_data(request: pytest.FixtureRequest, data: PackedGraphs, tmp_path: Path) -> PackedGraphs:
-    if request.param == "in_memory":
-        return data
-    data.save(tmp_path / "data.safetensors")
-    return PackedGraphs.load(tmp_path / "data.safetensors")
-
-
 @pytest.mark.parametrize(("selection", "numbers"), SELECTIONS.values(), ids=SELECTIONS)
 def test_views(any_data: PackedGraphs, selection: Any, numbers: list[int]) -> None:
     view = any_data[selection]
@@ -297,23 +284,12 @@ def test_no_graphs_at_all() -> None:
     assert list(data) == []
 
 
-def two_atoms(**values: Any) -> PackedGraphs:
-    return PackedGraphs.pack(
-        np.zeros((2, 1), int), np.zeros((2, 0), int), np.array([0, 1, 2]), np.zeros(3, int), **values
-    )
-
-
 def test_digest_is_of_features_of_whole_graphs() -> None:
-    digests = [two_atoms(graph_x=np.array(values)).digest() for values in ([[1], [2]], [[1], [3]])]
+    digests = [packed_pair(graph_x=np.array(values)).digest() for values in ([[1], [2]], [[1], [3]])]
     assert digests[0] != digests[1]
 
 
 def test_targets_of_a_graph_are_its_own() -> None:
-    data = two_atoms(y=np.array([1.0, 2.0]))
+    data = packed_pair(y=np.array([1.0, 2.0]))
     data[0].y += 1
     assert data.y.tolist() == [[1.0], [2.0]]
-
-
-def test_split_with_negative_positions() -> None:
-    with pytest.raises(ValueError, match=r"must hold positions from 0 to 1, got int64 -1 … 0"):
-        two_atoms(split_idx={"train": np.array([-1, 0])})

@@ -16,19 +16,6 @@ from wlkernelnn.datasets import Description, PackedGraphs, Reject
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
 
-@pytest.fixture(scope="module")
-def data() -> PackedGraphs:
-    return random_packed(10)
-
-
-@pytest.fixture(params=["in_memory", "mapped"])
-def any_data(request: pytest.FixtureRequest, data: PackedGraphs, tmp_path: Path) -> PackedGraphs:
-    if request.param == "in_memory":
-        return data
-    data.save(tmp_path / "data.safetensors")
-    return PackedGraphs.load(tmp_path / "data.safetensors")
-
-
 def test_saved_store_comes_back(data: PackedGraphs, tmp_path: Path) -> None:
     description = Description("set", "ogb", (7, 7, 7), 5, "regression", "rmse", ("a", "b"), "mol/L")
     split_idx = {"train": np.array([3, 1]), "valid": np.array([], dtype=np.int64), "test": np.array([0])}
