@@ -28,8 +28,8 @@ def thousands(name: str) -> Cell:
 
 
 def seeds(default: int) -> Cell:
-    """How many runs there are, see :func:`of_seeds`."""
-    return lambda runs: of_seeds(len(runs), default)
+    """How many runs there are, and how many the benchmark trains by default, if it has fewer."""
+    return lambda runs: out_of(len(runs), default)
 
 
 def number(name: str) -> Cell:
@@ -42,8 +42,8 @@ def count(runs: Sequence[Record]) -> str:
 
 
 def epochs(whole: str) -> Cell:
-    """How many epochs were trained, and how many the recipe has, the entry ``whole``, if it has more."""
-    return lambda runs: of_seeds(epochs_of(runs), runs[0][whole])
+    """How many epochs were trained, and the entry ``whole``, those of the recipe, if it has more."""
+    return lambda runs: out_of(epochs_of(runs), runs[0][whole])
 
 
 def of_networks(cell: Cell) -> Cell:
@@ -66,11 +66,11 @@ def survivors(runs: Sequence[Record]) -> list[Record]:
 
 def cell(values: Sequence[float], runs: Sequence[Record], digits: int = 1) -> str:
     """Mean and standard deviation of the survivors' values, and how many of all runs diverged."""
-    epochs = sorted({run["diverged"] + 1 for run in runs if "diverged" in run})
-    if not epochs:
+    ended = sorted({run["diverged"] + 1 for run in runs if "diverged" in run})
+    if not ended:
         return spread(values, digits)
     if not values:
-        return f"diverged at epoch {', '.join(map(str, epochs))}"
+        return f"diverged at epoch {', '.join(map(str, ended))}"
     return f"{spread(values, digits)} ({len(runs) - len(survivors(runs))} of {len(runs)} runs diverged)"
 
 
@@ -85,9 +85,9 @@ def seconds_per_epoch(runs: Sequence[Record], digits: int = 0) -> str:
     return f"{np.mean(values):.{digits}f}" if values else "–"
 
 
-def of_seeds(count: int, default: int) -> str:
-    """How many seeds a row has, and how many the benchmark trains by default, if it has fewer."""
-    return str(count) if count >= default else f"{count} of {default:,}"
+def out_of(count: int, whole: int) -> str:
+    """A count, of seeds or epochs, and the whole number, if there are fewer."""
+    return str(count) if count >= whole else f"{count} of {whole:,}"
 
 
 def of_recipe(run: Record) -> str:

@@ -213,7 +213,7 @@ def table_of(title: str, task: MoleculeTask, legend: str, seeds: int) -> Table:
 
     def of_seeds(runs: list[Record]) -> str:
         seeded = runs[0]["networks"] or runs[0]["split"] == "random"
-        return cells.of_seeds(len(runs), seeds) if seeded else "–"
+        return cells.out_of(len(runs), seeds) if seeded else "–"
 
     return Table(
         title,

@@ -80,7 +80,7 @@ def table_of(recipe: str, notes: str = "") -> Table:
     def seeds(runs: Sequence[Record]) -> str:
         if runs[0]["model"] == TOGETHER:
             return f"{len(runs[0]['members'])} networks"
-        return cells.of_seeds(len(_alone(runs)), SEEDS) if models[runs[0]["model"]].trained else "–"
+        return cells.out_of(len(_alone(runs)), SEEDS) if models[runs[0]["model"]].trained else "–"
 
     def of_runs(cell: Cell, trained: bool = False) -> Cell:
         """A cell of the runs beside their ensemble, or only if they are ``trained`` by epochs."""

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from wlkernelnn.bench.harness.cells import (
     cell,
+    epochs,
     epochs_of,
+    number,
+    of_networks,
     of_recipe,
-    of_seeds,
+    out_of,
     scored,
     seconds_per_epoch,
     seeds,
@@ -34,8 +37,12 @@ def test_what_diverged_is_told() -> None:
 
 
 def test_seeds_and_epochs_of_a_row() -> None:
-    assert [of_seeds(count, 5) for count in (3, 5, 7)] == ["3 of 5", "5", "7"]
+    assert [out_of(count, 5) for count in (3, 5, 7)] == ["3 of 5", "5", "7"]
     assert seeds(2)([{}]) == "1 of 2"
+    trained = [{"epochs": 3, "recipe_epochs": 1000}, {"epochs": 4, "recipe_epochs": 1000}]
+    assert epochs("recipe_epochs")(trained) == "3 of 1,000"
+    assert of_networks(epochs("recipe_epochs"))([{"epochs": 0, "recipe_epochs": 0}]) == "–"
+    assert number("recipe_epochs")(trained) == "1,000"
     record = {"recipe": {"epochs": 5}, "published_epochs": 100}
     assert of_recipe(record) == "5, shortened from 100"
     assert of_recipe(record | {"published_epochs": 5}) == "5"
