@@ -118,16 +118,13 @@ def run_method(
 
     def train() -> Record:
         fitted = fit_method(place)
-        scores = {
-            part: {
-                metric: score(metric, split[part].y.numpy(), prediction)
-                for metric in dict.fromkeys((split.metric, *metrics))
-            }
-            for part, prediction in fitted.predictions.items()
-        }
-        for part in fitted.predictions.keys() - {"train"}:
-            with atomic_path(place / f"{part}_predictions.csv") as temporary:
-                _table(split[part], fitted.predictions[part]).to_csv(temporary, index=False)
+        scores = {}
+        for part, prediction in fitted.predictions.items():
+            y, names = split[part].y.numpy(), dict.fromkeys((split.metric, *metrics))
+            scores[part] = {metric: score(metric, y, prediction) for metric in names}
+            if part != "train":
+                with atomic_path(place / f"{part}_predictions.csv") as temporary:
+                    _table(split[part], prediction).to_csv(temporary, index=False)
         return {
             "counts": {part: len(split.index[part]) for part in split.parts},
             "metric": split.metric,

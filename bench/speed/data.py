@@ -128,7 +128,7 @@ def measure_neighbor_sum(data: PackedGraphs, race: RaceOf) -> Iterator[Ratio]:
 
 def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
     """For each data set and number of threads, the rows of a table."""
-    race = partial(raced, **options.turns(0.2, quick_rounds=3))
+    race = partial(raced, **options.turns(0.2))
     for setting in settings(options, "dataset", "threads"):
         data = sample(setting["dataset"], options.molecules)
         with torch_settings(setting["threads"]):

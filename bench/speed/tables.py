@@ -58,11 +58,10 @@ class Options(TableOptions):
         """Batch sizes."""
         return (16, 64) if self.quick else full
 
-    def turns(self, min_seconds: float, quick_rounds: int = 2) -> dict[str, Any]:
+    def turns(self, min_seconds: float) -> dict[str, Any]:
         """The arguments of a race; a quick run has its own."""
-        if self.quick:
-            return {"rounds": quick_rounds, "min_seconds": 0.02}
-        return {"rounds": self.rounds, "min_seconds": min_seconds}
+        rounds, min_seconds = (2, 0.02) if self.quick else (self.rounds, min_seconds)
+        return {"rounds": rounds, "min_seconds": min_seconds}
 
     def shortening(self, taken: int | None = None) -> Setting:
         """A part of the setting that keeps a table by few molecules or rounds apart from a whole one.
