@@ -22,6 +22,7 @@ FLOORS = {
     "kernels": 2,
     "sequence": 2,
     "datasets": 2,
+    "machines": 3,
     "models": 3,
     "training": 3,
     "testing": 3,

@@ -15,6 +15,7 @@ PACKAGES = (
     "wlkernelnn.estimators",
     "wlkernelnn.training",
     "wlkernelnn.kernels",
+    "wlkernelnn.machines",
     "wlkernelnn.datasets",
     "wlkernelnn.sequence",
     "wlkernelnn.sequence.rrnn",

@@ -45,6 +45,7 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
     per_atom: list[int] = []
     graph_values: list[np.ndarray] = []
     reasons: dict[int, str] = {}
+    names = {*features.descriptors}
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
     plain = Chem.SmilesParserParams()
     plain.parseName = plain.allowCXSMILES = False  # type: ignore[assignment]
@@ -60,10 +61,10 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
                 per_atom.extend(pharmacophores(molecule))
             if features.graph_values == "morgan":
                 graph_values.append(morgan_counts(molecule))
-            elif features.graph_values == "rdkit":
-                graph_values.append(descriptors(molecule))
+            elif features.graph_values:
+                graph_values.append(descriptors(molecule, names))
         part = _encode(read_molecules(binaries), texts, np.array(per_atom, dtype=np.int64), features)
-    dtype = np.float32 if features.graph_values == "rdkit" else np.uint8
+    dtype = np.uint8 if features.graph_values in ("", "morgan") else np.float32
     shape = len(graph_values), features.num_graph_values
     part["graph_x"] = np.array(graph_values, dtype=dtype).reshape(shape)
     return part, reasons

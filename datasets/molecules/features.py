@@ -61,12 +61,13 @@ class Features:
         pharmacophores: Names of the column of pharmacophoric features that follows them, if it is wanted.
         num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
             :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
-        graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint, ``"rdkit"``,
-            numbers, or nothing.
+        graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint,
+            ``"rdkit"`` or ``"descriptors"``, numbers, or nothing.
         num_graph_values: How many values these are.
         node_columns, node_dims: Names of the columns of node codes, and how many codes each has.
         edge_columns, edge_dims: The same of the columns that an edge code combines.
         num_edge_types: Number of edge codes.
+        descriptors: Names of these numbers, if they are RDKit's descriptors.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Features:
     num_node_values: int = 0
     graph_values: str = ""
     num_graph_values: int = 0
+    descriptors: tuple[str, ...] = ()
 
     node_columns: tuple[str, ...] = field(init=False)
     node_dims: tuple[int, ...] = field(init=False)
@@ -220,7 +222,7 @@ FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
 MAX_STEPS = 64
 _ADDITIONS = re.compile(
     r"(?P<codes>[a-z]+)(?P<invariants>\+invariants)?(?P<rings>\+rings)?(\+rw(?P<steps>[1-9][0-9]?))?"
-    r"(\+(?P<graph>morgan|rdkit))?"
+    r"(\+(?P<graph>morgan|descriptors|rdkit))?"
 )
 
 
@@ -234,8 +236,8 @@ def get_features(name: str) -> Features:
             ``"+invariants"``, 2 atom columns that the codings ``ecfp`` and ``fcfp`` of kernels need
             (difference in mass of an isotope, pharmacophoric features), ``"+rings"``, 7 atom columns that
             count rings by their size, ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1
-            to 64), and either ``"+morgan"``, the molecule's Morgan fingerprint, or ``"+rdkit"``, RDKit's
-            descriptors: as in ``"ogb+rw16+morgan"``.
+            to 64), and either ``"+morgan"``, the molecule's Morgan fingerprint, ``"+rdkit"``, RDKit's
+            descriptors, or ``"+descriptors"``, those that take little time: as in ``"ogb+rw16+morgan"``.
 
     Raises:
         ValueError: There is no such set.
@@ -245,11 +247,11 @@ def get_features(name: str) -> Features:
     if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
         raise ValueError(
             f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by "
-            f"'+invariants', '+rings', '+rw1' … '+rw{MAX_STEPS}' and '+morgan' or '+rdkit', "
+            f"'+invariants', '+rings', '+rw1' … '+rw{MAX_STEPS}' and '+morgan', '+descriptors' or '+rdkit', "
             "as in 'ogb+rings+rw16+morgan'"
         )
     graph_values = match["graph"] or ""
-    num_graph_values = SIZE if graph_values == "morgan" else len(descriptor_names()) if graph_values else 0
+    names = descriptor_names(graph_values) if graph_values in ("rdkit", "descriptors") else ()
     codes, invariants = FEATURES[match["codes"]], bool(match["invariants"])
     return replace(
         codes,
@@ -259,5 +261,6 @@ def get_features(name: str) -> Features:
         rings=COLUMNS if match["rings"] else (),
         num_node_values=steps,
         graph_values=graph_values,
-        num_graph_values=num_graph_values,
+        num_graph_values=SIZE if graph_values == "morgan" else len(names),
+        descriptors=(*names,),
     )

@@ -111,3 +111,20 @@ def test_pharmacophores_are_codes_of_atoms() -> None:
     # A bit each for donor, acceptor, aromatic, halogen, basic, acidic.
     assert graphs[1].x[:-1, -1].tolist() == [4] * 6
     assert graphs[3].x[:, -1].tolist() == [8, 0, 0, 2 + 16, 0, 0]
+
+
+def test_quick_descriptors_are_some_of_all() -> None:
+    names = descriptor_names("descriptors")
+    assert 150 < len(names) < len(descriptor_names())
+    assert {"MolLogP", "TPSA", "fr_phenol"} <= {*names}
+    assert not any("EState" in name or "Ipc" in name for name in names)
+    (graph,), _ = featurize(["CC(=O)Oc1ccccc1C(=O)O"], features="ogb+descriptors")
+    everything = dict(zip(descriptor_names(), descriptors(Chem.MolFromSmiles(graph.smiles)), strict=True))
+    assert graph.graph_x[0].tolist() == [everything[name] for name in names]
+
+
+def test_descriptors_do_not_depend_on_the_processes() -> None:
+    smiles = ["CCO", "c1ccccc1N", "C1CC1"] * 70
+    here, _ = featurize(smiles, features="ogb+descriptors", num_workers=0)
+    there, _ = featurize(smiles, features="ogb+descriptors", num_workers=2)
+    assert here.digest() == there.digest()

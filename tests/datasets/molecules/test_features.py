@@ -93,6 +93,7 @@ def test_unknown_features_are_named_with_the_known_ones() -> None:
         ("duvenaud+morgan", "duvenaud", 0, 2048),
         ("ogb+rw16+morgan", "ogb", 16, 2048),
         ("ogb+rw2+rdkit", "ogb", 2, len(descriptor_names())),
+        ("ogb+descriptors", "ogb", 0, len(descriptor_names("descriptors"))),
     ],
 )
 def test_additions_leave_the_codes_as_they_are(
@@ -122,7 +123,7 @@ def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
         "'duvenaud', 'lei', 'ogb'], followed or not by '+invariants', '+rings', '+rw1' … '+rw64' and "
-        "'+morgan' or '+rdkit', "
+        "'+morgan', '+descriptors' or '+rdkit', "
         "as in 'ogb+rings+rw16+morgan'"
     )
     with pytest.raises(

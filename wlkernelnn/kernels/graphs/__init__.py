@@ -2,6 +2,7 @@
 
 from .count_kernel import CountKernel
 from .deep_graph import DeepGraphKernel
+from .descriptors import DescriptorKernel
 from .molecules import MoleculeKernel
 from .paths import PathKernel
 from .random_walk import RandomWalkKernel
@@ -12,6 +13,7 @@ from .wl_subtree import WLSubtreeKernel, WLVectorizer
 __all__ = [
     "CountKernel",
     "DeepGraphKernel",
+    "DescriptorKernel",
     "MoleculeKernel",
     "PathKernel",
     "RandomWalkKernel",

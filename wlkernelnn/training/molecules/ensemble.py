@@ -13,7 +13,6 @@ import rdkit
 
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.graphs.packed import check_packed
-from wlkernelnn.datasets.molecules.additions import descriptor_names
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
@@ -167,13 +166,13 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
     if "descriptors" in about:
-        _check_descriptors(path, about["descriptors"])
+        _check_descriptors(path, about["descriptors"], [*get_features(about["features"]).descriptors])
     return Ensemble([*networks], about)
 
 
-def _check_descriptors(path: Path, trained: list[str]) -> None:
+def _check_descriptors(path: Path, trained: list[str], here: list[str]) -> None:
     """The name of the features says "RDKit's descriptors": those are others in another RDKit."""
-    if trained == (here := descriptor_names()):
+    if trained == here:
         return
     gone, new = sorted(set(trained) - set(here)), sorted(set(here) - set(trained))
     raise ValueError(

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.molecules.additions import descriptor_names
+from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.callbacks import DivergedError
 from wlkernelnn.training.checkpoint import CONFIG, save_checkpoint
@@ -101,8 +100,9 @@ def train_run(
         "unit": data.description.unit,
         "name": data.description.name,
     }
-    if "rdkit" in data.description.features.split("+"):
-        about["descriptors"] = descriptor_names()
+    features = data.description.features
+    if features and (names := get_features(features).descriptors):
+        about["descriptors"] = [*names]
     told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
     origin = {"data": data.digest(), "kind": kind, "network": network, "options": told}
     with alone_in(directory):

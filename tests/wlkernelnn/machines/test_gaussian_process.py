@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+from wlkernelnn.datasets import featurize
+from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, WLSubtreeKernel
+from wlkernelnn.machines import GaussianProcess
+from wlkernelnn.machines.evidence import Evidence
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(60, 2))
+Y = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RANDOM.normal(size=60) + 5
+NEW = RANDOM.normal(size=(7, 2))
+SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N", "Cl")]
+VALUES = np.array([len(text) + 2.0 * ("N" in text) for text in SMILES])
+
+
+def same_process(machine: GaussianProcess) -> GaussianProcessRegressor:
+    """scikit-learn's process with the hyper-parameters that the machine found."""
+    target = machine.targets_[0]
+    kernel = WhiteKernel(target.noise)
+    for amplitude, part in zip(target.amplitudes, target.kernels, strict=True):
+        kernel = kernel + ConstantKernel(amplitude) * part
+    return GaussianProcessRegressor(kernel, optimizer=None)
+
+
+def test_equals_scikit_learns_process_with_the_same_hyper_parameters() -> None:
+    machine = GaussianProcess(RBF() + RBF(0.2, "fixed")).fit(X, Y)
+    target = machine.targets_[0]
+    other = same_process(machine).fit(X, target.y)
+    mean, std = machine.predict(NEW, return_std=True)
+    expected, deviation = other.predict(NEW, return_std=True)
+    np.testing.assert_allclose(mean, target.mean + target.scale * expected, rtol=1e-8)
+    np.testing.assert_allclose(std, target.scale * deviation, rtol=1e-8)
+    np.testing.assert_allclose(target.mean, Y.mean())
+    np.testing.assert_allclose(target.scale, Y.std())
+
+
+def test_finds_what_scikit_learn_finds() -> None:
+    # With as many rows, the priors are weak.
+    x = np.random.default_rng(1).normal(size=(300, 1))
+    y = np.sin(2 * x[:, 0]) + 0.2 * np.random.default_rng(2).normal(size=300)
+    machine = GaussianProcess(RBF(1.0, (1e-2, 1e2))).fit(x, y)
+    kernel = ConstantKernel(1.0) * RBF(1.0, (1e-2, 1e2)) + WhiteKernel(0.1)
+    other = GaussianProcessRegressor(kernel, normalize_y=True).fit(x, y)
+    new = np.linspace(-2, 2, 9)[:, None]
+    np.testing.assert_allclose(machine.predict(new), other.predict(new), atol=0.02)
+    assert abs(machine.targets_[0].noise * y.var() - 0.04) < 0.01
+
+
+@pytest.mark.parametrize("num_parts", [1, 3])
+def test_gradients_of_the_evidence_are_its_slopes(num_parts: int) -> None:
+    kernels = [RBF(), RBF(0.5, "fixed"), RBF(2.0)][:num_parts]
+    grams = [None if kernel.n_dims else kernel(X) for kernel in kernels]
+    weight = RANDOM.uniform(0.5, 2, size=60)
+    evidence = Evidence(kernels, grams, X, (Y - Y.mean()) / Y.std(), weight)
+    own = sum(kernel.n_dims for kernel in kernels)
+    at = np.concatenate([evidence.centre + RANDOM.normal(size=num_parts + 1), np.full(own, -0.3)])
+    error = check_grad(lambda v: evidence.loss(v)[0], lambda v: evidence.loss(v)[1], at)
+    assert error < 1e-4 * np.linalg.norm(evidence.loss(at)[1])
+
+
+@pytest.mark.parametrize("num_landmarks", [None, 20])
+def test_leaving_one_out_is_fitting_without_it(num_landmarks: int | None) -> None:
+    machine = GaussianProcess(RBF(1.0, "fixed"), num_landmarks=num_landmarks).fit(X, Y)
+    means, stds = machine.leave_one_out()
+    target = machine.targets_[0]
+    posterior = target.posterior
+    for i in (0, 17, int(machine.landmarks_[0]) if num_landmarks else 3):
+        # A row that says nothing: its noise is without end.
+        noise = np.full(60, target.noise)
+        noise[i] = 1e12
+        kernel = target.amplitudes[0] * RBF(1.0, "fixed")(X)
+        if num_landmarks:
+            marks = machine.landmarks_
+            inside = type(posterior)(
+                kernel[np.ix_(marks, marks)], kernel[:, marks], np.diag(kernel).copy(), target.y, noise
+            )
+            cross = kernel[i : i + 1, marks]
+        else:
+            inside = type(posterior)(kernel.copy(), target.y, noise)
+            cross = kernel[i : i + 1]
+        np.testing.assert_allclose(means[i], target.mean + target.scale * inside.mean(cross)[0], rtol=1e-5)
+        variance = inside.variance(cross, kernel[i, i : i + 1])[0] + target.noise
+        np.testing.assert_allclose(stds[i], target.scale * np.sqrt(variance), rtol=1e-5)
+
+
+def test_all_rows_as_landmarks_are_the_exact_process() -> None:
+    exact = GaussianProcess(RBF(1.0, "fixed")).fit(X, Y)
+    nystrom = GaussianProcess(RBF(1.0, "fixed"), num_landmarks=59).fit(X, Y)
+    assert len(nystrom.landmarks_) == 59
+    for one, other in zip(exact.predict(NEW, True), nystrom.predict(NEW, True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.02)
+    assert GaussianProcess(RBF(), num_landmarks=60).fit(X, Y).landmarks_ is None
+
+
+def test_several_targets_are_several_machines() -> None:
+    several = np.stack([Y, -3 * Y + X[:, 1]], axis=1)
+    several[::3, 1] = np.nan
+    known = np.flatnonzero(~np.isnan(several[:, 1]))
+    kernel = RBF(1.0, "fixed") + RBF()
+    machine = GaussianProcess(kernel, max_fit_rows=None).fit(X, several)
+    first = GaussianProcess(kernel, max_fit_rows=None).fit(X, Y)
+    second = GaussianProcess(kernel, max_fit_rows=None).fit(X[known], several[known, 1])
+    mean, std = machine.predict(NEW, return_std=True)
+    assert mean.shape == std.shape == (7, 2)
+    np.testing.assert_allclose(mean[:, 0], first.predict(NEW), rtol=1e-6)
+    np.testing.assert_allclose(mean[:, 1], second.predict(NEW), rtol=1e-6)
+    left_out, _ = machine.leave_one_out()
+    assert np.isnan(left_out[::3, 1]).all()
+    np.testing.assert_allclose(left_out[known, 1], second.leave_one_out()[0], rtol=1e-6)
+
+
+def test_a_weight_of_two_is_a_row_twice() -> None:
+    weight = np.ones(60)
+    weight[:10] = 2
+    weighted = GaussianProcess(RBF(1.0, "fixed")).fit(X, Y, weight)
+    target = weighted.targets_[0]
+    twice = np.concatenate([np.arange(60), np.arange(10)])
+    np.testing.assert_allclose([target.mean, target.scale], [Y[twice].mean(), Y[twice].std()])
+    other = same_process(weighted).fit(X[twice], (Y[twice] - target.mean) / target.scale)
+    np.testing.assert_allclose(
+        weighted.predict(NEW), target.mean + target.scale * other.predict(NEW), rtol=1e-6
+    )
+
+
+def test_hyper_parameters_come_from_some_rows_and_repeat() -> None:
+    some = GaussianProcess(RBF(1.0, "fixed"), max_fit_rows=20).fit(X, Y)
+    again = GaussianProcess(RBF(1.0, "fixed"), max_fit_rows=20).fit(X, Y)
+    other = GaussianProcess(RBF(1.0, "fixed"), max_fit_rows=20, random_state=1).fit(X, Y)
+    assert some.targets_[0].noise == again.targets_[0].noise != other.targets_[0].noise
+    np.testing.assert_array_equal(some.predict(NEW), again.predict(NEW))
+
+
+def test_molecules() -> None:
+    graphs, _ = featurize(SMILES, features="ogb+invariants+descriptors")
+    kernel = MoleculeKernel() + PathKernel(2, normalize="minmax") + DescriptorKernel()
+    machine = GaussianProcess(kernel).fit(graphs[::2], VALUES[::2])
+    assert np.abs(machine.predict(graphs[1::2]) - VALUES[1::2]).mean() < 0.5
+    of_smiles = GaussianProcess(MoleculeKernel()).fit(SMILES, VALUES)
+    np.testing.assert_allclose(
+        of_smiles.predict(SMILES[:3]),
+        GaussianProcess(MoleculeKernel()).fit(graphs, VALUES).predict(graphs[:3]),
+    )
+    assert clone(machine).kernel == kernel
+
+
+def test_a_stranger_has_the_mean_and_the_deviation_of_the_prior() -> None:
+    machine = GaussianProcess(WLSubtreeKernel(1, normalize="minmax")).fit(SMILES, VALUES)
+    target = machine.targets_[0]
+    mean, std = machine.predict(["[Na+]"], return_std=True)
+    np.testing.assert_allclose(mean, VALUES.mean())
+    np.testing.assert_allclose(std, target.scale * np.sqrt(target.amplitudes.sum() + target.noise))
+
+
+def test_constant_targets_and_one_row_are_their_mean() -> None:
+    for smiles in (SMILES[:5], ["C"], ["C", "C"]):
+        mean, std = GaussianProcess(MoleculeKernel()).fit(smiles, [4.0] * len(smiles)).predict(["CCO"], True)
+        np.testing.assert_allclose(mean, 4)
+        np.testing.assert_array_equal(std, 0)
+
+
+def test_repeated_molecules_with_different_targets_are_noise() -> None:
+    machine = GaussianProcess(MoleculeKernel()).fit(["CCO"] * 4 + ["CCCCN"] * 4, [1, 2, 3, 2, 8, 9, 10, 9])
+    mean, std = machine.predict(["CCO", "CCCCN"], return_std=True)
+    np.testing.assert_allclose(mean, [2, 9], atol=0.3)
+    assert (std > 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "weight", "message"),
+    [
+        (Y[:-1], None, r"y must be \[60\] or \[60, T\], as long as X, got \[59\]"),
+        (np.where(Y > 6, np.inf, Y), None, "y must be finite, or NaN where a target is missing"),
+        (np.stack([Y, np.full(60, np.nan)], 1), None, "y: target 1 has no value"),
+        (Y, np.zeros(60), "sample_weight must be 60 positive numbers"),
+        (Y, np.ones(3), "sample_weight must be 60 positive numbers"),
+    ],
+)
+def test_mistakes_are_named(y: np.ndarray, weight: np.ndarray | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GaussianProcess(RBF()).fit(X, y, weight)
+
+
+def test_numbers_of_rows_are_counts() -> None:
+    for name in ("num_landmarks", "max_fit_rows"):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            GaussianProcess(RBF(), **{name: 0}).fit(X, Y)
