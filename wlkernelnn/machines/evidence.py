@@ -10,8 +10,8 @@ from scipy.linalg import cho_solve, cholesky, lapack
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-# Log-normal priors, for targets of variance 1: medians of the amplitudes' sum and of the noise's variance, and
-# the standard deviation of the logarithms.
+# Log-normal priors, for targets of variance 1: medians of the amplitudes' sum and of the noise's variance,
+# and the standard deviation of the logarithms.
 _AMPLITUDE, _NOISE, _WIDTH = 1.0, 0.1, 2.0
 # Amplitudes lie within a factor of e^12 of their median; the least noise keeps the factor well-conditioned.
 _RANGE, _NOISE_BOUNDS = 12.0, (1e-4, 10.0)

@@ -192,9 +192,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
     def _priors(self, X: Any) -> list[np.ndarray]:
         return [
-            np.asarray(
-                sum(a * part.diag(X) for a, part in zip(target.amplitudes, target.kernels, strict=True))
-            )
+            np.asarray(target.amplitudes @ np.stack([part.diag(X) for part in target.kernels]))
             for target in self.targets_
         ]
 

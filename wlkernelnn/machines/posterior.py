@@ -57,8 +57,8 @@ class NystromPosterior:
         f(x) = z(x)^\top w + \delta(x), \qquad w \sim \mathcal{N}(0, 1), \qquad
         \delta(x) \sim \mathcal{N}(0, k(x, x) - z(x)^\top z(x))
 
-    with the factor :math:`L_{mm}` of the landmarks' kernel: each row has what the landmarks do not say of it, δ, for
-    itself (the fully independent training conditional, Quiñonero-Candela and Rasmussen 2005).
+    with the factor :math:`L_{mm}` of the landmarks' kernel: each row has what the landmarks do not say of
+    it, δ, for itself (the fully independent training conditional, Quiñonero-Candela and Rasmussen 2005).
 
     Args:
         landmarks: The kernel of the landmarks ``[m, m]``.

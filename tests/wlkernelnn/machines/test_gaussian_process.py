@@ -175,7 +175,7 @@ def test_repeated_molecules_with_different_targets_are_noise() -> None:
 @pytest.mark.parametrize(
     ("y", "weight", "message"),
     [
-        (Y[:-1], None, r"y must be \[60\] or \[60, T\], as long as X, got \[59\]"),
+        (Y[:-1], None, r"y must be \[60\] or \[60, T\], as long as X, got \[59, 1\]"),
         (np.where(Y > 6, np.inf, Y), None, "y must be finite, or NaN where a target is missing"),
         (np.stack([Y, np.full(60, np.nan)], 1), None, "y: target 1 has no value"),
         (Y, np.zeros(60), "sample_weight must be 60 positive numbers"),
