@@ -69,7 +69,7 @@ def descriptors(molecule: Chem.Mol, names: Collection[str] | None = None) -> np.
 
     float32 ``[len(names)]``, in RDKit's order, of all if there are no ``names``; 0 where a molecule has no
     value, and at most what a float32 holds. Of more than 200 atoms those of all pairs of atoms, which take
-    seconds to minutes, are not computed but 0, except for ``Ipc``, which has reached that largest number before.
+    seconds to minutes, are 0, except for ``Ipc``, which has reached that largest number before.
     """
     most = float(np.finfo(np.float32).max)
     with np.errstate(all="ignore"):
