@@ -109,7 +109,7 @@ def fill(
 def _of_file(stem: Path, table: Table, stays: Callable[[Record], bool]) -> dict[Place, Record]:
     """The runs of the file that stay."""
     path = stem.with_suffix(".json")
-    there = read_json(path) if path.is_file() else {"mode": "none"}
+    there: Record = read_json(path) if path.is_file() else {"mode": "none"}
     if there["mode"] != "full":
         return {}
     try:
