@@ -21,40 +21,12 @@ Arrays = tuple[np.ndarray, ...]
 MULTIPLY, ADD, RELU, TANH = range(4)
 
 
-# Which rows, which edges
-
-
 @compiled()
 def rows_of(chunk: int, chunks: int, indptr: np.ndarray) -> tuple[int, int]:
     """The first and last row of a chunk; chunks have about equally many rows and edges together."""
-    rows = indptr.size - 1
-    cuts = np.zeros(2, np.int64)
-    for i in range(2):
-        share = (indptr[rows] + rows) * (chunk + i) // chunks
-        low, high = 0, rows
-        while low < high:
-            middle = (low + high) // 2
-            if indptr[middle] + middle < share:
-                low = middle + 1
-            else:
-                high = middle
-        cuts[i] = low
-    return cuts[0], cuts[1]
-
-
-@compiled()
-def by_source(source: np.ndarray, num_sources: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pointers and order of the edges by source: a counting sort, edges of a source keep their order."""
-    indptr = np.zeros(num_sources + 1, np.int64)
-    for u in source:
-        indptr[u + 1] += 1
-    for u in range(num_sources):
-        indptr[u + 1] += indptr[u]
-    free, order = indptr.copy(), np.empty(source.size, np.int64)
-    for e in range(source.size):
-        order[free[source[e]]] = e
-        free[source[e]] += 1
-    return indptr, order
+    work = indptr + np.arange(indptr.size)
+    first = np.searchsorted(work, work[-1] * chunk // chunks)
+    return first, np.searchsorted(work, work[-1] * (chunk + 1) // chunks)
 
 
 # out[v] = Σ w s sigmoid(a[u] + b[v] + G[t]) c[u] F[t]; the option is s

@@ -47,8 +47,8 @@ class Loop(fused.Loop):
         self._sum(kernel, (_array(self.edges.indptr), _array(self.edges.source)), values, outs)
 
     def sum_by_source(self, kernel: str, values: Sequence[np.ndarray], *outs: np.ndarray) -> None:
-        indptr, order = kernels.by_source(_array(self.edges.source), self.edges.num_sources)
-        self._sum(kernel, (indptr, order, _array(self.edges.target)), values, outs)
+        edges = self.edges.by_source()
+        self._sum(kernel, (*map(_array, (edges.indptr, edges.order, self.edges.target)),), values, outs)
 
     def _sum(
         self, kernel: str, edges: tuple[Any, ...], values: Sequence[np.ndarray], outs: tuple[Any, ...]

@@ -146,16 +146,13 @@ def forward_chunk(
                     rest[0, 0, k] = one - of_f[f, part_f, k]
             for k in range(d):
                 y[k] = of_i[i, part_i, k] * parts[token, 0, k] + of_f[f, part_f, k] * c[c_before, k]
-            if not is_norm_carried:
-                for k in range(d):
-                    c[c_now, k] = y[k]
+                c[c_now, k] = y[k]
             if is_normed:
                 normalize(y, eps)
                 for k in range(d):
                     y[k] = y[k] * norm[0, k] + norm[1, k]
-            if is_norm_carried:
-                for k in range(d):
-                    c[c_now, k] = y[k]
+                    if is_norm_carried:
+                        c[c_now, k] = y[k]
             if is_tanh_output:
                 for k in range(d):
                     y[k] = tanh(y[k])
