@@ -48,6 +48,8 @@ class ColouredBatch(Data):
     Moved to another device by ``to`` or ``cuda``, they still belong together.
     """
 
+    quotient: Quotient
+
     def seal(self) -> Self:
         """Say that the quotient is that of the batch."""
         self.quotient = self.quotient._replace(seal=Seal(*of_quotient(self), self.batch))
