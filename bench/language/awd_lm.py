@@ -52,9 +52,9 @@ _PUBLISHED: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
     "rkm_cifg": ("RKM-CIFG", {"ptb": ("61.9", "59.5"), "wikitext-2": ("69.12", "66.03")}),
     "linear_gated": ("Linear w/ o", {"ptb": ("72.3", "69.7"), "wikitext-2": ("84.23", "80.21")}),
 }
+# An LSTM with layer norm is not the paper's.
 MODELS = {
     f"{variant.replace('_', '-')}{suffix}": Row(
-        # An LSTM with layer norm is not the paper's.
         f"{title}{', LN' if suffix else ''}",
         {} if (variant, suffix) == ("lstm", "-norm") else published,
         {"variant": variant} | ({} if suffix else {"layer_norm": False}),

@@ -1,8 +1,7 @@
 """Losses and schedules for training grown trees."""
 
-from .alternate import alternate
 from .gradients import GradientConstants, gradient_constants, state_gradients
-from .imitation import imitation
+from .scorer import alternate, imitation
 from .tree_loss import TreeLoss
 
 __all__ = [

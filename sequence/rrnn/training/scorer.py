@@ -1,4 +1,4 @@
-"""What a scorer has still to learn before it grows a known cell."""
+"""How a scorer is trained: by imitation of a known cell, and in turn with the tuples."""
 
 from __future__ import annotations
 
@@ -43,3 +43,25 @@ def imitation(model: TreeModel, cell: Cell, leaves: Tensor) -> Tensor:
     chosen = scores[:, numbers]
     later = chosen.flip(1).logcumsumexp(1).flip(1)
     return torch.logaddexp(later, others) - chosen
+
+
+def alternate(model: TreeModel, epoch: int, every: int) -> str:
+    """Let an epoch train either the tuples (L, R, b) or the scorer; everything else is always trained.
+
+    Args:
+        model: Its ``requires_grad`` are set.
+        epoch: Counted from 0; tuples come first.
+        every: After how many epochs it changes.
+
+    Returns:
+        ``"tuples"`` or ``"scorer"``.
+
+    Raises:
+        ValueError: ``every`` is not positive.
+    """
+    if every < 1:
+        raise ValueError(f"every counts epochs: at least 1, got {every}")
+    trained = ("tuples", "scorer")[epoch // every % 2]
+    model.tuples.requires_grad_(trained == "tuples")
+    model.scorer.requires_grad_(trained == "scorer")
+    return trained
