@@ -153,19 +153,17 @@ def add_options(
     by_class = dataclasses.is_dataclass(source) or not inspect.isclass(source)
     hints = get_type_hints(source if by_class else source.__init__, include_extras=True)
     helps = _helps(source)
-    fields = (
-        {field.name: field for field in dataclasses.fields(source)}
-        if dataclasses.is_dataclass(source)
-        else {}
-    )
+    made = {
+        field.name: field.default_factory for field in getattr(source, "__dataclass_fields__", {}).values()
+    }
     for name, parameter in inspect.signature(source).parameters.items():
         if names is not None and name not in names:
             continue
         kind, default = hints[name], parameter.default
         if get_origin(kind) in (Union, types.UnionType):  # nobody gives None
             kind = Union[tuple(one for one in get_args(kind) if one is not types.NoneType)]  # noqa: UP007
-        if name in fields and fields[name].default_factory is not dataclasses.MISSING:
-            default = fields[name].default_factory()
+        if made.get(name, dataclasses.MISSING) is not dataclasses.MISSING:
+            default = made[name]()
         default = list(default) if isinstance(default, tuple) else default
         parser.kinds[name], parser.defaults[name] = kind, default
         options: dict[str, Any] = {"metavar": name.upper()}

@@ -85,13 +85,9 @@ def _owners(ptr: Tensor) -> Tensor:
 
 
 def quotient_of_batch(batch: Data, column_dims: tuple[int, ...], typed: bool, depth: int) -> Quotient:
-    """The quotient of a complete batch.
+    """The quotient of a complete batch after ``depth`` iterations.
 
-    Args:
-        batch: The batch.
-        column_dims: Number of values of each column of ``x``.
-        typed: Whether edges have codes.
-        depth: Weisfeiler-Lehman iterations.
+    ``column_dims`` are the numbers of values of the columns of ``x``; ``typed``: edges have codes.
     """
     num_nodes = batch.x.size(0)
     edge_type = checked_edge_type("the network", batch.edge_type) if typed else None

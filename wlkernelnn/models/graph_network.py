@@ -38,23 +38,12 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
     r"""Predicts properties of graphs with discrete node and edge codes, such as molecules.
 
     The states of the nodes that :meth:`states` computes, their sum or mean over a graph, and a two-layer
-    perceptron.
+    perceptron. Other arguments, shapes and errors are those of :class:`GraphKernelNetwork`.
 
     Args:
-        node_dims, hidden_channels, num_edge_types, num_tasks, task: As of :class:`GraphKernelNetwork`.
-        pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.
         num_steps: How many edges far a state sees: the Weisfeiler-Lehman colour after that many iterations
             decides it. ``None``: colours do not decide it.
         state_channels: Width of the states; default ``hidden_channels``.
-
-    Shapes:
-        - input: a batch with ``x [N, len(node_dims) + num_node_values]``, ``edge_index [2, E]``,
-          ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]`` (a single graph has
-          neither of the last two), and with num_graph_values ``graph_x [B, num_graph_values]``
-        - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
-
-    Raises:
-        ValueError: An argument is out of its range, or something is missing in a batch.
     """
 
     target_mean: Tensor
@@ -146,14 +135,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
 
     @classmethod
     def check_arguments(cls, **kwargs: Any) -> None:
-        """Refuse arguments before there are data to size a network from.
-
-        Args:
-            **kwargs: Arguments of the class, but for the sizes of the data.
-
-        Raises:
-            TypeError, ValueError: As the class.
-        """
+        """Refuse arguments of the class, but for the sizes of the data, before there are data."""
         sizes: dict[str, Any] = {"node_dims": [1], "num_edge_types": 1}
         with torch.device("meta"):  # no weights are drawn
             cls(**sizes, **kwargs)
@@ -175,9 +157,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
         """The states of nodes, ``[N, state_channels]``, or of a quotient's last colours.
 
-        Args:
-            codes: Codes of the nodes, or of a quotient's first colours.
-            graph: The batch, by its nodes or by its colours.
+        ``codes`` are those of the nodes, or of the first colours.
         """
 
     def edges(self, graph: Data | Quotient) -> tuple[Tensor | Quotient, Tensor | None]:

@@ -84,7 +84,7 @@ class Ensemble:
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"
             )
-        each = caches or [None] * len(self.networks)
+        each: Sequence[ColourCache | None] = caches or [None] * len(self.networks)
         return [compute(net, data, batch_size, cache) for net, cache in zip(self.networks, each, strict=True)]
 
     def column_names(self, columns: Columns) -> list[str]:

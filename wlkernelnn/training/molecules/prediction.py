@@ -38,11 +38,7 @@ def embed(
 ) -> np.ndarray:
     """The vectors that the head of a network sees, see :meth:`GraphNetwork.embed`.
 
-    Args:
-        net, data, batch_size, cache: See :func:`predict`.
-
-    Returns:
-        float32 ``[len(data), net.embedding_channels]``.
+    Arguments are those of :func:`predict`; float32 ``[len(data), net.embedding_channels]``.
     """
     return _of_batches(net, net.embed, net.embedding_channels, data, batch_size, cache)
 

@@ -92,9 +92,11 @@ def train_run(
         if len(both := np.intersect1d(part.index, others.index)):
             raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
     task = data.task or "regression"
+    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
+    check_target_names(names)
     about: dict[str, Any] = {
         "features": data.description.features,
-        "target_names": _names_of_targets(data),
+        "target_names": names,
         "task": task,
         "metric": check_fit(parts["train"], parts.get("valid"), task, options),
         "unit": data.description.unit,
@@ -209,19 +211,8 @@ def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions
     return [replace(options, seed=options.seed + i) for i in range(size)]
 
 
-def _names_of_targets(data: PackedGraphs) -> list[str]:
-    """Names of the targets, numbers where they have none."""
-    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
-    check_target_names(names)
-    return names
-
-
 def check_target_names(names: Sequence[str]) -> None:
-    """Refuse names of targets by which columns of the files of predictions could not be told.
-
-    Raises:
-        ValueError: They could not.
-    """
+    """Refuse names of targets by which columns of the files of predictions could not be told."""
     columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
     if twice := sorted({column for column in columns if columns.count(column) > 1}):
         raise ValueError(

@@ -32,11 +32,8 @@ class Counts(NamedTuple):
 class Parts:
     """A folder of finished parts, in order, and a manifest that says of what they are parts.
 
-    A part counts once the manifest, which is replaced after the part's files were, has it. Whatever a killed
-    run left behind otherwise is written again.
-
-    Of a text table, only the first part (and the first with rejected rows) has a header: parts end to end are
-    the whole.
+    A part counts once the manifest has it, which is written last. Of a text table, only the first part (and
+    the first with rejected rows) has a header: parts end to end are the whole.
 
     Args:
         folder: Where they are kept.

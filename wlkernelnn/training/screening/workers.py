@@ -53,11 +53,6 @@ def predict_task(
 ) -> Predicted:
     """Featurize and predict.
 
-    Args:
-        ensemble, task: What to predict with, and for what.
-        batch_size: Molecules that go through a network at once.
-        caches: See :meth:`Ensemble.caches`.
-
     Raises:
         RuntimeError: Something went wrong other than a row that is no molecule; says in which row.
     """
