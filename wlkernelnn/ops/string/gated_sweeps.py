@@ -27,8 +27,8 @@ def gated(
     part, gates = cell.named(parts), parts[:, width:]
     c, h = (steps.room(parts[:, :width], before) for before in (c_0, h_0))
     blind = parts.size(1) - (0 if weight is None else weight.size(0))
-    if blind:
-        _squash(cell, part["cell"], part["cell"])
+    if blind and cell.squash:
+        part["cell"].tanh_()
     if weight is None:
         gates.sigmoid_()
     else:
@@ -39,7 +39,7 @@ def gated(
         if weight is not None:
             seeing = torch.addmm(logits, h_before, transposed)
             if not blind:
-                _squash(cell, seeing[:, :width], new)
+                new.copy_(tanh_if(cell.squash, seeing[:, :width]))
             if cell.gates:
                 torch.sigmoid(seeing[:, width - blind :], out=gates_t)
         if cell.input == "rest":
@@ -104,7 +104,7 @@ def gated_gradients(
     # What cannot wait: from every step to the one before.
     grad_c, grad_h = own(grads, found)
     grad_y = None if gamma is None else torch.empty_like(raw)
-    grad_raw = torch.empty_like(raw) if norm_state else grad_c[num_strings:]
+    grad_raw = torch.zeros_like(raw) if norm_state else grad_c[num_strings:]
     blind = values.size(1) - (0 if weight is None else weight.size(0))
     of_c = slopes.view(len(slopes), len(cell.parts), width)[:, : len(cell.parts) - cell.output]
     inputs = steps.each(
@@ -118,13 +118,9 @@ def gated_gradients(
             add_product(dc, dh, to_y_t)
         else:
             add_product(dy.copy_(dc) if norm_state else dy.zero_(), dh, to_y_t)
-            through = _norm_backward(dy, normed[0], (width,), *normed[1:], gamma, beta, (True, False, False))[
-                0
-            ]
-            if norm_state:
-                d_raw.copy_(through)
-            else:
-                d_raw.add_(through)
+            raw_t, *moments_t = normed
+            through = _norm_backward(dy, raw_t, (width,), *moments_t, gamma, beta, (True, False, False))
+            d_raw.add_(through[0])
         to_parts.mul_(to_each)
         if to_o is not None:
             to_o.mul_(dh)
@@ -132,11 +128,10 @@ def gated_gradients(
         if weight is not None:
             dh_before.addmm_(to_h, weight)
     # What could wait.
-    of_norm = [None, None]
+    of_norm: Sequence[Tensor | None] = (None, None)
     if grad_y is not None:
-        *_, of_norm[0], of_norm[1] = _norm_backward(
-            grad_y, raw, (width,), *moments, gamma, beta, (False, *needed[5:])
-        )
+        wanted = False, *needed[5:]
+        of_norm = _norm_backward(grad_y, raw, (width,), *moments, gamma, beta, wanted)[1:]
     return (
         slopes,
         slopes[:, blind:].t() @ h_before if needed[0] else None,
@@ -145,11 +140,3 @@ def gated_gradients(
         (grad_raw * c_before).sum_to_size(scale_f.shape) if needed[4] else None,
         *of_norm,
     )
-
-
-def _squash(cell: GatedCell, logits: Tensor, out: Tensor) -> None:
-    """φ."""
-    if cell.squash:
-        torch.tanh(logits, out=out)
-    else:
-        out.copy_(logits)
