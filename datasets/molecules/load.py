@@ -39,7 +39,8 @@ def load_molecules(
             otherwise here.
 
     Returns:
-        The molecules; of a published set with ``split_idx``, its recommended split (80/10/10, seed 0).
+        The molecules; of a published set with ``split_idx``, the split in its file or the recommended one
+        (80/10/10, seed 0).
 
     Raises:
         FileNotFoundError: The file is nowhere and cannot be fetched: says which file to put where.
@@ -61,10 +62,11 @@ def load_molecules(
     own = {
         "smiles_column": spec.smiles_column,
         "target_columns": spec.target_columns,
-        "split": None if "split_column" in options else spec.split,
         "name": spec.name,
         "on_invalid": "skip",
     }
+    if not {"split", "split_column"} & options.keys():
+        own |= {"split_column": spec.split_column} if spec.split_column else {"split": spec.split}
     if set(names_of(options.get("target_columns", spec.target_columns))) <= set(spec.target_columns):
         own |= {"task": spec.task, "unit": spec.unit}
         if options.get("task", spec.task) == spec.task:
@@ -73,13 +75,16 @@ def load_molecules(
 
 
 def _published(name: str) -> MoleculeSet:
+    known = {key.lower(): spec for key, spec in MOLECULE_SETS.items()}
     key = {"chembl": "chembl2321810"}.get(name.lower(), name.lower())
-    if key not in MOLECULE_SETS:
+    if key not in known:
+        single = [key for key in MOLECULE_SETS if "/" not in key]
         raise ValueError(
-            f"no data set is called {name!r}{close_name(key, MOLECULE_SETS) or '.'} Known are "
-            f"{', '.join(MOLECULE_SETS)}; a table needs a name that ends in .csv, .tsv or .parquet"
+            f"no data set is called {name!r}{close_name(name, MOLECULE_SETS) or '.'} Known are "
+            f"{', '.join(single)}, and {len(known) - len(single)} sets such as moleculeace/CHEMBL204_Ki; "
+            "a table needs a name that ends in .csv, .tsv or .parquet"
         )
-    return MOLECULE_SETS[key]
+    return known[key]
 
 
 def _chembl(spec: MoleculeSet) -> pd.DataFrame:

@@ -4,6 +4,10 @@ MoleculeNet is Wu et al. 2018 (Chemical Science 9, 513); tasks, metrics and reco
 the paper's, except that QM7 is split at random instead of stratified. The checksums of Lipophilicity.csv and
 bace.csv are those that several public projects recorded; the others were computed from the files. Where there
 are two, the second is of the file with Unix line ends.
+
+MoleculeACE is van Tilborg et al. 2022 (Journal of Chemical Information and Modeling 62, 5938): 30 sets of
+activities from ChEMBL with published splits, whose column ``cliff_mol`` marks activity cliffs: molecules that
+are much like another one whose activity is at least ten times as high or as low.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ class MoleculeSet:
         metric: The metric its results are given in.
         unit: Unit of the targets.
         split: The split recommended for it (80/10/10, seed 0), which ``split_idx`` holds.
+        split_column: The column of the split that was published with it, in whose place ``split_idx`` holds
+            this one.
         source: Where the data come from.
         licence: What that source says about their use.
         url: Address of the file, ``""`` where there is none that can be checked.
@@ -44,6 +50,7 @@ class MoleculeSet:
     licence: str = "none stated"
     smiles_column: str = "smiles"
     split: SplitKind = "random"
+    split_column: str | None = None
     url: str = ""
     sha256: tuple[str, ...] = ()
 
@@ -58,8 +65,27 @@ def _from_json(name: str, spec: dict[str, Any]) -> MoleculeSet:
     return MoleculeSet(name, **values)
 
 
+def _of_moleculeace(name: str, spec: dict[str, Any]) -> MoleculeSet:
+    """Activities on one receptor or enzyme, with the split that van Tilborg et al. published."""
+    measure = name.rpartition("_")[2]
+    shared: dict[str, Any] = {
+        "file": f"moleculeace/{name}.csv",
+        "target_columns": ["y"],
+        "split_column": "split",
+        "metric": "rmse",
+        "unit": f"-log10({measure} in nM)",
+        "source": "the source distribution of MoleculeACE 3.0.0 on PyPI (molML/MoleculeACE on GitHub), in it "
+        f"MoleculeACE/Data/benchmark_data/{name}.csv",
+        "licence": "MIT",
+    }
+    return _from_json(f"moleculeace/{name}", shared | spec)
+
+
+_HERE = Path(__file__)
 #: The data sets that :func:`~wlkernelnn.datasets.load_molecules` knows, by name.
 MOLECULE_SETS: dict[str, MoleculeSet] = {
-    name: _from_json(name, spec)
-    for name, spec in read_json(Path(__file__).with_name("published.json")).items()
+    name: _from_json(name, spec) for name, spec in read_json(_HERE.with_name("published.json")).items()
+} | {
+    f"moleculeace/{name}": _of_moleculeace(name, spec)
+    for name, spec in read_json(_HERE.with_name("moleculeace.json")).items()
 }

@@ -18,7 +18,8 @@ class DataOptions:
 
     Args:
         data_path: A CSV, TSV or Parquet file, or the name of a published data set: chembl2321810, esol,
-            freesolv, lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri.
+            freesolv, lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri, or
+            one of MoleculeACE's, such as moleculeace/CHEMBL204_Ki.
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1.

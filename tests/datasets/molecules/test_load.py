@@ -25,7 +25,11 @@ pytestmark = pytest.mark.usefixtures("no_data_folder")
 
 def test_every_set_is_described() -> None:
     names = "esol freesolv lipophilicity cep bbbp bace clintox sider tox21 hiv qm7 qm8 organic_ri"
-    assert " ".join(MOLECULE_SETS) == "chembl2321810 " + names
+    single = [name for name in MOLECULE_SETS if "/" not in name]
+    assert " ".join(single) == "chembl2321810 " + names
+    ace = [name for name in MOLECULE_SETS if name.startswith("moleculeace/CHEMBL")]
+    assert len(ace) == 30
+    assert len(single) + len(ace) == len(MOLECULE_SETS)
     for name, spec in MOLECULE_SETS.items():
         assert spec.name == name
         assert spec.metric in ("rmse", "mae") if spec.task == "regression" else spec.metric == "roc_auc"
@@ -129,6 +133,26 @@ def test_a_set_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         load_molecules("organic_ri")
     with pytest.raises(FileNotFoundError, match="root is not a folder"):
         load_molecules("esol", tmp_path / "nowhere")
+
+
+def test_a_set_with_a_published_split(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "moleculeace").mkdir()
+    rows = [f"{'C' * (n + 1)},{10**n},{-n},{n % 2},{'test' if n in (1, 4) else 'train'}" for n in range(10)]
+    table = "\n".join(["smiles,exp_mean [nM],y,cliff_mol,split", *rows])
+    (tmp_path / "moleculeace" / "CHEMBL204_Ki.csv").write_text(table)
+    data = load_molecules("moleculeace/chembl204_ki", tmp_path)
+    assert "not a known version" in caplog.text
+    assert data.description.name == "moleculeace/CHEMBL204_Ki"
+    assert (data.description.unit, data.metric) == ("-log10(Ki in nM)", "rmse")
+    assert data.y[:, 0].tolist() == [-n for n in range(10)]
+    parts = {part: rows.tolist() for part, rows in data.split_idx.items()}
+    assert parts == {"train": [0, 2, 3, 5, 6, 7, 8, 9], "valid": [], "test": [1, 4]}
+    other = load_molecules("moleculeace/CHEMBL204_Ki", tmp_path, split="random")
+    assert np.array_equal(other.split_idx["train"], random_split(10)["train"])
+    with pytest.raises(FileNotFoundError, match=r"moleculeace/CHEMBL218_EC50\.csv is not in .* MoleculeACE"):
+        load_molecules("moleculeace/CHEMBL218_EC50", tmp_path)
+    with pytest.raises(ValueError, match=r"did you mean 'moleculeace/CHEMBL204_Ki'\? Known are chembl"):
+        load_molecules("moleculeace/CHEMBL24_Ki")
 
 
 def test_names(tmp_path: Path) -> None:
