@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import chain, islice
+from itertools import chain, islice, tee
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,30 +131,24 @@ def predict_tables(
             "may be a measurement's error, or an earlier prediction; rename or drop it"
         )
 
-    def results(pieces: Iterator[_Piece]) -> Iterator[_Result]:
-        """What is written for pieces, in their order."""
+    def results(pieces: Iterator[_Piece], done: int = 0) -> Iterator[_Result]:
+        """What is written for pieces, in their order, after ``done`` rows."""
         ahead = list(islice(pieces, PARALLEL_FROM))
         default = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
         processes = default if num_workers is None else num_workers
-        todo: deque[_Piece] = deque()
-
-        def tasks() -> Iterator[Task]:
-            for piece in chain(ahead, pieces):
-                todo.append(piece)
-                yield Task(piece.first, piece.table[piece.column].to_pylist(), columns)
-
+        pieces, sent = tee(chain(ahead, pieces))
+        tasks = (Task(piece.first, piece.table[piece.column].to_pylist(), columns) for piece in sent)
         # A single piece has nothing to remember for others.
         caches = ensemble.caches() if len(ahead) > 1 else None
-        predicted = predict_tasks(tasks(), model_path, ensemble, batch_size, processes, caches)
+        predicted = predict_tasks(tasks, model_path, ensemble, batch_size, processes, caches)
         told = [TextColumn(text) for text in ("{task.description}", "{task.completed:,.0f} rows")]
         console = Console(stderr=True)
         with (
             closing(predicted),
             Progress(*told, TimeElapsedColumn(), console=console, disable=not progress) as bar,
         ):
-            shown = bar.add_task("Predicting", total=None, completed=ahead[0].first if ahead else 0)
-            for result in predicted:
-                piece = todo.popleft()
+            shown = bar.add_task("Predicting", total=None, completed=done)
+            for result, piece in zip(predicted, pieces, strict=True):
                 if result.rejects and on_invalid == "raise":
                     write_rejects(rejects_path, result.rejects)
                     raise _RowsRefused(_complaint(piece, result.rejects))
@@ -195,7 +188,7 @@ def predict_tables(
         if finished != [part.read for part in parts.done]:
             raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
         try:
-            for part in results(pieces):
+            for part in results(pieces, parts.counts.read):
                 parts.add(*part)
         except _RowsRefused:
             parts.clear()  # of an input that is to be mended, so of no use
