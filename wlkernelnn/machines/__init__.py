@@ -1,5 +1,6 @@
 """Learners on exact kernels."""
 
+from .classifier import GaussianProcessClassifier
 from .gaussian_process import GaussianProcess
 
-__all__ = ["GaussianProcess"]
+__all__ = ["GaussianProcess", "GaussianProcessClassifier"]

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+from sklearn.base import clone, is_classifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import estimator_checks
+
+from wlkernelnn.datasets import featurize
+from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, objects
+from wlkernelnn.machines import GaussianProcess, GaussianProcessClassifier
+from wlkernelnn.machines.classifier import platt_scaling
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(80, 2))
+Y = (X[:, 0] + 0.5 * RANDOM.normal(size=80) > 0.4).astype(int)
+NEW = RANDOM.normal(size=(9, 2))
+SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N")]
+NAMES = ["alcohol", "amine"] * 12
+
+
+def regularised(positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    first, second = weight[positive].sum(), weight[~positive].sum()
+    return np.where(positive, (first + 1) / (first + 2), 1 / (second + 2))
+
+
+def test_scaling_is_the_least_cross_entropy_of_platts_targets() -> None:
+    means, weight = RANDOM.normal(size=80), RANDOM.uniform(0.5, 2, size=80)
+    positive = means + RANDOM.normal(size=80) > 0
+    target = regularised(positive, weight)
+
+    def loss(line: np.ndarray) -> float:
+        odds = line[0] * means + line[1]
+        return -float(weight @ (target * log_expit(odds) + (1 - target) * log_expit(-odds)))
+
+    slope, intercept = platt_scaling(means, positive, weight)
+    best = minimize(loss, [0.0, 0.0], tol=1e-12)
+    np.testing.assert_allclose([slope, intercept], best.x, rtol=1e-4)
+    # Where classes do not overlap, only the regularised targets keep the slope finite.
+    assert 1 < platt_scaling(np.linspace(-1, 1, 10), np.arange(10) > 4, np.ones(10))[0] < 20
+
+
+def test_equals_logistic_regression_on_leave_one_out_means() -> None:
+    machine = GaussianProcessClassifier(RBF()).fit(X, Y)
+    process = GaussianProcess(RBF()).fit(X, 2.0 * Y - 1)
+    means, _ = process.leave_one_out()
+    target = regularised(Y > 0, np.ones(80))
+    line = LogisticRegression(C=np.inf, tol=1e-8).fit(
+        np.concatenate([means, means])[:, None], np.repeat([1, 0], 80), np.concatenate([target, 1 - target])
+    )
+    np.testing.assert_allclose(
+        machine.predict_proba(NEW), line.predict_proba(process.predict(NEW)[:, None]), rtol=1e-6
+    )
+    np.testing.assert_allclose(machine.leave_one_out(), line.predict_proba(means[:, None])[:, 1], rtol=1e-6)
+    assert ((machine.leave_one_out() > 0.5) == Y).mean() > 0.8
+
+
+def test_a_negative_slope_is_zero() -> None:
+    means, positive = np.linspace(-1, 1, 20), np.arange(20) < 5
+    slope, intercept = platt_scaling(means, positive, np.ones(20))
+    assert slope == 0
+    np.testing.assert_allclose(expit(intercept), regularised(positive, np.ones(20)).mean())
+    # A kernel that sees nothing: all that is left out is predicted from the others, on the wrong side.
+    machine = GaussianProcessClassifier(ConstantKernel(1.0, "fixed")).fit(X, Y)
+    np.testing.assert_allclose(machine.predict_proba(NEW)[:, 1], Y.mean(), atol=0.02)
+
+
+@pytest.mark.parametrize("num_landmarks", [None, 30])
+def test_several_targets_with_gaps_are_several_machines(num_landmarks: int | None) -> None:
+    several = np.stack([Y, X[:, 1] > 0], axis=1).astype(float)
+    several[::3, 1] = np.nan
+    known = np.flatnonzero(~np.isnan(several[:, 1]))
+    options: dict[str, Any] = {"num_landmarks": num_landmarks, "max_fit_rows": None}
+    machine = GaussianProcessClassifier(RBF(1.0, "fixed"), **options).fit(X, several)
+    first, second = machine.predict_proba(NEW)
+    alone = GaussianProcessClassifier(RBF(1.0, "fixed"), **options).fit(X, Y)
+    np.testing.assert_allclose(first, alone.predict_proba(NEW), rtol=1e-5)
+    if num_landmarks is None:  # other rows have other landmarks
+        other = GaussianProcessClassifier(RBF(1.0, "fixed"), **options).fit(X[known], several[known, 1])
+        np.testing.assert_allclose(second, other.predict_proba(NEW), rtol=1e-5)
+    np.testing.assert_array_equal(machine.predict(NEW), np.stack([first, second])[:, :, 1].T > 0.5)
+    assert [classes.tolist() for classes in machine.classes_] == [[0, 1], [0, 1]]
+    left_out = machine.leave_one_out()
+    assert left_out.shape == (80, 2)
+    assert (np.isnan(left_out) == np.isnan(several)).all()
+
+
+def test_weights_are_repeated_rows() -> None:
+    weight = np.ones(80)
+    weight[:10] = 2
+    target = np.concatenate([Y, Y[:10]]) > 0
+    means = RANDOM.normal(size=80) + Y
+    np.testing.assert_allclose(
+        platt_scaling(means, Y > 0, weight),
+        platt_scaling(np.concatenate([means, means[:10]]), target, np.ones(90)),
+        rtol=1e-6,
+    )
+    weighted = GaussianProcessClassifier(RBF()).fit(X, Y, weight)
+    process = GaussianProcess(RBF()).fit(X, 2.0 * Y - 1, weight)
+    expected = platt_scaling(process.leave_one_out()[0], Y > 0, weight)
+    np.testing.assert_allclose([*weighted.slope_, *weighted.intercept_], expected)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (NAMES, ["alcohol", "amine"]),
+        (np.array(NAMES), ["alcohol", "amine"]),
+        (pd.Series([name == "amine" for name in NAMES]), [False, True]),
+        ([-1 if name == "alcohol" else 1 for name in NAMES], [-1, 1]),
+        ([*NAMES[:-1], None], ["alcohol", "amine"]),
+        ([*(float(name == "amine") for name in NAMES[:-1]), np.nan], [0, 1]),
+    ],
+)
+def test_classes_have_any_names(y: Any, classes: list[Any]) -> None:
+    machine = GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, y)
+    assert machine.classes_.tolist() == classes
+    assert machine.predict(["CCCCO", "CCCCN"]).tolist() == classes
+    assert machine.predict_proba(["CCCCO"]).shape == (1, 2)
+
+
+def test_scikit_learns_tools_take_it() -> None:
+    machine = GaussianProcessClassifier(MoleculeKernel(), max_fit_rows=20)
+    assert clone(machine).get_params() == machine.get_params()
+    assert is_classifier(machine)
+    graphs, _ = featurize(SMILES, features="ogb+invariants+descriptors")
+    for structures in (SMILES, objects(SMILES)):
+        assert cross_val_score(machine, structures, NAMES, cv=3, scoring="roc_auc").min() > 0.9
+    both = clone(machine).set_params(kernel=MoleculeKernel() + DescriptorKernel()).fit(graphs, NAMES)
+    assert both.score(graphs, NAMES) == 1
+    assert both.machine_.max_fit_rows == 20
+    for check in (
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_mixin_order,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_valid_tag_types,
+    ):
+        check("GaussianProcessClassifier", machine)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["a"] * 24, "y: target 0 has one class alone, a; a classifier needs rows of both"),
+        (np.stack([[0, 1] * 12, [0] * 24], axis=1), "y: target 1 has one class alone, 0; a classifier"),
+        (np.stack([[0, 1] * 12, [np.nan] * 24], axis=1), "y: target 1 has no value"),
+        (["a", "b", "c"] * 8, r"y: expected two classes, got 3 \(\['a', 'b', 'c'\]\)"),
+        (np.stack([[0, 1] * 12, [1, 2] * 12], axis=1), r"y \[n, T\] must hold 0, 1, and NaN"),
+        ([0, 1], r"y must be \[24\] or \[24, T\], as long as X, got \[2\]"),
+    ],
+)
+def test_mistakes_are_named(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, y)
