@@ -152,7 +152,7 @@ def test_a_set_with_a_published_split(tmp_path: Path, caplog: pytest.LogCaptureF
     with pytest.raises(FileNotFoundError, match=r"moleculeace/CHEMBL218_EC50\.csv is not in .* MoleculeACE"):
         load_molecules("moleculeace/CHEMBL218_EC50", tmp_path)
     with pytest.raises(ValueError, match=r"did you mean 'moleculeace/CHEMBL204_Ki'\? Known are chembl"):
-        load_molecules("moleculeace/CHEMBL24_Ki")
+        load_molecules("moleculeace/CHEMBL204_K")
 
 
 def test_names(tmp_path: Path) -> None:
