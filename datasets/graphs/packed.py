@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from wlkernelnn.datasets.files.rejects import Reject, is_missing
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
-from .arrays import Arrays, check_arrays, content_hash
+from .arrays import Arrays, check_arrays, content_hash, take_spans
 from .colours import Colours
 from .description import Description
 from .packing import Packable, packed_targets
@@ -199,6 +199,30 @@ class PackedGraphs(Packable):
         if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())
         return PackedGraphs(replace(self.arrays, y=targets), about, self.split_idx, self.rejects)
+
+    def compact(self) -> PackedGraphs:
+        """A store of the graphs in view alone, without a split."""
+        a = {name: tensor.numpy() for name, tensor in vars(self.arrays).items()}
+        index = self.index
+        (node_type, in_degree), _, node_ptr = take_spans(a["node_ptr"], index, a["node_type"], a["in_degree"])
+        (source, edge_type), _, edge_ptr = take_spans(a["edge_ptr"], index, a["source"], a["edge_type"])
+        taken = {
+            "node_type": node_type,
+            "node_table": a["node_table"],
+            "source": source,
+            "in_degree": in_degree,
+            "edge_type": edge_type,
+            "node_ptr": node_ptr,
+            "edge_ptr": edge_ptr,
+            "y": a["y"][index],
+            "row": a["row"][index],
+        }
+        if len(a["smiles_ptr"]):
+            (taken["smiles"],), _, taken["smiles_ptr"] = take_spans(a["smiles_ptr"], index, a["smiles"])
+        if self.description.num_graph_values:
+            taken["graph_x"] = a["graph_x"][index]
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in taken.items()}
+        return PackedGraphs(Arrays(**tensors), self.description)
 
     # Files
 

@@ -80,14 +80,11 @@ class NystromPosterior:
         inner[np.diag_indices_from(inner)] += 1
         self.lower = cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
         self.weight = cho_solve((self.lower, True), weighted.T @ y, check_finite=False)
+        # What a row of the kernel with the landmarks is multiplied with for the mean, [m].
+        self.alpha = solve_triangular(self.root, self.weight, lower=True, trans=1, check_finite=False)
 
     def _features(self, cross: np.ndarray) -> np.ndarray:
         return solve_triangular(self.root, cross.T, lower=True, check_finite=False).T
-
-    @property
-    def alpha(self) -> np.ndarray:
-        """What a row of the kernel with the landmarks is multiplied with for the mean, ``[m]``."""
-        return solve_triangular(self.root, self.weight, lower=True, trans=1, check_finite=False)
 
     def mean(self, cross: np.ndarray) -> np.ndarray:
         """Of new rows, from their kernel with the landmarks ``[n', m]``."""

@@ -1,0 +1,311 @@
+"""The kernel machine of molecules: a Gaussian process on exact kernels, on descriptors, or on both."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import add
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, ShortestPathKernel
+from wlkernelnn.kernels.graphs.codings import CODINGS
+from wlkernelnn.kernels.graphs.codings import FEATURES as OF_CODINGS
+from wlkernelnn.utils.checks import check_one_of
+
+from .gaussian_process import GaussianProcess
+from .known import KnownGram, KnownMean
+
+logger = logging.getLogger("wlkernelnn")
+
+#: The features of molecules that the machine compares.
+FEATURES = f"{OF_CODINGS}+descriptors"
+MODELS = ("auto", "gp")
+CHOICES = {"kernels": "kernels", "descriptors": "descriptors", "both": "kernels and descriptors"}
+
+# Exact up to so many rows; above, "auto" takes landmarks.
+_MOST_EXACT, _LANDMARKS = 10_000, 4096
+# Rows, drawn, on which kernels, descriptors and both are compared: Grams of nine parts are 72 n² bytes.
+_CHOICE_ROWS = 2500
+# Values of the kernel that are computed at once in predictions.
+_AT_ONCE = 2**25
+
+
+def parts_of(choice: str) -> list[Kernel]:
+    """The kernels of a choice, which was made by leave-one-out on development sets."""
+    kernels: list[Kernel] = [
+        *MoleculeKernel().parts,
+        ShortestPathKernel(normalize="minmax", coding="fcfp"),
+        PathKernel(6, normalize="minmax", coding="ogb"),
+    ]
+    return {"kernels": kernels, "descriptors": [DescriptorKernel()], "both": [*kernels, DescriptorKernel()]}[
+        choice
+    ]
+
+
+def summed(parts: Sequence[Kernel]) -> Kernel:
+    """The kernel that is the sum of some."""
+    return reduce(add, parts)
+
+
+def check_features(features: str) -> None:
+    """Refuse features of molecules that a kernel of the machine lacks a column in.
+
+    Raises:
+        ValueError: One does.
+    """
+    found = get_features(features)
+    lacking = sorted({name for names in CODINGS.values() for name in names} - {*found.node_columns})
+    if not found.descriptors:
+        lacking.append("descriptors")
+    if lacking:
+        raise ValueError(
+            f"features {features!r} lack {', '.join(lacking)}: a kernel machine needs {FEATURES!r}, or these "
+            "with additions"
+        )
+
+
+class MoleculeMachine(BaseEstimator):
+    """A Gaussian process on the exact kernels of molecules, on their descriptors, or on both.
+
+    The kernels are the six of :class:`~wlkernelnn.kernels.MoleculeKernel`, atom pairs in the coding
+    ``"fcfp"`` and paths of 6 atoms in the coding ``"ogb"``, each with an amplitude of its own;
+    :class:`~wlkernelnn.kernels.DescriptorKernel` is that of the descriptors. Kernels alone, descriptors alone
+    and both are compared by their leave-one-out errors, in closed form, on at most 2,500 of the training
+    molecules: the mean over the targets of RMSE / standard deviation, or of the log loss. The least one is
+    taken.
+
+    >>> from wlkernelnn.datasets import load_molecules
+    >>> from wlkernelnn.machines import MoleculeMachine
+    >>> smiles = ["C" * n + end for n in range(1, 11) for end in "ON"]
+    >>> data = load_molecules(smiles, y=range(20), features="ogb+invariants+descriptors", cache=False)
+    >>> machine = MoleculeMachine().fit(data)
+    >>> mean, std = machine.predict(data[:3], return_std=True)
+
+    Args:
+        model: ``"gp"`` is exact: n³ / 3 operations and 16 n² bytes for each target. ``"auto"`` is too, up to
+            10,000 molecules; with more, 4,096 of them are landmarks, see :class:`GaussianProcess`.
+        n_jobs: Threads that fill Grams (−1: one per core).
+        random_state: Seed of what is drawn.
+
+    Attributes:
+        process_: The :class:`GaussianProcess`, on −1 and 1 for classes.
+        choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
+        errors_: The leave-one-out error of each.
+        about_: ``features``, ``target_names``, ``task``, ``unit`` and ``name`` of the training data.
+    """
+
+    def __init__(
+        self,
+        model: Literal["auto", "gp"] = "auto",
+        *,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.model = model
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, data: PackedGraphs) -> Self:
+        """Choose the parts of the kernel, and fit the process.
+
+        Args:
+            data: Molecules with features ``"ogb+invariants+descriptors"`` (or those with additions) and
+                targets ``[n, T]``, NaN where one is missing.
+
+        Raises:
+            TypeError: ``data`` is not packed.
+            ValueError: Other features, less than two molecules, a target without any value, or exact
+                inference would not fit into this machine's memory.
+        """
+        check_packed("data", data)
+        check_one_of("model", self.model, MODELS)
+        check_features(data.description.features)
+        if len(data) < 2:
+            raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
+        about = data.description
+        names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
+        self.about_: dict[str, Any] = {
+            "features": about.features,
+            "target_names": names,
+            "task": about.task or "regression",
+            "unit": about.unit,
+            "name": about.name,
+        }
+        y = self.process_targets(data)
+        for name, column in zip(names, y.T, strict=True):
+            known = np.unique(column[~np.isnan(column)])
+            if not len(known):
+                raise ValueError(f"target {name}: no training molecule has a value of it")
+            if len(known) == 1:
+                logger.warning(f"target {name}: all training molecules have {known[0]:g}, so it is predicted")
+        num_landmarks = self._num_landmarks(*y.shape)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
+
+        train = data.compact()
+        rows = drawn_rows(y, _CHOICE_ROWS, seed)
+        parts = parts_of("both")
+        some = train if len(rows) == len(train) else train[rows]
+        grams = [KnownGram(gram) for gram in self._grams(parts, some)]
+        self.errors_, processes = {}, {}
+        for choice in CHOICES:
+            chosen = [grams[i] for i in _places(choice)]
+            processes[choice] = GaussianProcess(summed(chosen), **options).fit(np.arange(len(rows)), y[rows])
+            self.errors_[choice] = self._error(processes[choice], y[rows])
+        self.choice_ = min(self.errors_, key=self.errors_.__getitem__)
+        self._tell(len(rows), len(train), num_landmarks)
+        if len(rows) == len(train):
+            self.process_ = processes[self.choice_]
+            self.process_.X_train_ = train
+            known_parts = [parts[i] for i in _places(self.choice_)]
+            self.process_.kernel = summed(known_parts)
+            for target in self.process_.targets_:
+                target.kernels = known_parts
+        else:
+            del grams, processes
+            kernel = summed(parts_of(self.choice_))
+            self.process_ = GaussianProcess(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
+        return self
+
+    def process_targets(self, data: PackedGraphs) -> np.ndarray:
+        """The targets of the process, float64 ``[len(data), T]``."""
+        return data.y.numpy().astype(np.float64)
+
+    def _grams(self, parts: Sequence[Kernel], data: PackedGraphs) -> list[np.ndarray]:
+        for part in parts:
+            if hasattr(part, "fit"):
+                part.fit(data)
+        return [
+            part.gram(data, n_jobs=self.n_jobs) if hasattr(part, "gram") else part(data) for part in parts
+        ]
+
+    def _error(self, process: GaussianProcess, y: np.ndarray) -> float:
+        """The leave-one-out error of a process: the mean over its targets."""
+        means, _ = process.leave_one_out()
+        squares = np.nanmean((means - y) ** 2, axis=0)
+        return float(np.mean(np.sqrt(squares) / [target.scale or 1.0 for target in process.targets_]))
+
+    def _tell(self, compared: int, rows: int, num_landmarks: int | None) -> None:
+        figures = ", ".join(f"{CHOICES[choice]} {error:.3f}" for choice, error in self.errors_.items())
+        some = f" on {compared:,} of {rows:,} molecules, drawn" if compared < rows else ""
+        logger.info(
+            f"kernel machine on {CHOICES[self.choice_]}: the least leave-one-out error{some} ({figures})"
+        )
+        if num_landmarks is not None:
+            logger.info(f"{rows:,} molecules: {num_landmarks:,} of them, drawn, are landmarks")
+
+    def _num_landmarks(self, rows: int, targets: int) -> int | None:
+        needed, there = 16 * rows**2 * targets, memory()
+        if self.model == "auto":
+            return _LANDMARKS if rows > _MOST_EXACT else None
+        if there is not None and needed > there:
+            raise ValueError(
+                f"model='gp' needs about {needed / 1e9:,.0f} GB for {rows:,} molecules and {targets} "
+                f"target(s), and this machine has {there / 1e9:,.0f} GB: take model='auto', which has "
+                f"{_LANDMARKS:,} landmarks above {_MOST_EXACT:,} molecules"
+            )
+        return None
+
+    def predict(self, data: PackedGraphs, return_std: bool = False) -> Any:
+        """Values in the unit of the targets, float64 ``[len(data), T]``.
+
+        Args:
+            data: Molecules with the features of the training.
+            return_std: Also give the standard deviation of a new measurement, in the same shape.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            ValueError: ``data`` have other features.
+        """
+        self._check(data)
+        if return_std:
+            self._factorize()
+            mean, std = self._in_blocks(data, lambda some: self.process_.predict(some, return_std=True))
+            return mean, std
+        return self._in_blocks(data, lambda some: (self.process_.predict(some),))[0]
+
+    def nearest(self, data: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
+        """How near the nearest training molecule is, and which it is.
+
+        Args:
+            data: Molecules with the features of the training.
+
+        Returns:
+            The largest mean of the eight kernels of counts with a training molecule, float64 ``[len(data)]``
+            from 0 to 1; and ``row`` of that molecule, int64 ``[len(data)]``.
+
+        Raises:
+            NotFittedError, ValueError: As :meth:`predict`.
+        """
+        self._check(data)
+        train, parts = self.process_.X_train_, parts_of("kernels")
+
+        def of(some: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
+            values = sum(part.gram(some, train, n_jobs=self.n_jobs) for part in parts) / len(parts)
+            best = values.argmax(axis=1)
+            return values[np.arange(len(best)), best], train.row.numpy()[best]
+
+        similarity, row = self._in_blocks(data, of)
+        return similarity, row
+
+    def _in_blocks(
+        self, data: PackedGraphs, compute: Callable[[PackedGraphs], tuple[np.ndarray, ...]]
+    ) -> list[np.ndarray]:
+        size = max(1, _AT_ONCE // len(self.process_.X_train_))
+        blocks = [compute(data[i : i + size]) for i in range(0, max(1, len(data)), size)]
+        return [np.concatenate(block) for block in zip(*blocks, strict=True)]
+
+    def _factorize(self) -> None:
+        """Factors are not saved: they are made when deviations are asked for."""
+        means = [target.posterior for target in self.process_.targets_]
+        if isinstance(means[0], KnownMean):
+            self.process_._find_posteriors()
+            for target, mean in zip(self.process_.targets_, means, strict=True):
+                target.posterior.alpha = mean.alpha
+
+    def _check(self, data: PackedGraphs) -> None:
+        check_is_fitted(self)
+        check_packed("data", data)
+        if data.description.features != self.about_["features"]:
+            raise ValueError(
+                f"the machine was fitted to features {self.about_['features']!r}, the data have "
+                f"{data.description.features!r}"
+            )
+
+    @property
+    def num_parameters(self) -> int:
+        """Hyper-parameters: an amplitude of each part, and the noise, of each target."""
+        return sum(len(target.amplitudes) + 1 for target in self.process_.targets_)
+
+
+def _places(choice: str) -> range:
+    """Which parts of ``both`` a choice has."""
+    first, both = len(parts_of("kernels")), len(parts_of("both"))
+    return {"kernels": range(first), "descriptors": range(first, both), "both": range(both)}[choice]
+
+
+def drawn_rows(y: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """Rows of targets ``[n, T]``: all, or at most so many, of which each target has its share."""
+    if len(y) <= most:
+        return np.arange(len(y))
+    order = np.random.RandomState(seed).permutation(len(y))
+    share = max(1, most // y.shape[1])
+    return np.unique(np.concatenate([order[~np.isnan(column[order])][:share] for column in y.T]))
+
+
+def memory() -> int | None:
+    """Bytes of this machine's memory; ``None`` where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None

@@ -1,0 +1,149 @@
+"""Kernel machines of molecules as folders: numbers in safetensors, everything else in JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_tensors, write_text
+
+from .gaussian_process import GaussianProcess, Target
+from .known import KnownMean
+from .molecules import CHOICES, MoleculeMachine, check_features, parts_of, summed
+
+FORMAT = "wlkernelnn.machine/1"
+CONFIG, NUMBERS, MOLECULES, README = "config.json", "model.safetensors", "molecules.safetensors", "README"
+_KEPT = """A kernel machine of wlkernelnn.
+
+A kernel machine compares new molecules with those that it was fitted to. This folder therefore holds all
+training molecules (their SMILES, descriptors and measured targets, in molecules.safetensors): whoever has
+the folder has them. If they are confidential, so is the folder.
+"""
+
+
+def is_machine(directory: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a kernel machine."""
+    path = Path(directory) / CONFIG
+    if not path.is_file():
+        return False
+    config = read_json(path)
+    return isinstance(config, dict) and config.get("format") == FORMAT
+
+
+def save_machine(directory: str | os.PathLike[str], machine: MoleculeMachine) -> None:
+    """Write a fitted machine, with its training molecules and their targets, into a folder.
+
+    Factors of the kernel, n² numbers for each target, are not kept: what needs them makes them anew.
+    """
+    directory, process = Path(directory), machine.process_
+    directory.mkdir(parents=True, exist_ok=True)
+    process.X_train_.save(directory / MOLECULES)
+    write_tensors(directory / NUMBERS, _numbers(machine), {"format": FORMAT})
+    write_text(directory / README, _KEPT)
+    config = {
+        "format": FORMAT,
+        "kind": type(machine).__name__,
+        "model": machine.model,
+        "choice": machine.choice_,
+        "errors": machine.errors_,
+        "num_landmarks": process.num_landmarks,
+        "about": machine.about_,
+    }
+    write_text(directory / CONFIG, json_text(config, indent=2))  # last: a folder with a config is finished
+
+
+def _numbers(machine: MoleculeMachine) -> dict[str, torch.Tensor]:
+    process = machine.process_
+    numbers = {
+        name: np.array([getattr(target, name) for target in process.targets_])
+        for name in ("mean", "scale", "noise", "amplitudes")
+    }
+    numbers |= {f"alpha.{t}": target.posterior.alpha for t, target in enumerate(process.targets_)}
+    if process.landmarks_ is not None:
+        numbers["landmarks"] = process.landmarks_
+    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()}
+
+
+def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine:
+    """The machine that :func:`save_machine` wrote: it predicts the same numbers.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is damaged or has another format, or files do not go together.
+    """
+    directory = Path(directory)
+    path = directory / CONFIG
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; expected the folder of a kernel machine")
+    config = read_json(path)
+    train = PackedGraphs.load(directory / MOLECULES)
+    tensors, header = read_tensors(directory / NUMBERS)
+    numbers = {name: tensor.numpy() for name, tensor in tensors.items()}
+    try:
+        if not config["format"] == header["format"] == FORMAT:
+            raise ValueError(f"expected format {FORMAT}, got {config['format']!r} and {header['format']!r}")
+        if config["choice"] not in CHOICES:
+            raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {config['choice']!r}")
+        machine = MoleculeMachine(config["model"])
+        machine.choice_, machine.errors_, machine.about_ = config["choice"], config["errors"], config["about"]
+        check_features(machine.about_["features"])
+        if machine.about_["features"] != train.description.features:
+            raise ValueError(f"molecules have features {train.description.features!r}")
+        if (expected := len(machine.about_["target_names"])) != train.num_tasks:
+            raise ValueError(f"expected {expected} targets, the molecules have {train.num_tasks}")
+        machine.process_ = _process(machine, train, numbers, config["num_landmarks"])
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise ValueError(
+            f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
+        ) from error
+    return machine
+
+
+def _process(
+    machine: MoleculeMachine, train: PackedGraphs, numbers: dict[str, np.ndarray], num_landmarks: int | None
+) -> GaussianProcess:
+    parts = parts_of(machine.choice_)
+    for part in parts:
+        if hasattr(part, "fit"):
+            part.fit(train)
+    process = GaussianProcess(summed(parts), num_landmarks=num_landmarks)
+    process.X_train_, process.landmarks_ = train, numbers.get("landmarks")
+    y = machine.process_targets(train)
+    process.n_targets_, process._single = y.shape[1], False
+    process.targets_ = []
+    for t, column in enumerate(y.T):
+        rows = np.flatnonzero(~np.isnan(column))
+        alpha = numbers[f"alpha.{t}"]
+        if len(alpha) != len(rows if process.landmarks_ is None else process.landmarks_):
+            raise ValueError(f"alpha of target {t} has {len(alpha)} entries, which are not those of its rows")
+        mean, scale = float(numbers["mean"][t]), float(numbers["scale"][t])
+        process.targets_.append(
+            Target(
+                rows=rows,
+                mean=mean,
+                scale=scale,
+                kernels=parts,
+                amplitudes=numbers["amplitudes"][t],
+                noise=float(numbers["noise"][t]),
+                y=(column[rows] - mean) / (scale or 1.0),
+                weight=np.ones(len(rows)),
+                posterior=KnownMean(alpha),
+            )
+        )
+    return process
+
+
+def digest(machine: MoleculeMachine) -> str:
+    """SHA-256 of all that predictions depend on."""
+    content = hashlib.sha256(json.dumps([machine.choice_, machine.about_], sort_keys=True).encode())
+    content.update(machine.process_.X_train_.digest().encode())
+    for name, tensor in sorted(_numbers(machine).items()):
+        content.update(name.encode())
+        content.update(tensor.numpy().tobytes())
+    return content.hexdigest()
