@@ -10,6 +10,7 @@ from operator import add
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
@@ -22,6 +23,7 @@ from wlkernelnn.kernels.graphs.codings import CODINGS
 from wlkernelnn.kernels.graphs.codings import FEATURES as OF_CODINGS
 from wlkernelnn.utils.checks import check_one_of
 
+from .classifier import platt_scaling
 from .gaussian_process import GaussianProcess
 from .known import KnownGram, KnownMean
 
@@ -98,7 +100,9 @@ class MoleculeMachine(BaseEstimator):
         random_state: Seed of what is drawn.
 
     Attributes:
-        process_: The :class:`GaussianProcess`, on −1 and 1 for classes.
+        process_: The :class:`GaussianProcess`; of classes on −1 and 1.
+        scaling_: Of classes, slope and intercept of the log-odds of each target ``[2, T]``, as of
+            :class:`GaussianProcessClassifier`; else ``None``.
         choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
         errors_: The leave-one-out error of each.
         about_: ``features``, ``target_names``, ``task``, ``unit`` and ``name`` of the training data.
@@ -124,8 +128,8 @@ class MoleculeMachine(BaseEstimator):
 
         Raises:
             TypeError: ``data`` is not packed.
-            ValueError: Other features, less than two molecules, a target without any value, or exact
-                inference would not fit into this machine's memory.
+            ValueError: Other features, less than two molecules, a target without any value or with one
+                class alone, or exact inference would not fit into memory.
         """
         check_packed("data", data)
         check_one_of("model", self.model, MODELS)
@@ -146,6 +150,10 @@ class MoleculeMachine(BaseEstimator):
             known = np.unique(column[~np.isnan(column)])
             if not len(known):
                 raise ValueError(f"target {name}: no training molecule has a value of it")
+            if len(known) == 1 and self._classifies:
+                raise ValueError(
+                    f"target {name}: expected two classes, all training molecules have {known[0] > 0:d}"
+                )
             if len(known) == 1:
                 logger.warning(f"target {name}: all training molecules have {known[0]:g}, so it is predicted")
         num_landmarks = self._num_landmarks(*y.shape)
@@ -175,11 +183,19 @@ class MoleculeMachine(BaseEstimator):
             del grams, processes
             kernel = summed(parts_of(self.choice_))
             self.process_ = GaussianProcess(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
+        self.scaling_: np.ndarray | None = None
+        if self._classifies:
+            self.scaling_ = self._scaling(self.process_.leave_one_out()[0], y)
         return self
 
+    @property
+    def _classifies(self) -> bool:
+        return bool(self.about_["task"] == "classification")
+
     def process_targets(self, data: PackedGraphs) -> np.ndarray:
-        """The targets of the process, float64 ``[len(data), T]``."""
-        return data.y.numpy().astype(np.float64)
+        """The targets of the process, float64 ``[len(data), T]``: −1 and 1 of classes."""
+        y = data.y.numpy().astype(np.float64)
+        return 2 * y - 1 if self._classifies else y
 
     def _grams(self, parts: Sequence[Kernel], data: PackedGraphs) -> list[np.ndarray]:
         for part in parts:
@@ -192,8 +208,40 @@ class MoleculeMachine(BaseEstimator):
     def _error(self, process: GaussianProcess, y: np.ndarray) -> float:
         """The leave-one-out error of a process: the mean over its targets."""
         means, _ = process.leave_one_out()
-        squares = np.nanmean((means - y) ** 2, axis=0)
-        return float(np.mean(np.sqrt(squares) / [target.scale or 1.0 for target in process.targets_]))
+        if self._classifies:
+            # −log of the probability of the class that a molecule has.
+            errors = -log_expit(y * self._log_odds(means, self._scaling(means, y)))
+            return float(np.nanmean(errors, axis=0).mean())
+        errors = np.sqrt(np.nanmean((means - y) ** 2, axis=0))
+        return float(np.mean(errors / [target.scale or 1.0 for target in process.targets_]))
+
+    @staticmethod
+    def _scaling(means: np.ndarray, y: np.ndarray) -> np.ndarray:
+        known = [~np.isnan(column) for column in y.T]
+        return np.transpose(
+            [
+                platt_scaling(mean[there], column[there] > 0, np.ones(there.sum()))
+                for mean, column, there in zip(means.T, y.T, known, strict=True)
+            ]
+        )
+
+    @staticmethod
+    def _log_odds(means: np.ndarray, scaling: np.ndarray) -> np.ndarray:
+        return means * scaling[0] + scaling[1]
+
+    def leave_one_out(self) -> np.ndarray:
+        """What all other training molecules predict for each, float64 ``[n, T]``, NaN where it has no target.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+        """
+        check_is_fitted(self)
+        self._factorize()
+        return self._values(self.process_.leave_one_out()[0])
+
+    def _values(self, means: np.ndarray) -> np.ndarray:
+        """Values or probabilities, from the means of the process."""
+        return means if self.scaling_ is None else expit(self._log_odds(means, self.scaling_))
 
     def _tell(self, compared: int, rows: int, num_landmarks: int | None) -> None:
         figures = ", ".join(f"{CHOICES[choice]} {error:.3f}" for choice, error in self.errors_.items())
@@ -217,22 +265,25 @@ class MoleculeMachine(BaseEstimator):
         return None
 
     def predict(self, data: PackedGraphs, return_std: bool = False) -> Any:
-        """Values in the unit of the targets, float64 ``[len(data), T]``.
+        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``.
 
         Args:
             data: Molecules with the features of the training.
-            return_std: Also give the standard deviation of a new measurement, in the same shape.
+            return_std: Also give the standard deviation of a new measurement, in the same shape; classes have
+                none.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            ValueError: ``data`` have other features.
+            ValueError: ``data`` have other features, or ``return_std`` is set for classes.
         """
         self._check(data)
         if return_std:
+            if self._classifies:
+                raise ValueError("return_std: classes have probabilities and no standard deviations")
             self._factorize()
             mean, std = self._in_blocks(data, lambda some: self.process_.predict(some, return_std=True))
             return mean, std
-        return self._in_blocks(data, lambda some: (self.process_.predict(some),))[0]
+        return self._in_blocks(data, lambda some: (self._values(self.process_.predict(some)),))[0]
 
     def nearest(self, data: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
         """How near the nearest training molecule is, and which it is.

@@ -65,8 +65,9 @@ def _numbers(machine: MoleculeMachine) -> dict[str, torch.Tensor]:
         for name in ("mean", "scale", "noise", "amplitudes")
     }
     numbers |= {f"alpha.{t}": target.posterior.alpha for t, target in enumerate(process.targets_)}
-    if process.landmarks_ is not None:
-        numbers["landmarks"] = process.landmarks_
+    for name, optional in (("landmarks", process.landmarks_), ("scaling", machine.scaling_)):
+        if optional is not None:
+            numbers[name] = optional
     return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()}
 
 
@@ -92,6 +93,7 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine:
             raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {config['choice']!r}")
         machine = MoleculeMachine(config["model"])
         machine.choice_, machine.errors_, machine.about_ = config["choice"], config["errors"], config["about"]
+        machine.scaling_ = numbers["scaling"] if machine.about_["task"] == "classification" else None
         check_features(machine.about_["features"])
         if machine.about_["features"] != train.description.features:
             raise ValueError(f"molecules have features {train.description.features!r}")

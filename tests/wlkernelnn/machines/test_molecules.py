@@ -10,7 +10,14 @@ import pytest
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import PathKernel
-from wlkernelnn.machines import GaussianProcess, MoleculeMachine, load_machine, molecules, save_machine
+from wlkernelnn.machines import (
+    GaussianProcess,
+    GaussianProcessClassifier,
+    MoleculeMachine,
+    load_machine,
+    molecules,
+    save_machine,
+)
 from wlkernelnn.machines.molecules import FEATURES, drawn_rows, parts_of, summed
 
 SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N", "Cl", "c1ccccc1")]
@@ -67,6 +74,33 @@ def test_blocks_of_predictions(fitted: MoleculeMachine, monkeypatch: pytest.Monk
     assert fitted.predict(DATA[:0]).shape == (0, 1)
 
 
+def test_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
+    y = np.stack([VALUES > 9, ["Cl" in text for text in SMILES]], axis=1).astype(float)
+    y[::5, 1] = np.nan
+    data = packed(SMILES, y, task="classification")
+    machine = MoleculeMachine().fit(data[~NEW])
+    classifier = GaussianProcessClassifier(
+        summed(parts_of(machine.choice_)), random_state=machine.process_.random_state
+    ).fit(data[~NEW], y[~NEW])
+    expected = np.stack([both[:, 1] for both in classifier.predict_proba(data)], axis=1)
+    np.testing.assert_allclose(machine.predict(data), expected, rtol=1e-5)
+    left = classifier.leave_one_out()
+    np.testing.assert_allclose(machine.leave_one_out(), left, rtol=1e-5)
+    known = ~np.isnan(y)
+    assert ((machine.predict(data) > 0.5) == (y > 0.5))[known].mean() > 0.95
+    of_class = np.where(y[~NEW] > 0.5, left, 1 - left)
+    log_loss = np.mean([-np.log(column[~np.isnan(column)]).mean() for column in of_class.T])
+    with pytest.raises(ValueError, match="return_std: classes have probabilities"):
+        machine.predict(data, return_std=True)
+    save_machine(tmp_path, machine)
+    again = load_machine(tmp_path)
+    np.testing.assert_array_equal(again.predict(data), machine.predict(data))
+    np.testing.assert_allclose(again.leave_one_out(), left, rtol=1e-5)
+    assert again.errors_[machine.choice_] == pytest.approx(log_loss, rel=1e-4)
+    with pytest.raises(ValueError, match="target y: expected two classes, all training molecules have 1"):
+        MoleculeMachine().fit(packed(SMILES, np.ones(48), task="classification"))
+
+
 def several() -> PackedGraphs:
     y = np.stack([VALUES, -VALUES], axis=1)
     y[::3, 1] = np.nan
@@ -108,10 +142,10 @@ def test_a_saved_machine_predicts_the_same(
         ({"format": "0"}, "expected format"),
         ({"choice": "all"}, "choice must be one of kernels, descriptors, both, got 'all'"),
         (
-            {"about": {"features": FEATURES, "target_names": ["a", "b"]}},
+            {"about": {"features": FEATURES, "task": "regression", "target_names": ["a", "b"]}},
             "expected 2 targets, the mol.* have 1",
         ),
-        ({"about": {}}, "KeyError: 'features'"),
+        ({"about": {"task": "regression"}}, "KeyError: 'features'"),
     ],
 )
 def test_damaged_folders(
