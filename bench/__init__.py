@@ -10,6 +10,7 @@ BENCHMARKS: dict[str, str] = {
     "graph-kernels": "kernels.graph_kernels",
     "kernel-speed": "speed.kernels",
     "lfp": "signals.lfp",
+    "moleculeace": "molecules.moleculeace",
     "moleculenet": "molecules.moleculenet",
     "ogb": "molecules.ogb",
     "organic-ri": "molecules.organic_ri",

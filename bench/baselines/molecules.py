@@ -53,7 +53,7 @@ def mean_predictor(train: PackedGraphs, test: PackedGraphs) -> Result:
     return Result("mean of training set", prediction, train.num_tasks, time.perf_counter() - start)
 
 
-def _fingerprints(data: PackedGraphs) -> np.ndarray:
+def fingerprints(data: PackedGraphs) -> np.ndarray:
     """Morgan counts of all molecules, float32 ``[G, SIZE]``."""
     with rdBase.BlockLogs():
         counts = [morgan_counts(Chem.MolFromSmiles(text)) for text in data.smiles]
@@ -93,7 +93,7 @@ def random_forest(train: PackedGraphs, test: PackedGraphs, seed: int = 0, num_tr
         make = partial(RandomForestClassifier, num_trees, **same)
     else:
         make = partial(RandomForestRegressor, num_trees, max_features=1 / 3, **same)
-    models, (prediction,) = fit_tasks(make, train, _fingerprints(train), [_fingerprints(test)])
+    models, (prediction,) = fit_tasks(make, train, fingerprints(train), [fingerprints(test)])
     nodes = sum(tree.tree_.node_count for model in models for tree in model.estimators_)
     return Result("Morgan random forest", prediction, nodes, time.perf_counter() - start)
 
@@ -104,7 +104,7 @@ def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Resul
     The strength of the penalty, one of ``ALPHAS``, is that with the best score on ``valid``.
     """
     start = time.perf_counter()
-    x, *others = (csr_matrix(_fingerprints(part)) for part in (train, valid, test))
+    x, *others = (csr_matrix(fingerprints(part)) for part in (train, valid, test))
     classes = train.task == "classification"
     metric = train.metric or DEFAULT_METRIC["classification" if classes else "regression"]
     sign = 1 if get_metric(metric).maximize else -1

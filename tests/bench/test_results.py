@@ -12,7 +12,16 @@ from wlkernelnn.bench.harness.tables import Rows, markdown
 from wlkernelnn.bench.kernels import graph_kernels, theorems
 from wlkernelnn.bench.language import awd_lm, documents, ptb, sst
 from wlkernelnn.bench.language.rrnn import rrnn
-from wlkernelnn.bench.molecules import ablation, chembl, moleculenet, ogb, organic_ri, table, zinc
+from wlkernelnn.bench.molecules import (
+    ablation,
+    chembl,
+    moleculeace,
+    moleculenet,
+    ogb,
+    organic_ri,
+    table,
+    zinc,
+)
 from wlkernelnn.bench.molecules.cep import table as cep
 from wlkernelnn.bench.signals import lfp
 from wlkernelnn.bench.speed import molecules as speed
@@ -53,6 +62,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "graph_kernels": of_graph_kernels,
     "kernel_speed": of_ratios,
     "lfp": lfp.TABLE,
+    "moleculeace": moleculeace.TABLE,
     **{f"moleculenet_{key}": of_molecules(moleculenet.TASKS, 5, key) for key in moleculenet.TASKS},
     **{f"ogb_{name.removeprefix('ogbg-')}": ogb.table_of(name) for name in ogb.RECIPES},
     **{f"ogb_{name.removeprefix('ogbg-')}_tuned": ogb.tuned_table(name) for name in ogb.RECIPES},
