@@ -9,7 +9,7 @@ from typing import Any
 from wlkernelnn.bench.harness.races import Ratio, ratios
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
-from wlkernelnn.bench.kernels import graph_kernels, theorems
+from wlkernelnn.bench.kernels import graph_kernel_table, theorems
 from wlkernelnn.bench.language import awd_lm, documents, ptb, sst
 from wlkernelnn.bench.language.rrnn import rrnn
 from wlkernelnn.bench.molecules import (
@@ -41,10 +41,7 @@ def of_theorems(found: Record) -> list[Rows]:
 
 
 def of_graph_kernels(found: Record) -> list[Rows]:
-    return [
-        graph_kernels.classification_rows(found["classification"]),
-        graph_kernels.regression_rows(found["regression"]),
-    ]
+    return list(graph_kernel_table.tables(found).values())
 
 
 def of_molecules(tasks: dict[str, table.MoleculeTask], seeds: int, key: str = "") -> Table:

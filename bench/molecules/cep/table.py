@@ -11,7 +11,7 @@ from wlkernelnn.bench.harness import cells
 from wlkernelnn.bench.harness.cells import Cell, Record
 from wlkernelnn.bench.harness.molecule_runs import ensemble, for_table, made_alike, score_of
 from wlkernelnn.bench.harness.runs import Table
-from wlkernelnn.bench.kernels.graph_kernels import DUVENAUD
+from wlkernelnn.bench.kernels.graph_kernel_table import DUVENAUD
 
 from .models import DROPOUT, OURS, PARAMETERS, PUBLISHED, SAMPLES, TABLES
 

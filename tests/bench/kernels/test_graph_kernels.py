@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,26 @@ from wlkernelnn.bench.baselines import wl_machines
 from wlkernelnn.bench.harness import provenance as about
 from wlkernelnn.bench.kernels import graph_kernels as bench
 from wlkernelnn.bench.kernels import nested_svm
+from wlkernelnn.bench.kernels.graph_kernel_table import classification_rows
+from wlkernelnn.bench.kernels.nested_svm import FAMILIES
 from wlkernelnn.cli.main import main as command
 from wlkernelnn.datasets import load_tu
+
+WL_ROWS = {"WL subtree": (0, 1, 2), "vertex histogram": (0,)}
 
 
 @pytest.fixture(autouse=True)
 def small_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (bench, nested_svm):
-        monkeypatch.setattr(module, "DEPTHS", (0, 1, 2))
         monkeypatch.setattr(module, "CS", (0.1, 10.0, 1000.0))
+    rows: dict[str, dict[str, tuple[int | None, ...]]] = {
+        "wl": WL_ROWS,
+        "wl-minmax": {"WL min-max": (0, 1)},
+        "shortest-paths": {"shortest paths": (1, None)},
+        "paths": {"paths": (2, 3)},
+    }
+    small = {name: replace(family, rows=rows[name]) for name, family in FAMILIES.items()}
+    monkeypatch.setattr(bench, "FAMILIES", small)
 
 
 @pytest.fixture
@@ -37,18 +49,18 @@ def root(tmp_path: Path) -> Path:
 def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = f"--data RINGS --repetitions 3 --n-jobs 1 --root {root} --output-dir".split()
+    options = f"--data RINGS --kernels wl --repetitions 3 --n-jobs 1 --root {root} --output-dir".split()
     bench.main([*options, str(tmp_path / "whole")])
     expected = json.loads((tmp_path / "whole" / "graph_kernels_rings.json").read_text(encoding="utf-8"))
 
     calls = []
     cross_validate = bench.cross_validate
 
-    def interrupted(grams: list[np.ndarray], y: np.ndarray, seed: int, n_jobs: int) -> dict[str, Any]:
+    def interrupted(grams: Any, rows: Any, y: np.ndarray, seed: int, n_jobs: int) -> dict[str, Any]:
         calls.append(seed)
         if calls == [0, 1]:
             raise KeyboardInterrupt
-        return cross_validate(grams, y, seed, n_jobs)
+        return cross_validate(grams, rows, y, seed, n_jobs)
 
     monkeypatch.setattr(bench, "cross_validate", interrupted)
     folder = tmp_path / "parts"
@@ -65,9 +77,11 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
 
     result = json.loads((folder / "graph_kernels_rings.json").read_text(encoding="utf-8"))
     assert (result["mode"], result["repetitions"], result["regression"]) == ("full", 3, [])
-    assert result["command"].startswith("wlkernelnn benchmark graph-kernels --data RINGS --repetitions 3")
+    assert result["command"].startswith(
+        "wlkernelnn benchmark graph-kernels --data RINGS --kernels wl --repetitions 3"
+    )
     (record,), (whole,) = result["classification"], expected["classification"]
-    for kernel in bench.KERNELS:
+    for kernel in WL_ROWS:
         for here, there in zip(record["repetitions"], whole["repetitions"], strict=True):
             assert here[kernel] == there[kernel]
     accuracy = [100 * repetition["WL subtree"]["accuracy"] for repetition in record["repetitions"]]
@@ -75,7 +89,7 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
     wanted = f"{np.mean(accuracy):.1f} ± {np.std(accuracy, ddof=1):.1f}"
     assert wanted != f"{np.mean(accuracy):.1f} ± {np.std(accuracy):.1f}"
     text = (folder / "graph_kernels_rings.md").read_text(encoding="utf-8")
-    assert f"| RINGS | WL subtree | {wanted} |" in text
+    assert f"| RINGS | WL subtree | {wanted} | 3 |" in text
     printed = capsys.readouterr().out
     assert wanted in printed
     assert "quick" not in printed
@@ -89,9 +103,10 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
 def interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[int]]:
     """Options of a run that ended after one of two repetitions, and which ones are computed next."""
     calls: list[int] = []
-    result = bench.cross_validate(bench.wl_grams(load_tu("RINGS", root)), np.arange(60) % 2, 0, 1)
+    grams = bench.FAMILIES["wl"].grams(load_tu("RINGS", root))
+    result = bench.cross_validate(grams, WL_ROWS, np.arange(60) % 2, 0, 1)
 
-    def cross_validate(grams: list[np.ndarray], y: np.ndarray, seed: int, n_jobs: int) -> dict[str, Any]:
+    def cross_validate(grams: Any, rows: Any, y: np.ndarray, seed: int, n_jobs: int) -> dict[str, Any]:
         if calls == [0]:
             raise KeyboardInterrupt
         calls.append(seed)
@@ -99,7 +114,7 @@ def interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(bench, "cross_validate", cross_validate)
     monkeypatch.chdir(tmp_path)
-    options = f"--data RINGS --repetitions 2 --n-jobs 1 --root {root}".split()
+    options = f"--data RINGS --kernels wl --repetitions 2 --n-jobs 1 --root {root}".split()
     with pytest.raises(KeyboardInterrupt):
         bench.main(options)
     calls.clear()
@@ -195,12 +210,72 @@ def test_quick_command_says_so(
     result = json.loads((tmp_path / "out" / "graph_kernels_cep_rings.json").read_text(encoding="utf-8"))
     assert (result["mode"], result["repetitions"]) == ("quick", 1)
     assert [(record["degree"], record["graphs"]) for record in result["regression"]] == [(3, 120), (6, 120)]
-    assert [len(record["repetitions"]) for record in result["classification"]] == [1]
+    rows = [(*WL_ROWS,), ("WL min-max",), ("shortest paths",), ("paths",)]
+    for record, names in zip(result["classification"], rows, strict=True):
+        assert len(record["repetitions"]) == 1
+        assert record["repetitions"][0].keys() == {"given_up", "seconds", *names}
     text = (tmp_path / "out" / "graph_kernels_cep_rings.md").read_text(encoding="utf-8")
     row = f"| 6 | {result['regression'][1]['rmse']:.4f} | {result['regression'][1]['mae']:.4f} |"
     assert row in text
     assert text.startswith("# Classical baselines (quick)")
     assert capsys.readouterr().out.count("(quick)") == 2
+
+
+def test_rows_of_some_kernels_are_added_to_the_table(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rings(root, "OTHERS")
+    monkeypatch.setattr(bench, "PUBLISHED", {"RINGS": "90", "OTHERS": ""})
+    options = f"--n-jobs 1 --root {root} --output-dir {tmp_path}".split()
+    bench.main([*options, "--kernels", "wl", "--repetitions", "2"])
+    path = tmp_path / "graph_kernels.json"
+    before = json.loads(path.read_text(encoding="utf-8"))
+    page = path.with_suffix(".md").read_text(encoding="utf-8").splitlines()
+
+    def add(*kernels: str) -> tuple[dict[str, Any], list[str]]:
+        bench.main([*options, "--data", "RINGS", "--kernels", *kernels, "--repetitions", "1"])
+        assert sorted(file.name for file in tmp_path.glob("graph*")) == [
+            "graph_kernels.json",
+            "graph_kernels.md",
+        ]
+        lines = path.with_suffix(".md").read_text(encoding="utf-8").splitlines()
+        return json.loads(path.read_text(encoding="utf-8")), [line for line in lines if line not in page]
+
+    added, new = add("shortest-paths", "paths")
+    assert [record["data"] for record in added["classification"]] == [*3 * ["RINGS"], "OTHERS"]
+    assert [added["classification"][i] for i in (0, 3)] == before["classification"]
+    assert added["repetitions"] == 2
+    assert added["protocol"]["kernels"]["paths"] == [2, 3]
+    assert added["protocol"]["kernels"]["WL subtree"] == [0, 1, 2]
+    rows, note = new[:-1], new[-1]
+    assert [line.split(" | ")[1] for line in rows] == ["shortest paths", "paths"]
+    assert [line.split(" | ")[3:5] for line in rows] == [["1", ""]] * 2
+    assert note.startswith(f"* added: command wlkernelnn benchmark graph-kernels {' '.join(options)}")
+    assert "repetitions 1" in note
+
+    # Once more: its row is replaced.
+    again, _ = add("paths")
+    assert len(again["classification"]) == 4
+    assert (
+        again["classification"][2]["repetitions"][0]["seconds"]
+        != (added["classification"][2]["repetitions"][0]["seconds"])
+    )
+    assert len(again["added"]) == 2
+
+    monkeypatch.setattr(bench, "MAX_ITER", 5)
+    monkeypatch.setattr(bench, "cross_validate", None)  # nothing is computed
+    with pytest.raises(ValueError, match=r"graph_kernels\.json: holds parts of a run of max_iter 1000000"):
+        add("paths")
+
+
+def test_any_distance_has_a_name() -> None:
+    found = {"accuracy": 0.5, "setting": [None, 2, None], "C": [1.0]}
+    record = {
+        "data": "RINGS",
+        "published": "",
+        "repetitions": [{"given_up": 0, "seconds": 1.0, "row": found}],
+    }
+    assert classification_rows([record])[1] == ("RINGS", "row", "50.0", "1", "", "any", "1", "0", "1")
 
 
 def test_bad_options_are_explained(root: Path, tmp_path: Path) -> None:
