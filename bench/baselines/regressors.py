@@ -22,7 +22,7 @@ from .molecules import fingerprints
 GAMMAS, CS, EPSILON, FOLDS = 10.0 ** np.arange(-6, 0), 10.0 ** np.arange(5), 0.1, 5
 
 
-def support_vectors(train: PackedGraphs, test: PackedGraphs) -> tuple[np.ndarray, None]:
+def support_vectors(train: PackedGraphs, test: PackedGraphs) -> tuple[np.ndarray]:
     """Predictions ``[n]`` of a support vector machine with an RBF kernel on bits of Morgan fingerprints.
 
     γ and C are those with the least squared error in cross-validation. Distances are computed once for all.
@@ -38,7 +38,7 @@ def support_vectors(train: PackedGraphs, test: PackedGraphs) -> tuple[np.ndarray
         searches[gamma] = search.fit(np.exp(-gamma * squares), y)
     gamma = max(searches, key=lambda gamma: searches[gamma].best_score_)
     across = np.exp(-gamma * euclidean_distances(new, x, squared=True))
-    return searches[gamma].predict(across), None
+    return (searches[gamma].predict(across),)
 
 
 def sklearn_process(train: PackedGraphs, test: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.molecules import regression_set
-from wlkernelnn.bench.molecules import moleculeace
+from wlkernelnn.bench.molecules import moleculeace, moleculeace_table
 from wlkernelnn.cli.main import main
 
 NAMES = ("CHEMBL204_Ki", "CHEMBL2835_Ki")
@@ -75,13 +75,13 @@ def test_the_split_and_the_cliffs_are_those_of_the_file(root: Path, tmp_path: Pa
     """The error on cliffs is that of the test rows whose ``cliff_mol`` is 1."""
     seen = {}
 
-    def method(train: Any, test: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    def method(train: Any, test: Any) -> tuple[np.ndarray, np.ndarray]:
         seen["rows"] = test.row.tolist()
         off = np.where(test.row.numpy() % 3 == 0, 2.0, 1.0)
-        return test.y[:, 0].double().numpy() + off, np.full(len(test), 1.0), {"seconds": 0.0}
+        return test.y[:, 0].double().numpy() + off, np.full(len(test), 1.0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(moleculeace.MODELS, "six", moleculeace.AceRow("shifted", method))
+        patch.setitem(moleculeace.MODELS, "six", ("shifted", method))
         found = run(root, tmp_path, "--models", "six")["six CHEMBL204_Ki"]
     assert seen["rows"] == list(range(10))
     assert found["cliff_rmse"] == pytest.approx(2)
@@ -96,7 +96,7 @@ def test_without_published_figures_or_a_set(
     (other / "moleculeace").mkdir(parents=True)
     name = NAMES[0]
     (other / "moleculeace" / f"{name}.csv").write_bytes((root / "moleculeace" / f"{name}.csv").read_bytes())
-    assert moleculeace.published(NAMES, str(other)) == ({}, [])
+    assert moleculeace_table.published(NAMES, str(other)) == ({}, [])
     options = ["--root", str(other), "--run-dir", str(tmp_path / "runs"), "--output-dir", str(tmp_path)]
     options += ["--models", "paths"]
     assert main(["benchmark", "moleculeace", "--sets", name, "--quick", *options]) == 0
@@ -109,8 +109,8 @@ def test_without_published_figures_or_a_set(
 
 
 def test_development_sets_are_the_smallest() -> None:
-    assert len(moleculeace.SIZES) == 30
-    assert len(moleculeace.OTHERS) == 18
+    assert len(moleculeace_table.SIZES) == 30
+    assert len(moleculeace_table.OTHERS) == 18
     expected = """CHEMBL2835_Ki CHEMBL2047_EC50 CHEMBL1871_Ki CHEMBL4616_EC50 CHEMBL4203_Ki CHEMBL2034_Ki
         CHEMBL1862_Ki CHEMBL262_Ki CHEMBL237_EC50 CHEMBL4005_Ki CHEMBL231_Ki CHEMBL2971_Ki"""
-    assert set(moleculeace.DEVELOPMENT) == set(expected.split())
+    assert set(moleculeace_table.DEVELOPMENT) == set(expected.split())
