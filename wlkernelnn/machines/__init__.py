@@ -1,14 +1,17 @@
 """Learners on exact kernels."""
 
 from .classifier import GaussianProcessClassifier
+from .explanation import Explanation, explain
 from .gaussian_process import GaussianProcess
 from .molecules import MoleculeMachine
 from .saved import load_machine, save_machine
 
 __all__ = [
+    "Explanation",
     "GaussianProcess",
     "GaussianProcessClassifier",
     "MoleculeMachine",
+    "explain",
     "load_machine",
     "save_machine",
 ]

@@ -14,7 +14,7 @@ from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end, flat_graphs, 
 from wlkernelnn.ops.spans import bounds_of, places_of
 
 from .codings import FEATURES, coded
-from .counts import CountSide, count_matrix, count_sides, squared_norms
+from .counts import CountSide, count_matrix, count_sides, unit_rows
 
 Normalization = Literal["minmax", "cosine"] | bool | None
 
@@ -25,10 +25,12 @@ class Occurrences(NamedTuple):
     Attributes:
         pattern: Any integers ``[M]``; equal ones are the same pattern.
         nodes: ``[M, k]``: the nodes of each occurrence, counted over all graphs.
+        radius: ``[M]``: how many edges from its nodes an occurrence sees; ``None``: it sees these nodes only.
     """
 
     pattern: np.ndarray
     nodes: np.ndarray
+    radius: np.ndarray | None = None
 
 
 class CountKernel(StructureKernel):
@@ -69,9 +71,7 @@ class CountKernel(StructureKernel):
         """
         counts = self._counts(coded(flat_graphs(X, self._features), self.coding))
         if self.normalize in ("cosine", True):
-            lengths = np.sqrt(squared_norms(counts))
-            inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-            counts = (sparse.diags_array(inverse) @ counts).tocsr()
+            counts = unit_rows(counts)
         return counts
 
     @property
@@ -79,10 +79,7 @@ class CountKernel(StructureKernel):
         return FEATURES if self.coding else "ogb"
 
     def _counts(self, graphs: FlatGraphs) -> sparse.csr_array:
-        pattern, nodes = self._occurrences(graphs)
-        column, patterns = pd.factorize(pattern)
-        owner = np.repeat(np.arange(len(graphs)), graphs.sizes)[nodes[:, 0]]
-        return count_matrix(owner, column, len(graphs), len(patterns))
+        return counted(self._occurrences(graphs), graphs)[0]
 
     def _encode(self, X: Any, Y: Any) -> tuple[CountSide, CountSide | None]:
         if self.normalize not in ("minmax", "cosine", True, False, None):
@@ -106,6 +103,13 @@ class CountKernel(StructureKernel):
 
     def _diag(self, side: CountSide, gradient: bool = False) -> Values:
         return np.ones_like(side.squares) if self.normalize == "minmax" else side.squares, None
+
+
+def counted(found: Occurrences, graphs: FlatGraphs) -> tuple[sparse.csr_array, np.ndarray, np.ndarray]:
+    """Counts ``[n, patterns]``, and the graph and the column of every occurrence ``[M]``."""
+    column, patterns = pd.factorize(found.pattern)
+    owner = np.repeat(np.arange(len(graphs)), graphs.sizes)[found.nodes[:, 0]]
+    return count_matrix(owner, column, len(graphs), len(patterns)), owner, column
 
 
 def unary(counts: sparse.csr_array) -> sparse.csr_array:

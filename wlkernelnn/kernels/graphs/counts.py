@@ -95,6 +95,13 @@ def squared_norms(counts: sparse.csr_array) -> np.ndarray:
     return np.asarray(counts.multiply(counts).sum(axis=1), dtype=np.float64).reshape(-1)
 
 
+def unit_rows(counts: sparse.csr_array) -> sparse.csr_array:
+    """Counts with every row divided by its length (a row of 0 stays)."""
+    lengths = np.sqrt(squared_norms(counts))
+    inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return (sparse.diags_array(inverse) @ counts).tocsr()
+
+
 def _dtype(counts: sparse.csr_array) -> type[np.floating]:
     """float32 where it is exact, else float64.
 

@@ -86,7 +86,8 @@ class WLSubtreeKernel(CountKernel):
     def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
         columns, _ = count_columns(graph_colours(graphs, self.num_iterations, self.edge_labels))
         nodes = np.arange(int(graphs.node_ptr[-1]))
-        return Occurrences(np.concatenate(columns), np.tile(nodes, len(columns))[:, None])
+        radius = np.repeat(np.arange(len(columns)), len(nodes))
+        return Occurrences(np.concatenate(columns), np.tile(nodes, len(columns))[:, None], radius)
 
 
 class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
