@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from wlkernelnn.bench.baselines.kernel_machines import fit_process
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
 from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split, ensemble, run_method, run_network
@@ -16,6 +18,10 @@ from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.models import GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
+PROCESS = """* The kernel machine is a Gaussian process on exact kernels and descriptors, the default of
+  "wlkernelnn train": fitted to the training part alone, without a look at the validation part. Its parameters
+  are a weight for each training molecule and target, the amplitudes of the kernels, and the noise.
+"""
 MACHINE = """* The linear machine on the WL subtree kernel is ridge regression on counts of colours, or of
   classes logistic regression on log(1 + count); iterations (1 to 3), penalty, and whether bonds and (of ridge
   regression) lengths count, are those with the best score on the validation part. Its parameters are the
@@ -36,9 +42,9 @@ class MoleculeRow:
     network: type[GraphNetwork] = KernelStackNetwork
     features: str = "ogb"  # see wlkernelnn.datasets.get_features
     members: int = 1  # how many networks predict together; they differ in their seeds
-    machine: tuple[
-        int, ...
-    ] = ()  # iterations of the kernel whose machine predicts with them, see wl_machines
+    # Iterations of the kernel whose linear machine predicts with them, see wl_machines.
+    machine: tuple[int, ...] = ()
+    process: bool = False  # whether the kernel machine predicts with them
 
 
 def run_members(
@@ -77,6 +83,8 @@ def run_members(
             return fit_machine(split, row.machine)
 
         members.append(run_method(name, split, fit, folder, decided_by=decided_by, known=known))
+    if row.process:
+        members.append(run_method(name, split, partial(fit_process, split), folder, known=known))
     together = members[0] if len(members) == 1 else ensemble(name, members)
     best = [network.get("best_epoch", np.nan) for network in networks]
     return {

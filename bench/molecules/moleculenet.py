@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wlkernelnn.bench.baselines.molecules import GINENetwork
+from wlkernelnn.machines.molecules import FEATURES
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
@@ -15,6 +16,7 @@ STACK = {"hidden_channels": 64, "num_layers": 4, "compose": "add", "dropout": 0.
 DESCRIBED = "ogb+rw16+rdkit"
 DEPTHS = (1, 2, 3)
 MODELS = {
+    "gp": MoleculeRow("kernel machine", members=0, features=FEATURES, process=True),
     "gine": MoleculeRow("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
     "wl": MoleculeRow("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
     "wl-machine": MoleculeRow("WL subtree kernel, linear machine", members=0, machine=DEPTHS),
