@@ -7,6 +7,7 @@ BENCHMARKS: dict[str, str] = {
     "cep": "molecules.cep.cep",
     "chembl": "molecules.chembl",
     "documents": "language.documents",
+    "gp-speed": "speed.gaussian_processes",
     "graph-kernels": "kernels.graph_kernels",
     "kernel-speed": "speed.kernels",
     "lfp": "signals.lfp",

@@ -24,6 +24,7 @@ from wlkernelnn.bench.molecules import (
 )
 from wlkernelnn.bench.molecules.cep import table as cep
 from wlkernelnn.bench.signals import lfp
+from wlkernelnn.bench.speed import gaussian_processes
 from wlkernelnn.bench.speed import molecules as speed
 from wlkernelnn.bench.speed.tables import read_tables
 from wlkernelnn.utils.files import read_json
@@ -44,6 +45,10 @@ def of_graph_kernels(found: Record) -> list[Rows]:
     return list(graph_kernel_table.tables(found).values())
 
 
+def of_gaussian_processes(found: Record) -> list[Rows]:
+    return [gaussian_processes.shown([gaussian_processes.Scale(**row) for row in found["rows"]])]
+
+
 def of_molecules(tasks: dict[str, table.MoleculeTask], seeds: int, key: str = "") -> Table:
     return table.table_of("", tasks[key or next(iter(tasks))], "", seeds)
 
@@ -56,6 +61,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "cep_ours": cep.table_of("ours"),
     "chembl": chembl.table_of(""),
     "documents": documents.TABLE,
+    "gp_speed": of_gaussian_processes,
     "graph_kernels": of_graph_kernels,
     "kernel_speed": of_ratios,
     "lfp": lfp.TABLE,

@@ -1,0 +1,43 @@
+"""Exact and approximate Gaussian processes on few molecules: the rows of the table are what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from wlkernelnn.bench.speed import gaussian_processes
+from wlkernelnn.cli.main import main
+
+
+def test_quick_table(tmp_path: Path) -> None:
+    options = ["--quick", "--dataset", "chembl2321810", "--output-dir", str(tmp_path)]
+    assert main(["benchmark", "gp-speed", *options]) == 0
+    found = json.loads((tmp_path / "gp_speed.json").read_text())
+    assert [row["landmarks"] for row in found["rows"]] == [20, None]
+    for row in found["rows"]:
+        assert row["rows"] == 100
+        assert 0 < row["rmse"] < 2
+        assert 0.5 < row["covered"] <= 1
+        assert min(row["fit"], row["predict"], row["memory"]) > 0
+    page = (tmp_path / "gp_speed.md").read_text()
+    assert "| 100 | 20 landmarks |" in page
+    assert "| 100 | exact |" in page
+
+
+def test_larger_training_parts_hold_the_smaller_ones() -> None:
+    def rows_of(rows: int) -> tuple[list[int], list[int], Any]:
+        train, test, landmarks, _ = gaussian_processes.prepared("chembl2321810", rows, 50, 7, "")
+        return train.row.tolist(), test.row.tolist(), landmarks
+
+    few, many = rows_of(100), rows_of(200)
+    assert few[0] == many[0][:100]
+    assert few[1:] == many[1:]
+    assert many[2] == 7
+    assert not {*many[0]} & {*many[1]}
+
+
+def test_rows_of_the_table() -> None:
+    row = gaussian_processes.Scale(5000, 1024, 1.25, 0.5, 3 * 10**9, 1.23456, 0.905)
+    expected = ("5,000", "1,024 landmarks", "1.2", "0.5", "3,000", "1.235", "90.5")
+    assert gaussian_processes.shown([row])[1] == expected
