@@ -81,10 +81,11 @@ def raced(
     theirs: Callable[[], object],
     work: float,
     goal: float | None = None,
+    their_work: float | None = None,
     **turns: Any,
 ) -> Ratio:
-    """The row of two calls that do the same work."""
-    rates = race([ours, theirs], [work, work], **turns)
+    """The row of two calls that do the same work, or each its own."""
+    rates = race([ours, theirs], [work, their_work or work], **turns)
     return compared(what, against, rates[0], rates[1], goal)
 
 

@@ -16,6 +16,7 @@ from wlkernelnn.bench.harness import timing
 from wlkernelnn.bench.harness.timing import Usage
 from wlkernelnn.bench.speed import kernels as kernel_speed
 from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.kernels import WLSubtreeKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs, node_labels
 
 
@@ -43,6 +44,10 @@ def test_graphs_are_the_same(data: PackedGraphs) -> None:
 def test_grams_agree(data: PackedGraphs) -> None:
     theirs = kernel_speed.grakel_wl_gram(kernel_speed.grakel_graphs(data))
     np.testing.assert_array_equal(kernel_speed.wl_gram(data), theirs)
+    theirs = kernel_speed.grakel_min_max_gram(kernel_speed.grakel_graphs(data))
+    np.testing.assert_array_equal(kernel_speed.min_max_gram(data), theirs)
+    counts = WLSubtreeKernel(kernel_speed.ITERATIONS, edge_labels=False).features(data).toarray()
+    np.testing.assert_array_equal(kernel_speed.dense_min_max_rows(counts, 4), theirs[:4])
     few = data[:6]
     walks = kernel_speed.grakel_walk_gram(kernel_speed.grakel_graphs(few, labelled=False))
     np.testing.assert_allclose(kernel_speed.walk_gram(kernel_speed.plain_graphs(few)), walks, rtol=1e-5)
@@ -54,7 +59,7 @@ def test_grams_that_differ_are_refused() -> None:
     kernel_speed.agree("b", 1e-7, 1e-5, known)
     assert known == {"a, largest difference": "0 (bitwise equal)", "b, largest difference": "1.0e-07"}
     for difference in (1e-4, np.nan):
-        with pytest.raises(RuntimeError, match=r"c: our Gram and GraKeL's are .* apart"):
+        with pytest.raises(RuntimeError, match=r"c: our Gram and theirs are .* apart"):
             kernel_speed.agree("c", difference, 1e-5, known)
 
 
@@ -79,13 +84,16 @@ def test_main_writes_the_table(
     assert not Path("bench").exists()
     assert {row["what"] for row in result["rows"]} == {
         "WL Gram, 300",
+        "min-max Gram, 50",
+        "min-max Gram, 300",
         "random walk, 20",
         "WL colours, 1,017",
         "large Gram, 1,017, values/s",
         "large Gram, 1,017, memory",
     }
     assert result["WL Gram, MUTAG, largest difference"] == "0 (bitwise equal)"
-    assert result["WL Gram, 300, largest difference"] == "0 (bitwise equal)"
+    for what in ("WL Gram, 300", "min-max Gram, 50", "min-max Gram, 300"):
+        assert result[f"{what}, largest difference"] == "0 (bitwise equal)"
     assert float(result["random walk, 20, largest difference"]) < 1e-5
     assert "grakel" in result
     assert "MB" in result["large Gram, GraKeL's, 400"]
