@@ -17,7 +17,10 @@ from wlkernelnn.utils.checks import check_count
 
 from .classifier import GaussianProcessClassifier
 from .gaussian_process import GaussianProcess
+from .molecules import MoleculeMachine
 from .substructures import largest, substructures
+
+Machine = GaussianProcess | GaussianProcessClassifier | MoleculeMachine
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,7 @@ class Explanation:
         return np.add.reduceat(self.atoms, self.ptr[:-1], axis=0) + self.descriptors + self.mean
 
 
-def explain(
-    machine: GaussianProcess | GaussianProcessClassifier, graphs: Any, *, most: int = 10, neighbours: int = 5
-) -> Explanation:
+def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 5) -> Explanation:
     r"""Say what each atom, the descriptors and the mean add to the predictions of a machine: exactly.
 
     The posterior mean is a sum over training graphs :math:`G_i`, a min-max kernel one over substructures j:
@@ -77,8 +78,9 @@ def explain(
     (4, 3)
 
     Args:
-        machine: Fitted, on kernels of counts, :class:`~wlkernelnn.kernels.MoleculeKernel` or
-            :class:`~wlkernelnn.kernels.DescriptorKernel`, or a sum of such.
+        machine: Fitted, a :class:`MoleculeMachine`, or on a kernel of counts,
+            :class:`~wlkernelnn.kernels.MoleculeKernel`, :class:`~wlkernelnn.kernels.DescriptorKernel` or a
+            sum of such.
         graphs: As of ``predict``, n of them.
         most: Substructures of each graph and target.
         neighbours: Training structures that are named for each graph.
@@ -93,19 +95,17 @@ def explain(
     check_is_fitted(machine)
     check_count("most", most, least=0)
     check_count("neighbours", neighbours, least=0)
-    slope, intercept = np.ones(1), np.zeros(1)
-    if isinstance(machine, GaussianProcessClassifier):
-        machine, slope, intercept = machine.machine_, machine.slope_, machine.intercept_
-    targets = machine.targets_
+    process, slope, intercept = _process(machine)
+    targets = process.targets_
     parts = targets[0].kernels
     kernels = [kernel for part in parts for kernel, _ in _count_kernels(part)]
     features = FEATURES if not kernels or any(kernel.coding for kernel in kernels) else "ogb"
-    new, known = paired(graphs, machine.X_train_, features)
+    new, known = paired(graphs, process.X_train_, features)
     assert known is not None
     if (new.sizes == 0).any():
         raise ValueError(f"graph {np.argmin(new.sizes)} has no nodes, to which nothing can be attributed")
 
-    weights = slope * _weights(machine)
+    weights = slope * _weights(process)
     shares = np.mean([target.amplitudes / target.amplitudes.sum() for target in targets], axis=0)
     atoms = np.zeros((int(new.node_ptr[-1]), len(targets)))
     descriptors = np.zeros((len(new), len(targets)))
@@ -115,7 +115,7 @@ def explain(
         weight = weights * [target.amplitudes[p] for target in targets]
         if isinstance(part, DescriptorKernel):
             for t, target in enumerate(targets):
-                gram = target.kernels[p](graphs, machine.X_train_)
+                gram = target.kernels[p](graphs, process.X_train_)
                 descriptors[:, t] += gram @ weight[:, t]
             similarity += shares[p] * gram
         for kernel, factor in _count_kernels(part):
@@ -135,6 +135,16 @@ def explain(
     )
 
 
+def _process(machine: Machine) -> tuple[GaussianProcess, np.ndarray, np.ndarray]:
+    """The process of a machine; slope and intercept that make of its means values that are explained."""
+    if isinstance(machine, GaussianProcessClassifier):
+        return machine.machine_, machine.slope_, machine.intercept_
+    if isinstance(machine, MoleculeMachine):
+        process, scaling = machine.process_, machine.scaling_
+        return (process, *scaling) if scaling is not None else (process, np.ones(1), np.zeros(1))
+    return machine, np.ones(1), np.zeros(1)
+
+
 def _count_kernels(part: Kernel) -> list[tuple[CountKernel, float]]:
     """The kernels of counts of a part, each with its factor."""
     if isinstance(part, MoleculeKernel):
@@ -150,7 +160,7 @@ def _count_kernels(part: Kernel) -> list[tuple[CountKernel, float]]:
 
 
 def _weights(machine: GaussianProcess) -> np.ndarray:
-    """What the kernel with each training row, divided by its amplitude, has as weight: ``[n, T]``."""
+    """s α of each training row ``[n, T]``: 0 where it has no target, or is not a landmark."""
     weights = np.zeros((len(machine.X_train_), machine.n_targets_))
     for column, target in zip(weights.T, machine.targets_, strict=True):
         rows = target.rows if machine.landmarks_ is None else machine.landmarks_

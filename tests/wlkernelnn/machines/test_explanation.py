@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from rdkit import Chem
+from scipy.special import logit
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
@@ -21,7 +22,13 @@ from wlkernelnn.kernels import (
     ShortestPathKernel,
     WLSubtreeKernel,
 )
-from wlkernelnn.machines import Explanation, GaussianProcess, GaussianProcessClassifier, explain
+from wlkernelnn.machines import (
+    Explanation,
+    GaussianProcess,
+    GaussianProcessClassifier,
+    MoleculeMachine,
+    explain,
+)
 from wlkernelnn.machines import substructures as module
 
 SMILES = [f"{'C' * n}{end}" for n in range(1, 9) for end in ("O", "N", "Cl", "c1ccccc1O")] + [
@@ -88,6 +95,16 @@ def test_of_descriptors_several_targets_with_gaps_and_of_classes() -> None:
         classifier = GaussianProcessClassifier(EVERY).fit(SMILES, y)
         proba = np.stack(np.reshape(classifier.predict_proba(NEW), (-1, len(NEW), 2)), axis=1)
         sums_to_predictions(classifier, NEW, np.log(proba[..., 1] / proba[..., 0]))
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_of_molecule_machines(task: str) -> None:
+    y = VALUES if task == "regression" else (VALUES > 8).astype(float)
+    data, _ = featurize(SMILES, features="ogb+invariants+descriptors")
+    new, _ = featurize(NEW, features="ogb+invariants+descriptors")
+    machine = MoleculeMachine().fit(data.with_targets(y[:, None], task=task))
+    predicted = machine.predict(new)
+    sums_to_predictions(machine, new, predicted if task == "regression" else logit(predicted))
 
 
 def pairs(smiles: str) -> list[tuple[tuple[Any, ...], tuple[int, int]]]:
