@@ -42,7 +42,7 @@ class MeanFieldConv(BondConv):
     def forward(self, x: Tensor, edge_index: Tensor | Quotient, edge_type: Tensor | None = None) -> Tensor:
         x = x + self.bias
         if isinstance(edge_index, Quotient):
-            graph = graph_of_colours(edge_index)
+            graph = graph_of_colours(edge_index, x, None)
         else:
             graph = graph_of_nodes(edge_index, (x.size(0), x.size(0)), edge_type=edge_type)
         mu = torch.zeros_like(x)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem, rdBase
 
-from .table_chunks import check_file, is_parquet, parquet_chunks, require_columns, separator, text_pieces
+from .table_chunks import check_file, parquet_chunks, require_columns, separator, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 BOOLEAN = {"true": "1", "false": "0"}
@@ -34,7 +34,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     """
     path = Path(path)
     check_file(path)
-    if is_parquet(path):
+    if path.suffix.lower() == ".parquet":
         (chunk,) = parquet_chunks(path, None, columns)
         frame = chunk.table.to_pandas(ignore_metadata=True)
     else:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,10 +42,6 @@ class Chunk(NamedTuple):
 def is_table(path: str | os.PathLike[str]) -> bool:
     """Whether the name of ``path`` ends like a table that can be read."""
     return os.fspath(path).lower().endswith(SUFFIXES)
-
-
-def is_parquet(path: str | os.PathLike[str]) -> bool:
-    return os.fspath(path).lower().endswith(".parquet")
 
 
 def find_tables(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -99,11 +95,11 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
     """Names and types of a table's columns, those of a text table all strings, without its rows."""
     path = Path(path)
     check_file(path)
-    if is_parquet(path):
+    if path.suffix.lower() == ".parquet":
         with _named_errors(path):
             return pq.read_schema(path).remove_metadata()
-    with _reader(path) as reader:
-        return pa.schema([(name, pa.string()) for name in next(filter(None, reader), [])])
+    _, header = next(text_rows(path))
+    return pa.schema([(name, pa.string()) for name in header])
 
 
 def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
@@ -114,7 +110,7 @@ def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
     """
     path = Path(path)
     check_file(path)
-    if is_parquet(path):
+    if path.suffix.lower() == ".parquet":
         yield from parquet_chunks(path, rows)
         return
     for header, cells, lines in text_pieces(path, rows=rows):
@@ -152,23 +148,16 @@ def text_pieces(
 
     By default one piece has all columns and ``rows``. There is at least one, empty if the table is.
     """
-    with _reader(path) as reader:
-        header: list[str] = next(filter(None, reader), [])
-        wanted = header if columns is None else list(columns)
-        require_columns(wanted, header, path)
-        where = [header.index(name) for name in wanted]
-        numbered = _rows(reader, header, path)
-        first = True
-        while (piece := list(islice(numbered, rows))) or first:
-            cells = [tuple([row[i] for i in where]) if columns else row for _, row in piece]
-            yield wanted, cells, [line for line, _ in piece]
-            first = False
-
-
-def text_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The rows of a text table without a header: the line on which each ends, and its cells."""
-    with _reader(path) as reader:
-        yield from _rows(reader, columns, path)
+    numbered = text_rows(path)
+    header = list(next(numbered)[1])
+    wanted = header if columns is None else list(columns)
+    require_columns(wanted, header, path)
+    where = [header.index(name) for name in wanted]
+    first = True
+    while (piece := list(islice(numbered, rows))) or first:
+        cells = [tuple([row[i] for i in where]) if columns else row for _, row in piece]
+        yield wanted, cells, [line for line, _ in piece]
+        first = False
 
 
 def separator(name: str) -> str:
@@ -182,17 +171,6 @@ csv.field_size_limit(max(csv.field_size_limit(), 2**24))
 
 
 @contextmanager
-def _reader(path: Path) -> Iterator[Any]:
-    """The cells of a text table, row by row; errors name the line."""
-    reader = csv.reader(_lines(path), delimiter=separator(path.name), strict=True)
-    try:
-        yield reader
-    except csv.Error as error:
-        hint = ": is the quote behind a long text missing?" if "field limit" in str(error) else ""
-        raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error}){hint}") from error
-
-
-@contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
     try:
         yield
@@ -200,20 +178,33 @@ def _named_errors(path: Path) -> Iterator[None]:
         raise ValueError(f"{path}: not a whole Parquet file ({error})") from error
 
 
-def _rows(reader: Any, columns: Sequence[str], path: Path) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The line on which a row ends, and its cells. Blank lines are rows only of a single column."""
-    number, width = 0, len(columns)
-    for fields in reader:
-        if not fields:
-            if width > 1:
-                continue
-            fields = [""]
-        number += 1
-        if len(fields) != width:
-            row = f"data row {number} (line {reader.line_num})"
-            raise ValueError(f"{path}: {row} has {len(fields)} fields, expected {width}")
-        # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
-        yield reader.line_num, tuple(fields)
+def text_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The rows of a text table: the line on which each ends, and its cells; first those of the header.
+
+    With ``columns`` the table has no header. Blank lines are rows only of a single column.
+
+    Raises:
+        ValueError: See :func:`~wlkernelnn.datasets.read_table`; says where.
+    """
+    reader, number = csv.reader(_lines(path), delimiter=separator(path.name), strict=True), 0
+    try:
+        if columns is None:
+            columns = next(filter(None, reader), [])
+            yield reader.line_num, tuple(columns)
+        for fields in reader:
+            if not fields:
+                if len(columns) > 1:
+                    continue
+                fields = [""]
+            number += 1
+            if len(fields) != len(columns):
+                row = f"data row {number} (line {reader.line_num})"
+                raise ValueError(f"{path}: {row} has {len(fields)} fields, expected {len(columns)}")
+            # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
+            yield reader.line_num, tuple(fields)
+    except csv.Error as error:
+        hint = ": is the quote behind a long text missing?" if "field limit" in str(error) else ""
+        raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error}){hint}") from error
 
 
 def _lines(path: Path) -> Iterator[str]:

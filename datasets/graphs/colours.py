@@ -21,20 +21,6 @@ logger = logging.getLogger("wlkernelnn")
 DEFINITION = "wl_colours/1"
 
 
-def store_colours(arrays: Arrays, depth: int) -> list[np.ndarray]:
-    """The colours of all nodes after 0, 1, … ``depth`` iterations, ``[ΣV]`` each, in as few bytes as fit."""
-    num_nodes, num_edges = arrays.node_ptr.diff().numpy(), arrays.edge_ptr.diff().numpy()
-    first = np.repeat(arrays.node_ptr.numpy()[:-1], num_edges)
-    levels = wl_colours(
-        arrays.node_type.numpy(),
-        arrays.source.numpy() + first,
-        np.repeat(np.arange(num_nodes.sum()), arrays.in_degree.numpy()),
-        depth,
-        arrays.edge_type.numpy(),
-    )
-    return [smallest(level).numpy() for level in levels]
-
-
 def colours_key(arrays: Arrays) -> str:
     """SHA-256 of all that the colours depend on."""
     a = arrays
@@ -57,14 +43,22 @@ class Colours:
     claim: str | None = None
 
     def upto(self, depth: int, arrays: Arrays) -> list[np.ndarray]:
-        """Those after 0, 1, … ``depth`` iterations; what is not known yet is made."""
+        """Those after 0, 1, … ``depth`` iterations, in as few bytes as fit; what is not known yet is made."""
         if self.claim is not None:
             if self.claim != colours_key(arrays):
                 logger.warning(f"{self.path}: the file's colours are not those of its graphs: made anew")
                 self.levels = []
             self.claim = None
         if len(self.levels) <= depth:
-            self.levels, self.path = store_colours(arrays, depth), None
+            num_nodes, num_edges = arrays.node_ptr.diff().numpy(), arrays.edge_ptr.diff().numpy()
+            levels = wl_colours(
+                arrays.node_type.numpy(),
+                arrays.source.numpy() + np.repeat(arrays.node_ptr.numpy()[:-1], num_edges),
+                np.repeat(np.arange(num_nodes.sum()), arrays.in_degree.numpy()),
+                depth,
+                arrays.edge_type.numpy(),
+            )
+            self.levels, self.path = [smallest(level).numpy() for level in levels], None
         return self.levels[: depth + 1]
 
     def to_file(self, arrays: Arrays) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -1,14 +1,9 @@
 """How a state and a new projection become one: the ∘ of graph and string layers."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-#: What :func:`composed` knows.
-COMPOSE = ("mul", "add")
-
-
-def composed(state: Tensor, new: Tensor, compose: str, out: Tensor | None = None) -> Tensor:
-    r""":math:`c \circ u`: the product for ``"mul"``, the sum for ``"add"``."""
-    return (torch.mul if compose == "mul" else torch.add)(state, new, out=out)
+#: The operations by their names.
+COMPOSE: dict[str, Callable[..., Tensor]] = {"mul": torch.mul, "add": torch.add}

@@ -48,10 +48,6 @@ class EdgeMap(torch.nn.Module):
             if self.factor:
                 self.table.data += 1.0
 
-    def values(self, features: EdgeFeatures) -> Tensor:
-        """What the sums of ``wlkernelnn.ops.graph`` take: the table, or for floats the result itself."""
-        return self.rows(features) if self.table is None else self.table
-
     def rows(self, features: EdgeFeatures) -> Tensor:
         """The result for every edge, ``[E, out_channels]``."""
         if self.table is not None and features.type is not None:

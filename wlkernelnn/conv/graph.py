@@ -31,8 +31,9 @@ class Step:
 
     Attributes:
         edge_index, features: In the user's order: what ``propagate`` takes, so that masks and hooks of others
-            see it.
+            see it. A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
         size: Number of source and of target nodes.
+        given: The edges as the user gave them: an EdgeIndex may say that it is sorted.
         sorted: Edges and features sorted by target, once they were asked for.
         own: Between colours, int64 ``[C]``: what each colour was one iteration before.
     """
@@ -40,13 +41,14 @@ class Step:
     edge_index: Tensor
     size: tuple[int, int]
     features: EdgeFeatures
+    given: Tensor | None = None
     sorted: tuple[SortedEdges, EdgeFeatures] | None = None
     own: Tensor | None = None
 
     def by_target(self) -> tuple[SortedEdges, EdgeFeatures]:
         """Edges and features sorted by target: what the fast sums take."""
         if self.sorted is None:
-            edges = sort_edges(self.edge_index, *self.size)
+            edges = sort_edges(self.edge_index if self.given is None else self.given, *self.size)
             self.sorted = edges, EdgeFeatures(*map(edges.arrange, self.features))
         return self.sorted
 
@@ -100,12 +102,13 @@ def graph_of_nodes(
     edge_weight: Tensor | None = None,
     edge_attr: Tensor | None = None,
     edge_type: Tensor | None = None,
+    num_edge_types: int | None = None,
 ) -> Graph:
-    """A graph, checked.
+    """A graph, checked; with ``num_edge_types``, edges must have types.
 
     Raises:
         ValueError: The shapes do not fit together, or a type is wrong.
-        IndexError: An edge joins nodes that are not there.
+        IndexError: An edge joins nodes that are not there, or is of an unknown type.
     """
     if is_sparse(edge_index):
         raise ValueError("edge_index must be a dense [2, E] tensor or an EdgeIndex, got a sparse matrix")
@@ -125,30 +128,44 @@ def graph_of_nodes(
                 f"edge_weight has shape {list(edge_weight.shape)}, expected one number per edge ({num_edges})"
             )
         edge_weight = edge_weight.reshape(-1, 1)
-    for side, name, limit in zip(as_tensor(edge_index), ("source", "target"), size, strict=True):
-        check_range(f"edge_index has {name} nodes", side, limit, f"for {{}} {name} nodes")
+    plain = (edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index).long()
+    for side, name, limit in zip(plain, ("source", "target"), size, strict=True):
+        _check_range(f"edge_index has {name} nodes", side, limit, f"for {{}} {name} nodes")
+    if num_edge_types is not None:
+        if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
+            given = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
+            raise ValueError(
+                f"num_edge_types={num_edge_types} needs edge_type: integers of shape [E], got {given}"
+            )
+        _check_range("edge_type has values", edge_type, num_edge_types, "(num_edge_types={})")
     edge_type = None if edge_type is None else edge_type.long()
-    return Graph([Step(edge_index, size, EdgeFeatures(edge_weight, edge_attr, edge_type))], of_nodes=True)
+    features = EdgeFeatures(edge_weight, edge_attr, edge_type)
+    return Graph([Step(plain, size, features, edge_index)], of_nodes=True)
 
 
-def graph_of_colours(quotient: Quotient) -> Graph:
-    """A batch by its colours: level l has a row per colour after l iterations."""
+def graph_of_colours(quotient: Quotient, x: Tensor, num_edge_types: int | None) -> Graph:
+    """A batch by its colours: level l has a row per colour after l iterations.
+
+    Raises:
+        ValueError: ``x`` has not a row per first colour.
+        IndexError: An edge is of an unknown type.
+    """
     steps, num_sources = [], quotient.first.numel()
+    if x.dim() != 2 or x.size(0) != num_sources:
+        raise ValueError(f"x must have a row per first colour ({num_sources}), got shape {list(x.shape)}")
     for own, source, target, indptr, edge_type in quotient.levels:
+        if num_edge_types is not None:
+            _check_range("edge_type has values", edge_type, num_edge_types, "(num_edge_types={})")
         features = EdgeFeatures(None, None, edge_type)
         edges = SortedEdges(source, target, indptr, num_sources, None)
         size = (num_sources, own.numel())
-        steps.append(Step(torch.stack([source, target]), size, features, (edges, features), own))
+        plain = torch.stack([source, target])
+        steps.append(Step(plain, size, features, sorted=(edges, features), own=own))
         num_sources = own.numel()
     return Graph(steps)
 
 
-def as_tensor(edge_index: Tensor) -> Tensor:
-    """An ``edge_index`` of any kind as a plain tensor of int64."""
-    return (edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index).long()
-
-
-def check_range(what: str, values: Tensor, limit: int, why: str) -> None:
+def _check_range(what: str, values: Tensor, limit: int, why: str) -> None:
     """Refuse numbers outside [0, limit), by which the fast sums read memory.
 
     Elsewhere PyTorch's own operations complain.
@@ -157,11 +174,3 @@ def check_range(what: str, values: Tensor, limit: int, why: str) -> None:
         low, high = values.aminmax()
         if low < 0 or high >= limit:
             raise IndexError(f"{what} {int(low)} … {int(high)}, expected 0 … {limit - 1} {why.format(limit)}")
-
-
-def checked_edge_type(name: str, edge_type: Tensor | None) -> Tensor:
-    """The types, if they are a vector of integers."""
-    if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
-        given = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
-        raise ValueError(f"{name} needs edge_type: integers of shape [E], got {given}")
-    return edge_type

@@ -17,7 +17,7 @@ from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.utils.checks import check_count, check_widths
 
 from .edge_map import EdgeMap
-from .graph import Graph, Step, as_tensor, check_range, checked_edge_type, graph_of_colours, graph_of_nodes
+from .graph import Graph, Step, graph_of_colours, graph_of_nodes
 
 Features = Tensor | tuple[Tensor, Tensor]
 Value = Tensor | tuple[Tensor | None, Tensor | None] | EdgeMap | None
@@ -131,7 +131,15 @@ class KernelConv(MessagePassing):
                 raise ValueError(
                     f"{name}: a quotient carries its edge types itself; give no edge features beside it"
                 )
-            return self._graph_of_colours(x, edge_index)
+            if self.edge_dim is not None:
+                raise ValueError(f"{name}: a quotient has edge types, this layer was made with edge_dim")
+            if isinstance(x, tuple):
+                raise ValueError(f"{name}: x must have a row per first colour, got a pair")
+            if is_watched(self):
+                raise ValueError(
+                    f"{name}: to watch single messages takes nodes, not colours; give edge_index"
+                )
+            return graph_of_colours(edge_index, x, self.num_edge_types)
         source, target = x if isinstance(x, tuple) else (x, x)
         for nodes in (source, target):
             if nodes is None or nodes.dim() != 2:
@@ -141,9 +149,6 @@ class KernelConv(MessagePassing):
             raise ValueError(f"{name} got edge_type, but was made without num_edge_types")
         if self.edge_dim is None and edge_attr is not None:
             raise ValueError(f"{name} got edge_attr, but was made without edge_dim")
-        if self.num_edge_types is not None:
-            edge_type = checked_edge_type(name, edge_type)
-            check_range("edge_type has values", edge_type, self.num_edge_types, "(num_edge_types={})")
         if self.edge_dim is not None and (
             edge_attr is None or edge_attr.dim() != 2 or edge_attr.size(1) != self.edge_dim
         ):
@@ -152,25 +157,8 @@ class KernelConv(MessagePassing):
         if edge_weight is not None:
             # numpy's float64 would make states of float64 where they are multiplied by it.
             edge_weight = edge_weight.to(source.dtype)
-        return graph_of_nodes(edge_index, (source.size(0), target.size(0)), edge_weight, edge_attr, edge_type)
-
-    def _graph_of_colours(self, x: Features, quotient: Quotient) -> Graph:
-        name = type(self).__name__
-        if self.edge_dim is not None:
-            raise ValueError(f"{name}: a quotient has edge types, this layer was made with edge_dim")
-        if isinstance(x, tuple) or x.dim() != 2 or x.size(0) != quotient.first.numel():
-            given = "a pair" if isinstance(x, tuple) else f"shape {list(x.shape)}"
-            raise ValueError(
-                f"{name}: x must have a row per first colour ({quotient.first.numel()}), got {given}"
-            )
-        if is_watched(self):
-            raise ValueError(f"{name}: to watch single messages takes nodes, not colours; give edge_index")
-        if self.num_edge_types is not None:
-            for level in quotient.levels:
-                check_range(
-                    "edge_type has values", level.edge_type, self.num_edge_types, "(num_edge_types={})"
-                )
-        return graph_of_colours(quotient)
+        size = source.size(0), target.size(0)
+        return graph_of_nodes(edge_index, size, edge_weight, edge_attr, edge_type, self.num_edge_types)
 
     def sum(self, step: Step, **values: Value) -> Tensor:
         """Sum the layer's messages over the edges into every target.
@@ -188,21 +176,18 @@ class KernelConv(MessagePassing):
             ``[num_targets, K]``.
         """
         parts = [value if isinstance(value, tuple) else (value,) for value in values.values()]
-        if self.watched or traced(*(part for part in chain(*parts) if isinstance(part, Tensor))):
-            features = step.features
-            given = {
-                name: value.rows(features) if isinstance(value, EdgeMap) else value
-                for name, value in ({"edge_weight": features.weight} | values).items()
-                if name in self.propagate_type
-            }
-            # A plain tensor: an EdgeIndex insists on its own idea of the number of nodes.
-            return self.propagate(as_tensor(step.edge_index), size=step.size, **given)
-        edges, features = step.by_target()
-        given = {
-            name: value.values(features) if isinstance(value, EdgeMap) else value
-            for name, value in values.items()
-        }
-        return self.fast_sum(edges, features.type, features.weight, **given)
+        slow = self.watched or traced(*(part for part in chain(*parts) if isinstance(part, Tensor)))
+        edges, features = (None, step.features) if slow else step.by_target()
+        given: dict[str, Any] = {}
+        for name, value in values.items():
+            if isinstance(value, EdgeMap):  # an op takes the table itself
+                value = value.rows(features) if slow or value.table is None else value.table
+            given[name] = value
+        if edges is not None:
+            return self.fast_sum(edges, features.type, features.weight, **given)
+        given["edge_weight"] = features.weight
+        given = {name: value for name, value in given.items() if name in self.propagate_type}
+        return self.propagate(step.edge_index, size=step.size, **given)
 
     def fast_sum(self, *args: Any, **values: Any) -> Tensor:
         """The same sum by an op of :mod:`wlkernelnn.ops.graph`, in a layer that has one.

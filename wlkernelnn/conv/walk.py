@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.activation import activation
-from wlkernelnn.blocks.compose import COMPOSE, composed
+from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.blocks.decay import Decay
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
@@ -16,7 +16,7 @@ from wlkernelnn.ops.graph import SortedEdges, gated_message, gated_sum, neighbor
 from wlkernelnn.utils.checks import check_count, check_one_of
 
 from .edge_map import EdgeMap
-from .graph import Graph, as_tensor
+from .graph import Graph
 from .kernel_conv import Features, KernelConv
 
 
@@ -93,10 +93,10 @@ class WalkConv(KernelConv):
             if not self.decay.gated:
                 total = self.decay() * total
             new = graph.lift(self.lins[j](target), 0, j)
-            state = composed(total, new, self.compose)
+            state = COMPOSE[self.compose](total, new)
             if exists is not None:
                 step = graph.step(j - 1)
-                ends = neighbor_sum_naive(exists, as_tensor(step.edge_index), step.size[1])
+                ends = neighbor_sum_naive(exists, step.edge_index, step.size[1])
                 exists = (ends > 0).to(state.dtype)
                 state = exists * state
             states.append(state)

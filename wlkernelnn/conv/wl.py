@@ -118,7 +118,8 @@ class WLKernelConv(KernelConv):
         if not isinstance(in_channels, tuple) and num_iterations > 1:
             for name, module in self._relabelling(max(in_channels, 1)).items():
                 setattr(self, name, _Unsized(module) if in_channels == -1 and module is not None else module)
-        self.register_load_state_dict_pre_hook(_size_from_state_dict)
+        if in_channels == -1:
+            self.register_load_state_dict_pre_hook(_size_from_state_dict)
 
     def _relabelling(self, channels: int) -> dict[str, torch.nn.Module | None]:
         return {
@@ -137,12 +138,12 @@ class WLKernelConv(KernelConv):
                     setattr(self, name, getattr(self, name).sized_as(module))
 
     def outputs(self, x: Features, graph: Graph) -> Tensor:
-        self._prepare(x)
+        if self.in_channels == -1 and isinstance(x, Tensor):
+            self._size_relabelling(x.size(-1))
         last = cast(RandomWalkKernelConv, self.walks[0]).walk_length - 1  # the level of a walk's last node
         h, read = x, None
         for iteration in range(self.num_iterations):
             if iteration > 0:
-                assert isinstance(h, Tensor)
                 h = self._relabel(h, graph)
                 if read is not None:
                     # Level by level: there are fewer rows below than at the top.
@@ -167,19 +168,14 @@ class WLKernelConv(KernelConv):
         if self.num_iterations == 1:
             raise ValueError("a layer with num_iterations=1 never relabels: it has no U and V")
         graph = self.graph(h, *edges, **named)
-        self._prepare(h)
+        if self.in_channels == -1:
+            self._size_relabelling(h.size(-1))
         return self._relabel(h, graph)
 
-    def _prepare(self, x: Features) -> None:
-        """Refuse to relabel a bipartite graph; give U and V of a lazy layer their shapes."""
-        if isinstance(x, tuple):
-            if self.num_iterations != 1:
-                given = f"num_iterations={self.num_iterations}"
-                raise ValueError(f"a bipartite graph has no relabelling, this layer has {given}")
-        elif self.in_channels == -1:
-            self._size_relabelling(x.size(-1))
-
-    def _relabel(self, h: Tensor, graph: Graph) -> Tensor:
+    def _relabel(self, h: Features, graph: Graph) -> Tensor:
+        if isinstance(h, tuple):
+            given = f"num_iterations={self.num_iterations}"
+            raise ValueError(f"a bipartite graph has no relabelling, this layer has {given}")
         assert self.lin_self is not None
         assert self.lin_neighbors is not None
         assert self.lin_message is not None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from wlkernelnn.conv.graph import checked_edge_type, graph_of_nodes
+from wlkernelnn.conv.graph import graph_of_nodes
 from wlkernelnn.ops.colours import Quotient, packed_columns, wl_colours, wl_quotient
 
 
@@ -84,14 +84,19 @@ def _owners(ptr: Tensor) -> Tensor:
     return torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
 
 
-def quotient_of_batch(batch: Data, column_dims: tuple[int, ...], typed: bool, depth: int) -> Quotient:
+def quotient_of_batch(
+    batch: Data, column_dims: tuple[int, ...], num_edge_types: int | None, depth: int
+) -> Quotient:
     """The quotient of a complete batch after ``depth`` iterations.
 
-    ``column_dims`` are the numbers of values of the columns of ``x``; ``typed``: edges have codes.
+    ``column_dims`` are the numbers of values of the columns of ``x``; ``num_edge_types``: edges
+    have as many codes.
     """
     num_nodes = batch.x.size(0)
-    edge_type = checked_edge_type("the network", batch.edge_type) if typed else None
-    graph = graph_of_nodes(batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type)
+    edge_type = None if num_edge_types is None else batch.edge_type
+    graph = graph_of_nodes(
+        batch.edge_index, (num_nodes, num_nodes), edge_type=edge_type, num_edge_types=num_edge_types
+    )
     edges, (_, _, edge_type) = graph.step(0).by_target()
     if edge_type is None:
         edge_type = torch.zeros_like(edges.source)

@@ -265,7 +265,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         else:
             self.encoder.check(batch.x)
             return quotient_of_batch(
-                batch, self.encoder.column_dims, self.num_edge_types is not None, self.quotient_depth
+                batch, self.encoder.column_dims, self.num_edge_types, self.quotient_depth
             )
         logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
         return None

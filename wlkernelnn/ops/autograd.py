@@ -34,14 +34,13 @@ def traced(*tensors: Tensor | None) -> bool:
         or torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
         or torch._C._len_torch_dispatch_stack() > 0
-        or any(t is not None and _sees_operations(t) for t in tensors)
+        or any(
+            # Gradients of torch.autograd.grad(…, is_grads_batched=True) are a kind of their own.
+            torch._C._functorch.is_legacy_batchedtensor(t) or torch._C._dispatch_keys(t).has(_PYTHON)
+            for t in tensors
+            if t is not None
+        )
     )
-
-
-def _sees_operations(tensor: Tensor) -> bool:
-    # Several gradients at once, of torch.autograd.grad(…, is_grads_batched=True), are a kind of their own.
-    batched = torch._C._functorch.is_legacy_batchedtensor(tensor)
-    return batched or torch._C._dispatch_keys(tensor).has(_PYTHON)
 
 
 def differentiable_gradients(
@@ -66,11 +65,6 @@ def differentiable_gradients(
     reached, arrived = zip(*pairs, strict=True)
     found = iter(torch.autograd.grad(reached, leaves, arrived, create_graph=True, allow_unused=True))
     return tuple(next(found) if need else None for need in needed)
-
-
-def counting_writes(*tensors: Tensor | None) -> list[Tensor]:
-    """Those of which PyTorch knows when they are written to, and which it saves: not those of inference."""
-    return [tensor for tensor in tensors if tensor is not None and not tensor.is_inference()]
 
 
 def savable(tensor: Tensor) -> Tensor:

@@ -34,14 +34,9 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def max_threads() -> int:
-    """Size of numba's pool."""
-    return config.NUMBA_NUM_THREADS
-
-
 def chunks_for(work: int, grain: int) -> int:
     """Number of threads, never more than torch's: a loop on one enters no pool (and may follow a fork)."""
-    return max(1, min(work // grain, torch.get_num_threads(), max_threads()))
+    return max(1, min(work // grain, torch.get_num_threads(), config.NUMBA_NUM_THREADS))
 
 
 def run(kernels: Any, kernel: str, chunks: int, *arguments: Any) -> None:

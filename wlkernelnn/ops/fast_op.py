@@ -45,7 +45,10 @@ class _Fast(torch.autograd.Function):
         outs, kept = (op.plain(*values), ()) if op.forward is None else op.forward(*values)
         ctx.op = op
         ctx.others = [None if isinstance(value, Tensor) else value for value in values]
-        ctx.save_for_backward(*(value if isinstance(value, Tensor) else None for value in values), *kept)
+        saved = [value if isinstance(value, Tensor) else None for value in (*values, *kept)]
+        if any(ctx.needs_input_grad):  # PyTorch saves no tensors of inference
+            saved = [t.clone() if t is not None and t.is_inference() else t for t in saved]
+        ctx.save_for_backward(*saved)
         ctx.set_materialize_grads(False)
         return outs
 

@@ -8,9 +8,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
-
-from .checks import plain
 
 
 class Configured:
@@ -61,7 +60,7 @@ def described(value: Any) -> Any:
         return {name: described(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, torch.nn.ModuleList)):
         return [described(item) for item in value]
-    return plain(value)
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def made(value: Any, kinds: Mapping[str, type]) -> Any:

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -73,11 +74,11 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
         lock.release()
 
 
+@dataclass
 class _LineFeeds:
     """Ends lines that came with the end of DOS as Unix does."""
 
-    def __init__(self, file: TextIO) -> None:
-        self.file = file
+    file: TextIO
 
     def write(self, line: str) -> int:
         return self.file.write(f"{line.removesuffix(_DOS)}\n")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from wlkernelnn.blocks.compose import composed
+from wlkernelnn.blocks.compose import COMPOSE
 
 from .choice import copies
 from .search import Grown
@@ -42,7 +42,7 @@ def search_naive(
                 for r in range(space.num_tuples):
                     for o in space.operations:
                         for u in space.activations:
-                            both = composed(nodes[i] @ weight[0, r].t(), nodes[j] @ weight[1, r].t(), o)
+                            both = COMPOSE[o](nodes[i] @ weight[0, r].t(), nodes[j] @ weight[1, r].t())
                             made = ACTIVATIONS[u](both + bias[r])
                             candidates.append(bounded(made) if space.bounded else made)
         scored = candidates if how != "hard" else [candidate.detach() for candidate in candidates]

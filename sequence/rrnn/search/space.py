@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from wlkernelnn.blocks.compose import COMPOSE, composed
+from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.utils.checks import check_one_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -136,12 +136,12 @@ class Space:
         """What all operations and activations make of :math:`L_r c_i`, :math:`R_r c_j` and :math:`b_r`:
         ``[…, o, u, p]`` of three tensors ``[…, p]`` that can be broadcast.
         """
-        both = torch.stack([composed(left, right, o) for o in self.operations], -2) + bias.unsqueeze(-2)
+        both = torch.stack([COMPOSE[o](left, right) for o in self.operations], -2) + bias.unsqueeze(-2)
         return self._bounded(torch.stack([ACTIVATIONS[u](both) for u in self.activations], -2))
 
     def one(self, made: Construction, left: Tensor, right: Tensor, bias: Tensor) -> Tensor:
         """What the operation and the activation of a construction make of them, ``[…, p]``."""
-        return self._bounded(ACTIVATIONS[made.activation](composed(left, right, made.operation) + bias))
+        return self._bounded(ACTIVATIONS[made.activation](COMPOSE[made.operation](left, right) + bias))
 
     def _bounded(self, vectors: Tensor) -> Tensor:
         return bounded(vectors) if self.bounded else vectors

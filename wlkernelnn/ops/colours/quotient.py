@@ -90,7 +90,8 @@ def wl_quotient(
         before = number
         number, first = numbered(colour)
         edge, target, bounds = _edges_into(first, indptr)
-        levels.append(_level(before[first], before[source[edge]], target, bounds, edge_type[edge]))
+        level = before[first], before[source[edge]], target, bounds, edge_type[edge]
+        levels.append(Level(*map(torch.from_numpy, level)))
     # Nodes come graph by graph, so pairs of graph and colour are numbered graph by graph.
     pair, first = numbered(graph * len(first) + number)
     owner = graph[first]
@@ -174,7 +175,8 @@ def quotient_of(quotient: Quotient, wanted: np.ndarray) -> Quotient:
         needed = np.zeros(num_before, dtype=bool)
         needed[own] = needed[source] = True
         number = np.cumsum(needed) - 1
-        levels.insert(0, _level(number[own], number[source], target, bounds, level.edge_type.numpy()[edge]))
+        lower = number[own], number[source], target, bounds, level.edge_type.numpy()[edge]
+        levels.insert(0, Level(*map(torch.from_numpy, lower)))
         kept = np.flatnonzero(needed)
     each = torch.arange(len(wanted))
     return Quotient(
@@ -193,7 +195,3 @@ def _edges_into(rows: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, np.nd
     degree = indptr[rows + 1] - indptr[rows]
     bounds = bounds_of(degree)
     return places_of(indptr[rows], bounds), np.repeat(np.arange(len(rows)), degree), bounds
-
-
-def _level(*parts: np.ndarray) -> Level:
-    return Level(*map(torch.from_numpy, parts))

@@ -45,27 +45,6 @@ def wl_colours(
         ValueError: Shapes that do not fit, an edge between nodes that are not there, or
             ``num_iterations < 0``.
     """
-    _check(label, source, target, num_iterations, edge_label)
-    neighbours = _Neighbours(len(label), source, target, edge_label)
-    colour, labels = pd.factorize(label)
-    colours, num_colours = [colour], len(labels)
-    for _ in range(num_iterations):
-        finer, num_finer = neighbours.refine(colour, num_colours)
-        if num_finer == num_colours:
-            # A colour remembers the one before: as many colours are the same classes, now and ever after.
-            break
-        colour, num_colours = finer, num_finer
-        colours.append(colour)
-    return colours + [colour] * (num_iterations + 1 - len(colours))
-
-
-def _check(
-    label: np.ndarray,
-    source: np.ndarray,
-    target: np.ndarray,
-    num_iterations: int,
-    edge_label: np.ndarray | None,
-) -> None:
     check_count("num_iterations", num_iterations, least=0)
     if label.ndim != 1:
         raise ValueError(f"label must be [N], got shape {list(label.shape)}")
@@ -83,6 +62,17 @@ def _check(
     for name, values in ({"label": label} | edges).items():
         if values.dtype.kind not in "iub":
             raise ValueError(f"{name} must hold integers, got {values.dtype}")
+    neighbours = _Neighbours(len(label), source, target, edge_label)
+    colour, labels = pd.factorize(label)
+    colours, num_colours = [colour], len(labels)
+    for _ in range(num_iterations):
+        finer, num_finer = neighbours.refine(colour, num_colours)
+        if num_finer == num_colours:
+            # A colour remembers the one before: as many colours are the same classes, now and ever after.
+            break
+        colour, num_colours = finer, num_finer
+        colours.append(colour)
+    return colours + [colour] * (num_iterations + 1 - len(colours))
 
 
 class _Neighbours:

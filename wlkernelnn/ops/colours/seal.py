@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from torch import Tensor
@@ -19,21 +20,17 @@ class Seal:
     """
 
     def __init__(self, *tensors: Tensor | None) -> None:
-        self._marks = [(tensor, _state(tensor)) for tensor in tensors]
+        self._tensors = tensors
+        # What changes when a tensor is written to, or is given another memory or shape.
+        self._states = [
+            None if t is None else object() if t.is_inference() else (t._version, t.data_ptr(), t.shape)
+            for t in tensors
+        ]
 
     def holds(self, *tensors: Tensor | None) -> bool:
         """Whether these are the tensors, in the same order."""
-        return len(tensors) == len(self._marks) and all(
-            tensor is known and _state(tensor) == state
-            for tensor, (known, state) in zip(tensors, self._marks, strict=True)
-        )
+        same = len(tensors) == len(self._tensors) and all(map(is_, tensors, self._tensors))
+        return same and Seal(*tensors)._states == self._states
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Seal, ()
-
-
-def _state(tensor: Tensor | None) -> object:
-    """What changes when a tensor is written to, or is given another memory or shape."""
-    if tensor is None:
-        return None
-    return object() if tensor.is_inference() else (tensor._version, tensor.data_ptr(), tensor.shape)

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, module_for, optional_module, traced
+from wlkernelnn.ops.autograd import module_for, optional_module, traced
 from wlkernelnn.ops.fast_op import FastOp
 
 from .edges import SortedEdges
 
 
+@dataclass
 class Loop(ABC):
     """A sum over edges of values of sources, targets and tables (``None`` for one that is not there).
 
-    Args:
+    Attributes:
         edges: Edges sorted by target.
-        edge_type: Row of the tables for every edge, ``[E]``; without it there are no tables.
-        weight: ``[E]``, without gradients.
+        edge_type: Row of the tables for every edge, int64 ``[E]``; without it there are no tables.
+        weight: ``[E, 1]``, without gradients.
         option: A number or a name that kernels take.
     """
 
-    def __init__(
-        self, edges: SortedEdges, edge_type: Tensor | None, weight: Tensor | None, option: Any
-    ) -> None:
-        # What the gradients read beside the values, and nobody may write to before.
-        self.fixed = edges.source, edges.target, edges.indptr, edge_type, weight
-        self.edges, self.weight, self.option = edges, weight, option
-        self.edge_type = None if edge_type is None else edge_type.long()
+    edges: SortedEdges
+    edge_type: Tensor | None
+    weight: Tensor | None
+    option: Any
 
     @abstractmethod
     def sum(self, *values: Tensor | None) -> Tensor:
@@ -67,9 +66,12 @@ def loops_for(values: Sequence[Tensor | None]) -> Any:
 
 def fused_sum(loop: Loop, naive: Callable[..., Tensor], *values: Tensor | None) -> Tensor:
     """The sum of a :class:`Loop` of these values; ``naive`` is the same in PyTorch's own operations."""
+    edges = loop.edges
+    # What the gradients read beside the values, and nobody may write to before.
+    fixed = edges.source, edges.target, edges.indptr, loop.edge_type, loop.weight
     op = FastOp(
         plain=lambda *values: (naive(*values),),
-        forward=lambda *values: ((loop.sum(*values),), counting_writes(*loop.fixed)),
+        forward=lambda *values: ((loop.sum(*values),), fixed),
         backward=lambda values, kept, needed, grads: loop.gradients(needed, grads[0], *values),
     )
     return op(*values)[0]

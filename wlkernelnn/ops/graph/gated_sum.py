@@ -51,11 +51,12 @@ def gated_sum(
     if gates is None and edge_factor is None:
         return neighbor_sum(c, edges, None if edge_weight is None else edge_weight.view(-1))
     weight = None if edge_weight is None else edge_weight.view(-1, 1)
-    edge_type = None if edge_type is None else savable(edge_type)
+    edge_type = None if edge_type is None else edge_type.long()
 
     def naive(a: Tensor | None, b: Tensor | None, G: Tensor | None, c: Tensor, F: Tensor | None) -> Tensor:
         ab = None if a is None or b is None else (a, b)
-        return gated_sum_naive(c, edges.pair, edges.num_targets, ab, G, F, edge_type, weight, gate_scale)
+        types = None if edge_type is None else savable(edge_type)
+        return gated_sum_naive(c, edges.pair, edges.num_targets, ab, G, F, types, weight, gate_scale)
 
     a, b = gates or (None, None)
     values = (a, b, edge_gate, c, edge_factor)

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import counting_writes, savable
 from wlkernelnn.ops.fast_op import FastOp
 
 from .edges import SortedEdges
@@ -33,7 +32,7 @@ _neighbor_sum = FastOp(
     lambda x, edges, weight: (neighbor_sum_naive(x, edges.pair, edges.num_targets, weight),),
     lambda x, edges, weight: (
         (bag_sum(x, edges.source, edges.indptr, weight),),
-        counting_writes(edges.source, edges.target, edges.indptr),
+        (edges.source, edges.target, edges.indptr),
     ),
     _backward,
 )
@@ -53,7 +52,7 @@ def neighbor_sum(x: Tensor, edges: SortedEdges, weight: Tensor | None = None) ->
     Returns:
         ``[num_targets, d]``.
     """
-    weight = None if weight is None else savable(weight.to(x.dtype))
+    weight = None if weight is None else weight.to(x.dtype)
     if weight is not None and weight.requires_grad and torch.is_grad_enabled():
         return neighbor_sum_naive(x, edges.pair, edges.num_targets, weight)
     return _neighbor_sum(x, edges, weight)[0]

@@ -28,51 +28,48 @@ class Loop(fused.Loop):
 
     def sum(self, *values: Tensor | None) -> Tensor:
         arrays = self.arrays(values)
-        out = np.empty((self.edges.num_targets, arrays[0].shape[1]), arrays[0].dtype)
-        self.sum_by_target(self.kernel, arrays, out)
+        out = np.empty((len(self.edges.indptr) - 1, arrays[0].shape[1]), arrays[0].dtype)
+        self.run(self.kernel, self.chunks(out.shape[1]), arrays, out)
         return torch.from_numpy(out)
 
     def gradients(self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None) -> Sequence[Tensor]:
-        found = self.gradients_of(needed, self.arrays(values), _array(grad))
+        found = self.gradients_of(needed, self.arrays(values), *_arrays([grad]))
         return [torch.from_numpy(array) for array in found]
 
-    def arrays(self, values: Sequence[Tensor | None]) -> Sequence[np.ndarray]:
-        return [_array(value) for value in values]
+    def arrays(self, values: Sequence[Tensor | None]) -> Sequence[Any]:
+        return _arrays(values)
 
     @abstractmethod
     def gradients_of(self, needed: Sequence[bool], arrays: Any, grad: np.ndarray) -> Sequence[np.ndarray]:
         """Gradients of all values, those that are not needed with anything in them."""
 
-    def sum_by_target(self, kernel: str, values: Sequence[np.ndarray], *outs: np.ndarray) -> None:
-        self._sum(kernel, (_array(self.edges.indptr), _array(self.edges.source)), values, outs)
-
-    def sum_by_source(self, kernel: str, values: Sequence[np.ndarray], *outs: np.ndarray) -> None:
-        edges = self.edges.by_source()
-        self._sum(kernel, (*map(_array, (edges.indptr, edges.order, self.edges.target)),), values, outs)
-
-    def _sum(
-        self, kernel: str, edges: tuple[Any, ...], values: Sequence[np.ndarray], outs: tuple[Any, ...]
-    ) -> None:
-        edge_type = np.empty(0, np.int64) if self.edge_type is None else _array(self.edge_type)
-        weight = np.empty(0, values[0].dtype) if self.weight is None else _array(self.weight.view(-1))
-        option = getattr(kernels, self.option) if isinstance(self.option, str) else self.option
-        chunks = self.chunks(values[0].shape[1])
-        self.run(kernel, chunks, (*edges, edge_type, weight), tuple(values), option, outs)
-
     def chunks(self, channels: int) -> int:
         """Number of threads."""
         return compiled.chunks_for(self.edges.source.numel() * channels, GRAIN)
 
-    def run(self, kernel: str, chunks: int, *arguments: Any) -> None:
-        compiled.run(kernels, kernel, chunks, *arguments)
+    def run(
+        self, kernel: str, chunks: int, values: Sequence[Any], *outs: np.ndarray, by_source: bool = False
+    ) -> None:
+        """Run a kernel on the edges target by target, or source by source."""
+        edges = self.edges
+        rows: tuple[Tensor | None, ...] = edges.indptr, edges.source
+        if by_source:
+            turned = edges.by_source()
+            rows = turned.indptr, turned.order, edges.target
+        *arrays, edge_type, weight = _arrays([*rows, self.edge_type, self.weight])
+        edge_type = np.empty(0, np.int64) if edge_type is None else edge_type
+        weight = np.empty(0, values[0].dtype) if weight is None else weight.reshape(-1)
+        option = getattr(kernels, self.option) if isinstance(self.option, str) else self.option
+        given = (*arrays, edge_type, weight), tuple(values), option, outs
+        compiled.run(kernels, kernel, chunks, *given)
 
 
 class GatedLoop(Loop):
     kernel = "gated"
 
-    def arrays(self, values: Sequence[Tensor | None]) -> Sequence[np.ndarray]:
+    def arrays(self, values: Sequence[Tensor | None]) -> Sequence[Any]:
         """With tables in the place of those that are missing, of as many rows as the other."""
-        a, b, G, c, F = map(_array, values)
+        a, b, G, c, F = _arrays(values)
         rows = next((len(table) for table in (G, F) if table is not None), 1)
         G = np.zeros((rows, c.shape[1]), c.dtype) if G is None else G
         F = np.ones((rows, c.shape[1]), c.dtype) if F is None else F
@@ -84,9 +81,10 @@ class GatedLoop(Loop):
         of_a, of_b, of_c = np.empty_like(a), np.empty_like(b), np.empty_like(c)
         of_G, of_F = (np.zeros((chunks, *table.shape), table.dtype) for table in (G, F))
         if needed[1]:
-            self.sum_by_target("gated_by_target", (*arrays, grad), of_b)
+            self.run("gated_by_target", chunks, (*arrays, grad), of_b)
         if needed[0] or any(needed[2:]):
-            self.sum_by_source("gated_by_source", (*arrays, grad), of_a, of_G, of_c, of_F)
+            outs = of_a, of_G, of_c, of_F
+            self.run("gated_by_source", chunks, (*arrays, grad), *outs, by_source=True)
         return of_a, of_b, of_G.sum(0), of_c, of_F.sum(0)
 
 
@@ -95,10 +93,11 @@ class MappedLoop(Loop):
 
     def gradients_of(self, needed: Sequence[bool], arrays: Any, grad: np.ndarray) -> Sequence[np.ndarray]:
         x, table = arrays
-        of_x, of_table = np.empty_like(x), np.zeros((self.chunks(x.shape[1]), *table.shape), x.dtype)
-        self.sum_by_source("mapped_by_source", (*arrays, grad), of_x, of_table)
+        chunks = self.chunks(x.shape[1])
+        of_x, of_table = np.empty_like(x), np.zeros((chunks, *table.shape), x.dtype)
+        self.run("mapped_by_source", chunks, (*arrays, grad), of_x, of_table, by_source=True)
         return of_x, of_table.sum(0)
 
 
-def _array(tensor: Tensor | None) -> Any:
-    return None if tensor is None else tensor.detach().contiguous().numpy()
+def _arrays(tensors: Sequence[Tensor | None]) -> list[Any]:
+    return [None if tensor is None else tensor.detach().contiguous().numpy() for tensor in tensors]

@@ -45,10 +45,11 @@ def relabel_sum(
     if edge_shift is None:
         return neighbor_sum(act(m), edges, None if weight is None else weight.view(-1))
 
-    edge_type = None if edge_type is None else savable(edge_type)
+    edge_type = None if edge_type is None else edge_type.long()
 
     def naive(m: Tensor, V: Tensor) -> Tensor:
-        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, edge_type, weight)
+        types = None if edge_type is None else savable(edge_type)
+        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, types, weight)
 
     compiled = edge_type is not None and type(act) in KINDS and is_pure(act)
     loops = loops_for((m, edge_shift, weight)) if compiled else None

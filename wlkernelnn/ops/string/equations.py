@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from wlkernelnn.blocks.compose import composed
+from wlkernelnn.blocks.compose import COMPOSE
 
 from .steps import Steps
 
@@ -168,7 +168,7 @@ def _levels(
     c: Sequence[Tensor], u: Sequence[Tensor], decay: Decay, compose: str, normalize: bool
 ) -> list[Tensor]:
     scale = 1 - decay if normalize else 1
-    new = [u[0], *(composed(below, u_j, compose) for below, u_j in zip(c, u[1:], strict=False))]
+    new = [u[0], *(COMPOSE[compose](below, u_j) for below, u_j in zip(c, u[1:], strict=False))]
     return [decay * c_j + scale * new_j for c_j, new_j in zip(c, new, strict=True)]
 
 

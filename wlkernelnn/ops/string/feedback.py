@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.activation import is_pure
-from wlkernelnn.blocks.compose import composed
+from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.ops.fast_op import FastOp, own
 
 from .equations import by_step, feedback_step
@@ -85,7 +85,7 @@ def _forward(*values: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...
         for j, new in enumerate(u_t):
             before, now = levels[j]
             if j:
-                new = composed(levels[j - 1][0], new, compose, out=part)
+                new = COMPOSE[compose](levels[j - 1][0], new, out=part)
             if normalize:
                 torch.lerp(new, before, gate, out=now)
             else:
@@ -124,7 +124,7 @@ def _backward(
     slope_of_gate = gates * (1 - gates)
     to_logits, to_below = [], []
     for j in range(n):
-        new = composed(before[j - 1], u[j], compose) if j else u[j]
+        new = COMPOSE[compose](before[j - 1], u[j]) if j else u[j]
         to_logits.append(slope_of_gate * (before[j] - new if normalize else before[j]))
         if j:
             to_below.append(_product(scale, u[j] if compose == "mul" else None))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from wlkernelnn.blocks.compose import composed
+from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.ops.fast_op import own
 
 from .equations import Decay
@@ -22,7 +22,7 @@ def ngram(
     for j, new in enumerate(u):
         extended = steps.room(new, None if state is None else state[j])
         if j:
-            new = composed(steps.previous(c[-1]), new, compose, out=extended[steps.num_strings :])
+            new = COMPOSE[compose](steps.previous(c[-1]), new, out=extended[steps.num_strings :])
         pairs = steps.pairs(extended)
         for (before, now), new_t, factor in zip(pairs, steps.split(new), factors(decay, steps), strict=True):
             if normalize:  # λ c + (1 − λ) u
@@ -62,7 +62,7 @@ def ngram_gradients(
         if of_decay:
             moved = steps.previous(c[j])
             if normalize:
-                moved = moved - (u[j] if below is None else composed(below, u[j], compose))
+                moved = moved - (u[j] if below is None else COMPOSE[compose](below, u[j]))
             grad_decay = arriving * moved if grad_decay is None else grad_decay.addcmul_(arriving, moved)
         sent = _scaled(arriving, decay) if normalize else arriving
         if below is None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -46,9 +47,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     taken: list[tuple[str, int]] = []
     run = numba_loops.Loop.run
 
-    def recorded(self: numba_loops.Loop, kernel: str, chunks: int, *arguments: object) -> None:
+    def recorded(self: numba_loops.Loop, kernel: str, chunks: int, *values: Any, **order: bool) -> None:
         taken.append((kernel, chunks))
-        run(self, kernel, chunks, *arguments)
+        run(self, kernel, chunks, *values, **order)
 
     monkeypatch.setattr(numba_loops.Loop, "run", recorded)
     return taken
@@ -82,7 +83,7 @@ def test_gradients_that_nobody_wants_are_not_computed(taken: list[tuple[str, int
 
 @pytest.fixture
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> object:
-    if compiled.max_threads() < 2:
+    if compiled.config.NUMBA_NUM_THREADS < 2:
         pytest.skip("numba has one thread here")
     monkeypatch.setattr(numba_loops, "GRAIN", 1)
     torch.set_num_threads(2)
@@ -104,14 +105,14 @@ def test_threads_give_the_same_results(two_threads: object, taken: list[tuple[st
 def test_never_more_threads_than_torch_and_than_there_is_work(
     taken: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled, "max_threads", lambda: 64)
+    monkeypatch.setattr(compiled.config, "NUMBA_NUM_THREADS", 64)
     loop = numba_loops.MappedLoop(sort_edges(*EDGES["many_edges"]), torch.arange(2000) % 3, None, "RELU")
     assert loop.chunks(CHANNELS) == 1
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     assert loop.chunks(CHANNELS) == 1
     assert loop.chunks(3 * numba_loops.GRAIN // 2000 + 1) == 3
     assert loop.chunks(100 * numba_loops.GRAIN) == 8
-    monkeypatch.setattr(compiled, "max_threads", lambda: 4)
+    monkeypatch.setattr(compiled.config, "NUMBA_NUM_THREADS", 4)
     assert loop.chunks(100 * numba_loops.GRAIN) == 4
 
 

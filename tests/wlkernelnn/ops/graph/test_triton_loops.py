@@ -27,7 +27,7 @@ def test_slices_of_types(types: list[int], monkeypatch: pytest.MonkeyPatch) -> N
     num_edges, num_types = len(types), 6
     edges = sort_edges(torch.stack([torch.arange(num_edges), torch.zeros(num_edges).long()]), num_edges, 1)
     weight = torch.arange(float(num_edges))
-    order, slices = loops.MappedLoop(edges, torch.tensor(types, dtype=torch.int32), weight, "ADD").by_type(
+    order, slices = loops.MappedLoop(edges, torch.tensor(types, dtype=torch.int64), weight, "ADD").by_type(
         num_types
     )
     assert order.indptr.diff().max() <= 3
