@@ -92,10 +92,10 @@ def added(path: Path, known: Record, found: Record) -> tuple[Record, Record]:
 def write(stem: Path, known: Record, found: Record) -> None:
     """Write both tables as ``stem.md`` and ``stem.json``."""
     body = "".join(f"{title}\n\n{markdown(rows)}\n" for title, rows in tables(found).items())
-    runs = "".join(
-        f"* added: {', '.join(f'{name} {value}' for name, value in run.items())}\n"
-        for run in found.get("added", [])
-    )
+    runs = ""
+    for run in found.get("added", []):
+        different = (f"{name} {value}" for name, value in run.items() if known.get(name) != value)
+        runs += f"* added: {', '.join(different)}\n"
     title = f"Classical baselines ({known['mode']})"
     write_page(stem, title, f"{body}{LEGEND}\n{items(known)}{runs}", known, **found)
 
