@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-SMALL: dict[str, Any] = {"hidden_channels": 8, "epochs": 2, "batch_size": 16, "random_state": 3}
+SMALL: dict[str, Any] = {
+    "model": "wl",
+    "hidden_channels": 8,
+    "epochs": 2,
+    "batch_size": 16,
+    "random_state": 3,
+}
 SMILES = ["C" * n + end for n in range(1, 16) for end in ("O", "N", "c1ccccc1", "(=O)O")]
 SIZE = np.array([text.upper().count("C") for text in SMILES], dtype=float)
 ACID = np.array(["acid" if text.endswith("(=O)O") else "other" for text in SMILES])

@@ -16,7 +16,10 @@ from wlkernelnn.training import FitOptions
 
 SMALL = {"hidden_channels": 8, "num_iterations": 2}
 # The same for the command line, with two epochs.
-SMALL_RUN = ["--hidden-channels", "8", "--num-iterations", "2", "--epochs", "2", "--batch-size", "16"]
+SMALL_RUN = [
+    *("--model", "wl", "--hidden-channels", "8", "--num-iterations", "2"),
+    *("--epochs", "2", "--batch-size", "16"),
+]
 
 # Rows of a table, and whether they are molecules.
 ROWS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
 from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.machines import MoleculeMachine
-from wlkernelnn.machines.molecules import FEATURES
+from wlkernelnn.machines.parts import FEATURES
 
 from .molecules import Result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from wlkernelnn.bench.baselines.molecules import GINENetwork
-from wlkernelnn.machines.molecules import FEATURES
+from wlkernelnn.machines.parts import FEATURES
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 

@@ -23,7 +23,9 @@ class DataOptions:
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1.
-        features: Atom and bond features: "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
+        features: Atom and bond features, by default those that the model needs: of a kernel machine
+            "ogb+invariants+descriptors" (more may be added), of networks any, by default "ogb". There are
+            "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
             the one of chirality depends on the order in which a SMILES names atoms), "duvenaud" (the
             neural fingerprint's, used in the paper, without chirality) or "lei" (those of the paper's
             release, without it too). More can be added: "+rings" tells
@@ -42,7 +44,7 @@ class DataOptions:
     smiles_columns: list[str] | None = None
     target_columns: list[str] | None = None
     task_type: Literal["regression", "classification"] | None = None
-    features: str = "ogb"
+    features: str | None = None
     root: str | None = None
     on_invalid: Literal["raise", "skip", "nan"] | None = None
     num_workers: int | None = None
@@ -68,7 +70,9 @@ class DataOptions:
             "num_workers": self.num_workers,
         }
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        return load_molecules(self.data_path, self.root, features=self.features, progress=True, **options)
+        return load_molecules(
+            self.data_path, self.root, features=self.features or "ogb", progress=True, **options
+        )
 
 
 @dataclass

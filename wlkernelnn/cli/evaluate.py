@@ -1,14 +1,18 @@
-"""Score trained networks on a table of SMILES with measured targets."""
+"""Score a trained run on a table of SMILES with measured targets."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .data import DataOptions
 from .options import PositiveInt, VerbParser, add_options, check_outputs, pick
 from .scores import score_text
+
+if TYPE_CHECKING:
+    import numpy as np
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -21,9 +25,11 @@ class EvaluateOptions:
 
     Args:
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        target_columns: Columns of targets: some that the networks were trained on, by default all, or as many
+        target_columns: Columns of targets: some that the run was trained on, by default all, or as many
             of other names, in their order.
-        metrics: Metrics; by default all that fit the task.
+        metrics: Metrics; by default all that fit the task, and of a kernel machine of numbers the shares of
+            targets within the intervals that should hold 50, 80, 90 and 95 % of them, and the mean negative
+            log-likelihood, "nll".
         metrics_path: JSON file for the scores, if it is given.
         rejects_path: CSV file for the rows that gave no molecule, if it is given.
         batch_size: Molecules at once.
@@ -48,14 +54,12 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     import numpy as np
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Column, Table
 
     from wlkernelnn import training
+    from wlkernelnn.machines import MoleculeMachine
 
-    ensemble = training.load_ensemble(options.model_path)
-    task, names = ensemble.about["task"], ensemble.about["target_names"]
+    model = training.load_run(options.model_path)
+    task, names = model.about["task"], model.about["target_names"]
     metrics = options.metrics or [name for name, metric in training.METRICS.items() if metric.task == task]
     for name in metrics:
         training.get_metric(name, task)
@@ -78,30 +82,46 @@ def main(argv: list[str] | None = None) -> None:
         **pick(parsed, DataOptions, DATA_OPTIONS),
         target_columns=columns,
         task_type=task,
-        features=ensemble.about["features"],
+        features=model.about["features"],
     ).load(options.rejects_path)
-    prediction, _ = ensemble.predict(data, options.batch_size)
-    prediction = prediction[:, [names.index(name) for name in targets]]
-    target = data.y.numpy()
+    place = [names.index(name) for name in targets]
+    prediction, std = training.mean_and_std(model, data, options.batch_size)
+    prediction, target = prediction[:, place], data.y.numpy()
 
     scores = {name: training.score(name, target, prediction) for name in metrics}
     each = {name: training.score_tasks(name, target, prediction) for name in metrics}
     if np.isfinite(prediction).all():
         for what in filter(None, (training.unscored(name, columns, each[name]) for name in metrics)):
             logger.warning(f"{data.description.name}: {what}")
+    shares: dict[str, np.ndarray] = {}
+    if std is not None and not options.metrics and isinstance(model, MoleculeMachine):
+        shares = training.calibration(target, prediction, std[:, place])
     print(f"{data.description.name}: {len(data):,} molecules")
-    table = Table("target", *(Column(name, justify="right") for name in metrics))
-    for i, column in enumerate(columns):
-        table.add_row(escape(column), *(score_text(each[name][i]) for name in metrics))
-    if len(columns) > 1:
-        table.add_section()
-        table.add_row("mean", *(score_text(scores[name]) for name in metrics))
-    Console().print(table)
+    _show("", columns, each, scores)
+    if shares:
+        means = {name: float(np.nanmean(values)) for name, values in shares.items()}
+        _show("targets within their intervals, and negative log-likelihood", columns, shares, means)
+        each, scores = each | shares, scores | means
     if options.metrics_path is not None:
         report = {
             "molecules": len(data),
             "rejected": len(data.rejects),
             "mean": scores,
-            "targets": {c: {name: float(each[name][i]) for name in metrics} for i, c in enumerate(columns)},
+            "targets": {c: {name: float(each[name][i]) for name in each} for i, c in enumerate(columns)},
         }
         training.write_report(options.metrics_path, report)
+
+
+def _show(title: str, targets: list[str], each: dict[str, np.ndarray], means: dict[str, float]) -> None:
+    """Print a table: a row for each target and, of several, for their means."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Column, Table
+
+    table = Table("target", *(Column(name, justify="right") for name in each), title=title or None)
+    for i, target in enumerate(targets):
+        table.add_row(escape(target), *(score_text(values[i]) for values in each.values()))
+    if len(targets) > 1:
+        table.add_section()
+        table.add_row("mean", *map(score_text, means.values()))
+    Console().print(table)

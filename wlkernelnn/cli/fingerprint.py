@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .predict import PredictOptions, run
+from .predict import TableOptions, run
 
 
 @dataclass
-class FingerprintOptions(PredictOptions):
+class FingerprintOptions(TableOptions):
     """Of what, by what, into which file.
 
     Args:

@@ -7,16 +7,17 @@ import logging
 import sys
 
 VERBS = {
-    "train": "Train networks on a table of SMILES, and keep them in a run folder.",
+    "train": "Train a model on a table of SMILES, and keep it in a run folder.",
     "predict": "Predict for every row of a table of SMILES, in order.",
     "fingerprint": "Learned fingerprints for every row of a table of SMILES, in order.",
     "explain": "Say of every atom how much it adds to the predictions for its molecule.",
-    "evaluate": "Score trained networks on a table of SMILES with measured targets.",
+    "evaluate": "Score a trained run on a table of SMILES with measured targets.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
 }
 
-USAGE = "usage: wlkernelnn VERB [options]\n\nNeural networks derived from kernels.\n\nverbs:\n" + "".join(
-    f"  {verb:<13}{text}\n" for verb, text in VERBS.items()
+USAGE = (
+    "usage: wlkernelnn VERB [options]\n\nKernels, and neural networks derived from them.\n\nverbs:\n"
+    + "".join(f"  {verb:<13}{text}\n" for verb, text in VERBS.items())
 )
 
 

@@ -16,19 +16,14 @@ logger = logging.getLogger("wlkernelnn")
 
 
 @dataclass
-class PredictOptions:
-    """What to predict, with what, into which file.
+class TableOptions:
+    """What is read, by what, and where it goes.
 
     Args:
         test_path: CSV, TSV or Parquet files with the same columns, or folders of such files. They are read
             piece by piece and may be of any length.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
-            Parquet files: the columns of the input, a column per target (in place of an input column of that
-            name), and for several networks their standard deviation as <target>_std.
         smiles_columns: The column of SMILES; by default the one called smiles.
-        on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
-            out, "raise" stops.
         rejects_path: CSV file for the rows that gave no molecule; by default beside preds_path.
         batch_size: Molecules at once: more are faster and take more memory.
         num_workers: Processes that work on parts of the input, each with one thread; by default all cores
@@ -47,6 +42,28 @@ class PredictOptions:
     resume: bool = False
 
 
+@dataclass
+class PredictOptions(TableOptions):
+    """What to predict, with what, into which file.
+
+    Args:
+        preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
+            Parquet files: the columns of the input, a column per target (in place of an input column of that
+            name), and for several networks their standard deviation as <target>_std.
+        on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
+            out, "raise" stops.
+        std: Of a kernel machine: also the standard deviation of a new measurement, as <target>_std.
+        interval: Of a kernel machine: also the bounds, <target>_low and <target>_high, between which a new
+            measurement lies with this probability, such as 0.9.
+        nearest: Of a kernel machine: also how similar the nearest training molecule is, from 0 to 1, as
+            nearest_similarity: where it is low, predictions are hardly more than the mean.
+    """
+
+    std: bool = False
+    interval: float | None = None
+    nearest: bool = False
+
+
 def main(argv: list[str] | None = None) -> None:
     run("predict", __doc__, PredictOptions, argv)
 
@@ -54,7 +71,7 @@ def main(argv: list[str] | None = None) -> None:
 def run(
     verb: Literal["predict", "fingerprint"],
     description: str | None,
-    kind: type[PredictOptions],
+    kind: type[TableOptions],
     argv: list[str] | None,
 ) -> None:
     """A verb that gives every row of a table further columns."""
@@ -72,7 +89,12 @@ def run(
     check_outputs(outputs, options.test_path, folders)
     if folders and options.preds_path.resolve() in rejects_path.resolve().parents:
         raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
-    from wlkernelnn.training.screening import predict_tables  # help does not wait for torch
+    # Help does not wait for torch.
+    from wlkernelnn.training import Columns, predict_tables
+
+    columns = Columns("fingerprint")
+    if isinstance(options, PredictOptions):
+        columns = Columns("prediction", options.std, options.interval, options.nearest)
 
     counts = predict_tables(
         options.test_path,
@@ -85,7 +107,7 @@ def run(
         num_workers=options.num_workers,
         resume=options.resume,
         progress=True,
-        columns="prediction" if verb == "predict" else "fingerprint",
+        columns=columns,
     )
     reasons = f" (reasons in {rejects_path})" if counts.rejected else ""
     done = "predicted" if verb == "predict" else "embedded"

@@ -1,11 +1,11 @@
-"""Train networks on a table of SMILES, and keep them in a run folder."""
+"""Train a model on a table of SMILES, and keep it in a run folder."""
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from wlkernelnn.training.options import FitOptions
 
@@ -13,22 +13,28 @@ from .data import DataOptions, SplitOptions
 from .options import VerbParser, add_options, config_text, option_name, pick
 from .scores import score_text
 
+if TYPE_CHECKING:
+    from wlkernelnn.datasets import PackedGraphs
+
 
 @dataclass
 class RunOptions:
-    """Where results go.
+    """What is trained, and where results go.
 
     Args:
-        output_dir: The run folder: networks, predictions, metrics, config and rejected rows.
-        network: The layers: "wl", a Weisfeiler-Lehman kernel layer, or "stack", deep kernel layers one upon
+        output_dir: The run folder: the model, predictions, metrics, config and rejected rows. That of a
+            kernel machine holds the training molecules and their targets.
+        model: "auto" and "gp" are a kernel machine, a Gaussian process on exact kernels of molecules and on
+            their descriptors: exact, or with "auto" and more than 10,000 molecules on 4,096 landmarks. "wl"
+            and "stack" are networks: a Weisfeiler-Lehman kernel layer, or deep kernel layers one upon
             another.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
-        resume: Go on with a run that was interrupted; all other options as they were (--config takes the
-            config.yaml of the run folder).
+        resume: Go on with a training of networks that was interrupted; all other options as they were
+            (--config takes the config.yaml of the run folder).
     """
 
     output_dir: Path
-    network: Literal["wl", "stack"] = "wl"
+    model: Literal["auto", "gp", "wl", "stack"] = "auto"
     ensemble_size: int = 1
     resume: bool = False
 
@@ -99,6 +105,7 @@ class StackOptions:
 
 
 OWN_OPTIONS: dict[str, type] = {"wl": WLOptions, "stack": StackOptions}
+NETWORKS: tuple[str, ...] = tuple(OWN_OPTIONS)
 GROUPS: dict[str, type] = {
     "Data": DataOptions,
     "Split": SplitOptions,
@@ -121,6 +128,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = VerbParser("train", __doc__)
     for title, source in GROUPS.items():
         add_options(parser, title, source)
+    parser.add_argument("--network", dest="model", help=SUPPRESS)  # its name until there were machines
     parsed = parser.parse_args(argv)
     data_options = DataOptions(**pick(parsed, DataOptions))
     split_options = SplitOptions(**pick(parsed, SplitOptions))
@@ -128,58 +136,87 @@ def main(argv: list[str] | None = None) -> None:
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
     # Help does not wait for torch.
-    from rich.console import Console
-    from rich.table import Column, Table
-
+    from wlkernelnn.machines.parts import FEATURES, check_features
     from wlkernelnn.models import SHORT_NAMES
+    from wlkernelnn.training.molecules.machine import train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
 
     # All that can be refused before data are read.
     ensemble_options(fit_options, run_options.ensemble_size)
-    network = SHORT_NAMES[run_options.network]
-    network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[run_options.network])
     _check_idle(parser, parsed)
-    network.check_arguments(**network_options)
     directory = run_options.output_dir
     _check_folder(parser, parsed, directory)
+    is_network = run_options.model in NETWORKS
+    if is_network:
+        network = SHORT_NAMES[run_options.model]
+        network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[run_options.model])
+        network.check_arguments(**network_options)
+    else:
+        data_options.features = data_options.features or FEATURES
+        check_features(data_options.features)
     config_path = directory / "config.yaml"
     with alone_in(directory):
         data = data_options.load(directory / "rejects.csv", split_options.splits_column)
         split_idx, split_name = split_options.apply(data)
         parsed.resume = False  # the file says what the run is, not how it came about
         write_text(config_path, config_text(parsed))
-        try:
-            _, report = train_run(
+        if is_network:
+            try:
+                _, report = train_run(
+                    data,
+                    split_idx,
+                    directory,
+                    fit_options,
+                    kind=network.__name__,
+                    network=network_options,
+                    ensemble_size=run_options.ensemble_size,
+                    resume=run_options.resume,
+                )
+            except KeyboardInterrupt as error:
+                where = f"{error} (--config {config_path} --resume goes on)".lstrip()
+                raise KeyboardInterrupt(where) from None
+        else:
+            _, report = train_machine(
                 data,
                 split_idx,
                 directory,
-                fit_options,
-                kind=network.__name__,
-                network=network_options,
-                ensemble_size=run_options.ensemble_size,
-                resume=run_options.resume,
+                model=run_options.model,
+                metric=fit_options.metric,
+                seed=fit_options.seed,
             )
-        except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(f"{error} (--config {config_path} --resume goes on)".lstrip()) from None
+    _show(data, split_name, directory, report)
+
+
+def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str, Any]) -> None:
+    """Print the scores, and where everything is."""
+    from rich.console import Console
+    from rich.table import Column, Table
 
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
-    columns = (Column(name, justify="right") for name in ("molecules", report["metric"]))
-    table = Table("part", *columns)
+    table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"])))
     for part, count in report["counts"].items():
-        table.add_row(part, f"{count:,}", score_text(report[part]) if part in report else "")
+        found, title = report.get(part), part
+        if part == "train" and "leave_one_out" in report:
+            found, title = report["leave_one_out"], "train, leave-one-out"
+        table.add_row(title, f"{count:,}", "" if found is None else score_text(found))
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")
-    parameters, seconds = report["parameters"], report["seconds"]
-    print(f"{parameters:,} parameters, trained in {seconds:.0f} s; run folder: {directory}")
+    print(
+        f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
+    )
 
 
 def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
-    """Refuse options that would do nothing: those of another network or schedule than the chosen one."""
-    of_networks = {name: (network,) for network, own in OWN_OPTIONS.items() for name in vars(own())}
-    for choice, owners in (("network", of_networks), ("schedule", OF_SCHEDULES)):
+    """Refuse options that would do nothing: those of another model or schedule than the chosen one."""
+    of_models: dict[str, tuple[str, ...]] = {
+        name: (model,) for model, own in OWN_OPTIONS.items() for name in vars(own())
+    }
+    of_training = {*vars(NetworkOptions()), *vars(FitOptions()), "ensemble_size", "resume"}
+    of_models |= dict.fromkeys(sorted(of_training - {"seed", "metric"}), NETWORKS)
+    for choice, owners in (("model", of_models), ("schedule", OF_SCHEDULES)):
         chosen = getattr(parsed, choice)
         for option, known in owners.items():
             if chosen not in known and getattr(parsed, option) != parser.defaults[option]:
@@ -191,7 +228,8 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
 
 def _check_folder(parser: VerbParser, parsed: Namespace, directory: Path) -> None:
     """Refuse a folder whose files would be lost, or a run to resume that had other options."""
-    from wlkernelnn.training.molecules.run import PARTS, check_free, check_resumable
+    from wlkernelnn.training.molecules.run import check_free, check_resumable
+    from wlkernelnn.training.molecules.scoring import PARTS
 
     written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
     if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:

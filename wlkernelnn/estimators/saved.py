@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn as folders: networks in safetensors, everything else in JSON."""
+"""Estimators of scikit-learn as folders: models in safetensors, everything else in JSON."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Any, Literal, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.training import Ensemble, check_free, load_ensemble, save_checkpoint
+from wlkernelnn.machines import MoleculeMachine, save_machine
+from wlkernelnn.training import Ensemble, check_free, load_run, save_checkpoint
+from wlkernelnn.training.molecules.columns import Model
 from wlkernelnn.training.molecules.ensemble import ORIGIN
-from wlkernelnn.training.molecules.run import check_target_names
+from wlkernelnn.training.molecules.scoring import check_target_names
 from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import json_text, read_json, write_text
 
@@ -22,14 +24,22 @@ ESTIMATOR, FORMAT = "estimator.json", "wlkernelnn.estimator/1"
 
 
 class SavedEstimator(BaseEstimator, ABC):
-    """An estimator that is saved as its arguments, networks, and what a subclass makes of their outputs."""
+    """An estimator that is saved as its arguments, its model, and what a subclass makes of their outputs."""
 
     _task: Literal["regression", "classification"]
     ensemble_: Ensemble
+    machine_: MoleculeMachine
     validation_score_: float | None
 
+    @property
+    def _fitted(self) -> Model:
+        """The networks or the kernel machine."""
+        return self.machine_ if "machine_" in vars(self) else self.ensemble_
+
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write the networks into a run folder, for :meth:`load` and ``wlkernelnn predict``.
+        """Write the model into a run folder, for :meth:`load` and ``wlkernelnn predict``.
+
+        That of a kernel machine holds the training molecules and their targets.
 
         Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
         1, ``y=<the second class>``, whose probability it is.
@@ -41,7 +51,7 @@ class SavedEstimator(BaseEstimator, ABC):
             FileExistsError: The folder holds a run already.
         """
         check_is_fitted(self)
-        check_target_names(self.ensemble_.about["target_names"])
+        check_target_names(self._fitted.about["target_names"])
         check_free(directory)
         arguments = self.get_params(deep=False)
         if not isinstance(arguments.get("random_state"), Integral | None):
@@ -49,7 +59,7 @@ class SavedEstimator(BaseEstimator, ABC):
         state = {
             "format": FORMAT,
             "arguments": plain(arguments),
-            "networks": len(self.ensemble_.networks),
+            "networks": len(self._fitted.networks) if isinstance(self._fitted, Ensemble) else 0,
             "valid": self.validation_score_,
             **self._outputs(),
         }
@@ -57,8 +67,11 @@ class SavedEstimator(BaseEstimator, ABC):
             text = json_text(state, indent=2)
         except TypeError as error:
             raise ValueError(f"{directory}: an argument or a class cannot be saved: {error}") from error
-        for i, net in enumerate(self.ensemble_.networks):
-            save_checkpoint(Path(directory) / f"model_{i}", net, self.ensemble_.about)
+        if isinstance(self._fitted, Ensemble):
+            for i, net in enumerate(self._fitted.networks):
+                save_checkpoint(Path(directory) / f"model_{i}", net, self._fitted.about)
+        else:
+            save_machine(directory, self._fitted)
         write_text(Path(directory) / ESTIMATOR, text)
 
     @classmethod
@@ -67,7 +80,7 @@ class SavedEstimator(BaseEstimator, ABC):
 
         Raises:
             FileNotFoundError: The folder or a file in it is missing.
-            ValueError: A file is damaged, or the networks are of another task, or of a run of
+            ValueError: A file is damaged, or the model is of another task, or of a run of
                 ``wlkernelnn train``, which :func:`~wlkernelnn.training.load_ensemble` reads.
         """
         path = Path(directory) / ESTIMATOR
@@ -75,18 +88,26 @@ class SavedEstimator(BaseEstimator, ABC):
             raise FileNotFoundError(f"{path}: no such file; expected a folder that an estimator was saved in")
         if (Path(directory) / ORIGIN).exists():
             raise ValueError(f"{directory}: expected a folder of an estimator alone, but a run is there too")
-        ensemble, state = load_ensemble(directory), read_json(path)
-        if (task := ensemble.about["task"]) != cls._task:
-            raise ValueError(f"{directory}: expected networks for {cls._task}, got some for {task}")
+        fitted, state = load_run(directory), read_json(path)
+        if (task := fitted.about["task"]) != cls._task:
+            raise ValueError(f"{directory}: expected a model for {cls._task}, got one for {task}")
         try:
             if state["format"] != FORMAT:
                 raise ValueError(f"expected format {FORMAT}, got {state['format']!r}")
-            if state["networks"] != len(ensemble.networks):
-                raise ValueError(f"expected {state['networks']!r} networks, found {len(ensemble.networks)}")
+            number = len(fitted.networks) if isinstance(fitted, Ensemble) else 0
+            if state["networks"] != number:
+                raise ValueError(f"expected {state['networks']!r} networks, found {number}")
             if not isinstance(state["valid"], float | int | None):
                 raise ValueError(f"valid: expected a number or null, got {state['valid']!r}")
-            model = cls(**state["arguments"])
-            model.ensemble_, model.validation_score_ = ensemble, state["valid"]
+            arguments = state["arguments"]
+            if "network" in arguments:  # its name until there were machines
+                arguments["model"] = arguments.pop("network")
+            model = cls(**arguments)
+            model.validation_score_ = state["valid"]
+            if isinstance(fitted, Ensemble):
+                model.ensemble_ = fitted
+            else:
+                model.machine_ = fitted
             model._set_outputs(state)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(

@@ -32,7 +32,7 @@ class Target:
         noise: Variance of the noise of a row of weight 1, beside a variance 1 of the targets.
         y: (y − mean) / scale, ``[n]``.
         weight: Sample weights, ``[n]``.
-        posterior: What the rows say.
+        posterior: What the rows say: an :class:`ExactPosterior`, or one in its stead.
     """
 
     rows: np.ndarray
@@ -43,7 +43,7 @@ class Target:
     noise: float
     y: np.ndarray
     weight: np.ndarray
-    posterior: ExactPosterior | NystromPosterior | None = None
+    posterior: Any = None
 
 
 class GaussianProcess(RegressorMixin, BaseEstimator):
@@ -251,7 +251,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             std[target.rows] = target.scale * np.sqrt(variance)
         return self._shaped(means), self._shaped(stds)
 
-    def _shaped(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+    def _shaped(self, columns: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         return columns[0] if self._single else np.stack([*columns], axis=1)
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import add
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, log_expit
@@ -17,63 +14,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.packed import check_packed
-from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, ShortestPathKernel
-from wlkernelnn.kernels.graphs.codings import CODINGS
-from wlkernelnn.kernels.graphs.codings import FEATURES as OF_CODINGS
 from wlkernelnn.utils.checks import check_one_of
 
 from .classifier import platt_scaling
 from .gaussian_process import GaussianProcess
 from .known import KnownGram, KnownMean
+from .parts import CHOICES, check_features, drawn_rows, memory, parts_of, places, summed
 
 logger = logging.getLogger("wlkernelnn")
 
-#: The features of molecules that the machine compares.
-FEATURES = f"{OF_CODINGS}+descriptors"
 MODELS = ("auto", "gp")
-CHOICES = {"kernels": "kernels", "descriptors": "descriptors", "both": "kernels and descriptors"}
-
 # Exact up to so many rows; above, "auto" takes landmarks.
 _MOST_EXACT, _LANDMARKS = 10_000, 4096
 # Rows, drawn, on which kernels, descriptors and both are compared: Grams of nine parts are 72 n² bytes.
 _CHOICE_ROWS = 2500
 # Values of the kernel that are computed at once in predictions.
 _AT_ONCE = 2**25
-
-
-def parts_of(choice: str) -> list[Kernel]:
-    """The kernels of a choice, which was made by leave-one-out on development sets."""
-    kernels: list[Kernel] = [
-        *MoleculeKernel().parts,
-        ShortestPathKernel(normalize="minmax", coding="fcfp"),
-        PathKernel(6, normalize="minmax", coding="ogb"),
-    ]
-    return {"kernels": kernels, "descriptors": [DescriptorKernel()], "both": [*kernels, DescriptorKernel()]}[
-        choice
-    ]
-
-
-def summed(parts: Sequence[Kernel]) -> Kernel:
-    """The kernel that is the sum of some."""
-    return reduce(add, parts)
-
-
-def check_features(features: str) -> None:
-    """Refuse features of molecules that a kernel of the machine lacks a column in.
-
-    Raises:
-        ValueError: One does.
-    """
-    found = get_features(features)
-    lacking = sorted({name for names in CODINGS.values() for name in names} - {*found.node_columns})
-    if not found.descriptors:
-        lacking.append("descriptors")
-    if lacking:
-        raise ValueError(
-            f"features {features!r} lack {', '.join(lacking)}: a kernel machine needs {FEATURES!r}, or these "
-            "with additions"
-        )
 
 
 class MoleculeMachine(BaseEstimator):
@@ -105,12 +63,13 @@ class MoleculeMachine(BaseEstimator):
             :class:`GaussianProcessClassifier`; else ``None``.
         choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
         errors_: The leave-one-out error of each.
-        about_: ``features``, ``target_names``, ``task``, ``unit`` and ``name`` of the training data.
+        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name`` and ``descriptors`` of
+            the training data.
     """
 
     def __init__(
         self,
-        model: Literal["auto", "gp"] = "auto",
+        model: str = "auto",
         *,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
@@ -138,12 +97,14 @@ class MoleculeMachine(BaseEstimator):
             raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
         about = data.description
         names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
-        self.about_: dict[str, Any] = {
+        self.about: dict[str, Any] = {
             "features": about.features,
             "target_names": names,
-            "task": about.task or "regression",
+            "task": (task := about.task or "regression"),
+            "metric": about.metric or DEFAULT_METRIC[task],
             "unit": about.unit,
             "name": about.name,
+            "descriptors": [*get_features(about.features).descriptors],
         }
         y = self.process_targets(data)
         for name, column in zip(names, y.T, strict=True):
@@ -155,7 +116,7 @@ class MoleculeMachine(BaseEstimator):
                     f"target {name}: expected two classes, all training molecules have {known[0] > 0:d}"
                 )
             if len(known) == 1:
-                logger.warning(f"target {name}: all training molecules have {known[0]:g}, so it is predicted")
+                logger.warning(f"target {name}: all training molecules have {known[0]:g}: nothing is learned")
         num_landmarks = self._num_landmarks(*y.shape)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
@@ -167,7 +128,7 @@ class MoleculeMachine(BaseEstimator):
         grams = [KnownGram(gram) for gram in self._grams(parts, some)]
         self.errors_, processes = {}, {}
         for choice in CHOICES:
-            chosen = [grams[i] for i in _places(choice)]
+            chosen = [grams[i] for i in places(choice)]
             processes[choice] = GaussianProcess(summed(chosen), **options).fit(np.arange(len(rows)), y[rows])
             self.errors_[choice] = self._error(processes[choice], y[rows])
         self.choice_ = min(self.errors_, key=self.errors_.__getitem__)
@@ -175,7 +136,7 @@ class MoleculeMachine(BaseEstimator):
         if len(rows) == len(train):
             self.process_ = processes[self.choice_]
             self.process_.X_train_ = train
-            known_parts = [parts[i] for i in _places(self.choice_)]
+            known_parts = [parts[i] for i in places(self.choice_)]
             self.process_.kernel = summed(known_parts)
             for target in self.process_.targets_:
                 target.kernels = known_parts
@@ -190,7 +151,7 @@ class MoleculeMachine(BaseEstimator):
 
     @property
     def _classifies(self) -> bool:
-        return bool(self.about_["task"] == "classification")
+        return bool(self.about["task"] == "classification")
 
     def process_targets(self, data: PackedGraphs) -> np.ndarray:
         """The targets of the process, float64 ``[len(data), T]``: −1 and 1 of classes."""
@@ -277,13 +238,14 @@ class MoleculeMachine(BaseEstimator):
             ValueError: ``data`` have other features, or ``return_std`` is set for classes.
         """
         self._check(data)
+        process: Any = self.process_
         if return_std:
             if self._classifies:
                 raise ValueError("return_std: classes have probabilities and no standard deviations")
             self._factorize()
-            mean, std = self._in_blocks(data, lambda some: self.process_.predict(some, return_std=True))
+            mean, std = self._in_blocks(data, lambda some: process.predict(some, return_std=True))
             return mean, std
-        return self._in_blocks(data, lambda some: (self._values(self.process_.predict(some)),))[0]
+        return self._in_blocks(data, lambda some: (self._values(process.predict(some)),))[0]
 
     def nearest(self, data: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
         """How near the nearest training molecule is, and which it is.
@@ -327,9 +289,9 @@ class MoleculeMachine(BaseEstimator):
     def _check(self, data: PackedGraphs) -> None:
         check_is_fitted(self)
         check_packed("data", data)
-        if data.description.features != self.about_["features"]:
+        if data.description.features != self.about["features"]:
             raise ValueError(
-                f"the machine was fitted to features {self.about_['features']!r}, the data have "
+                f"the machine was fitted to features {self.about['features']!r}, the data have "
                 f"{data.description.features!r}"
             )
 
@@ -337,26 +299,3 @@ class MoleculeMachine(BaseEstimator):
     def num_parameters(self) -> int:
         """Hyper-parameters: an amplitude of each part, and the noise, of each target."""
         return sum(len(target.amplitudes) + 1 for target in self.process_.targets_)
-
-
-def _places(choice: str) -> range:
-    """Which parts of ``both`` a choice has."""
-    first, both = len(parts_of("kernels")), len(parts_of("both"))
-    return {"kernels": range(first), "descriptors": range(first, both), "both": range(both)}[choice]
-
-
-def drawn_rows(y: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Rows of targets ``[n, T]``: all, or at most so many, of which each target has its share."""
-    if len(y) <= most:
-        return np.arange(len(y))
-    order = np.random.RandomState(seed).permutation(len(y))
-    share = max(1, most // y.shape[1])
-    return np.unique(np.concatenate([order[~np.isnan(column[order])][:share] for column in y.T]))
-
-
-def memory() -> int | None:
-    """Bytes of this machine's memory; ``None`` where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None

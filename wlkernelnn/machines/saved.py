@@ -15,7 +15,8 @@ from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_ten
 
 from .gaussian_process import GaussianProcess, Target
 from .known import KnownMean
-from .molecules import CHOICES, MoleculeMachine, check_features, parts_of, summed
+from .molecules import MoleculeMachine
+from .parts import CHOICES, check_features, parts_of, summed
 
 FORMAT = "wlkernelnn.machine/1"
 CONFIG, NUMBERS, MOLECULES, README = "config.json", "model.safetensors", "molecules.safetensors", "README"
@@ -53,7 +54,7 @@ def save_machine(directory: str | os.PathLike[str], machine: MoleculeMachine) ->
         "choice": machine.choice_,
         "errors": machine.errors_,
         "num_landmarks": process.num_landmarks,
-        "about": machine.about_,
+        "about": machine.about,
     }
     write_text(directory / CONFIG, json_text(config, indent=2))  # last: a folder with a config is finished
 
@@ -92,12 +93,12 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine:
         if config["choice"] not in CHOICES:
             raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {config['choice']!r}")
         machine = MoleculeMachine(config["model"])
-        machine.choice_, machine.errors_, machine.about_ = config["choice"], config["errors"], config["about"]
-        machine.scaling_ = numbers["scaling"] if machine.about_["task"] == "classification" else None
-        check_features(machine.about_["features"])
-        if machine.about_["features"] != train.description.features:
+        machine.choice_, machine.errors_, machine.about = config["choice"], config["errors"], config["about"]
+        machine.scaling_ = numbers["scaling"] if machine.about["task"] == "classification" else None
+        check_features(machine.about["features"])
+        if machine.about["features"] != train.description.features:
             raise ValueError(f"molecules have features {train.description.features!r}")
-        if (expected := len(machine.about_["target_names"])) != train.num_tasks:
+        if (expected := len(machine.about["target_names"])) != train.num_tasks:
             raise ValueError(f"expected {expected} targets, the molecules have {train.num_tasks}")
         machine.process_ = _process(machine, train, numbers, config["num_landmarks"])
     except (KeyError, TypeError, IndexError, ValueError) as error:
@@ -143,7 +144,7 @@ def _process(
 
 def digest(machine: MoleculeMachine) -> str:
     """SHA-256 of all that predictions depend on."""
-    content = hashlib.sha256(json.dumps([machine.choice_, machine.about_], sort_keys=True).encode())
+    content = hashlib.sha256(json.dumps([machine.choice_, machine.about], sort_keys=True).encode())
     content.update(machine.process_.X_train_.digest().encode())
     for name, tensor in sorted(_numbers(machine).items()):
         content.update(name.encode())

@@ -8,7 +8,7 @@ from tests.molecules import some_measured
 from wlkernelnn.bench.baselines.kernel_machines import fit_process, kernel_machine
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.datasets import featurize, random_split
-from wlkernelnn.machines.molecules import FEATURES
+from wlkernelnn.machines.parts import FEATURES
 from wlkernelnn.training import score
 
 

@@ -137,10 +137,10 @@ def test_options_reach_network_and_training(table: Path, tmp_path: Path) -> None
 
 
 def test_another_network(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = ["train", "--data-path", str(table), "--target-columns", "Act", "--epochs", "1"]
+    run = ["train", "--data-path", str(table), "--target-columns", "Act", "--epochs", "1", "--model", "wl"]
     run += ["--hidden-channels", "8", "--output-dir", str(tmp_path / "run"), "--num-layers", "2"]
     assert main(run) == 1
-    assert "--num-layers is an option of --network stack, but the network is wl" in capsys.readouterr().err
+    assert "--num-layers is an option of --model stack, but the model is wl" in capsys.readouterr().err
     assert main([*run, "--network", "stack", "--virtual-node", "--jumping", "sum"]) == 0
     (net,) = load_ensemble(tmp_path / "run").networks
     assert isinstance(net, KernelStackNetwork)

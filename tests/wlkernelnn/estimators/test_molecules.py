@@ -95,11 +95,10 @@ def test_several_targets_with_missing_values() -> None:
 
 def test_other_networks_and_options() -> None:
     model = MoleculeRegressor(
-        "stack",
         features="ogb+rw4",
         network_options={"num_layers": 2},
         fit_options={"metric": "mae", "ema_decay": 0.0},
-        **{**SMALL, "hidden_channels": None},
+        **{**SMALL, "model": "stack", "hidden_channels": None},
     ).fit(SMILES, SIZE)
     (net,) = model.ensemble_.networks
     assert isinstance(net, KernelStackNetwork)
@@ -290,7 +289,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "none": ({}, [], [], "validation_fraction=0.1 of 0 molecules leaves too few in a part"),
     "no fraction": ({"validation_fraction": "a"}, SMILES, SIZE, "validation_fraction must be in"),
     "length": ({}, SMILES, SIZE[:3], r"y must be \[60\]"),
-    "network": ({"network": "gcn"}, SMILES, SIZE, "network must be one of wl, stack, got 'gcn'"),
+    "model": ({"model": "gcn"}, SMILES, SIZE, "model must be one of auto, gp, wl, stack, got 'gcn'"),
     "features": ({"features": "ecfp"}, SMILES, SIZE, "ecfp"),
     "lr": ({"lr": -1.0}, SMILES, SIZE, "lr must be above 0"),
     "members": ({"ensemble_size": 0}, SMILES, SIZE, "ensemble_size"),

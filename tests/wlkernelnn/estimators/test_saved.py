@@ -63,7 +63,7 @@ def test_folders_that_no_estimator_wrote(regressor: MoleculeRegressor, tmp_path:
     with pytest.raises(FileNotFoundError, match=r"run/estimator\.json: no such file; expected a folder that"):
         MoleculeRegressor.load(run)
     regressor.save(run)
-    with pytest.raises(ValueError, match="run: expected networks for classification, got some for regr"):
+    with pytest.raises(ValueError, match="run: expected a model for classification, got one for regr"):
         MoleculeClassifier.load(run)
     (run / "origin.json").write_text("{}")
     with pytest.raises(ValueError, match="run: expected a folder of an estimator alone, but a run is there"):

@@ -18,7 +18,7 @@ from wlkernelnn.machines import (
     molecules,
     save_machine,
 )
-from wlkernelnn.machines.molecules import FEATURES, drawn_rows, parts_of, summed
+from wlkernelnn.machines.parts import FEATURES, drawn_rows, parts_of, summed
 
 SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N", "Cl", "c1ccccc1")]
 VALUES = np.array([len(text) + 2.0 * ("N" in text) for text in SMILES])
@@ -128,7 +128,7 @@ def test_a_saved_machine_predicts_the_same(
     np.testing.assert_array_equal(again.predict(DATA), machine.predict(DATA))
     for one, other in zip(again.nearest(DATA), machine.nearest(DATA), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert (again.choice_, again.errors_, again.about_) == (machine.choice_, machine.errors_, machine.about_)
+    assert (again.choice_, again.errors_, again.about) == (machine.choice_, machine.errors_, machine.about)
     assert "confidential" in (tmp_path / "run" / "README").read_text()
     # Molecules that it was not fitted to are not given away.
     kept = PackedGraphs.load(tmp_path / "run" / "molecules.safetensors").smiles
@@ -202,7 +202,7 @@ def test_duplicates_with_different_targets() -> None:
 
 def test_constant_targets(caplog: pytest.LogCaptureFixture) -> None:
     machine = MoleculeMachine().fit(packed(SMILES, np.full(48, 3.0)))
-    assert "all training molecules have 3, so it is predicted" in caplog.text
+    assert "all training molecules have 3: nothing is learned" in caplog.text
     mean, std = machine.predict(DATA[:3], return_std=True)
     np.testing.assert_array_equal(mean, 3)
     np.testing.assert_array_equal(std, 0)

@@ -1,22 +1,30 @@
 """Training, scoring and keeping networks of molecules."""
 
+from .columns import Columns, load_run, mean_and_std
 from .ensemble import Ensemble, load_ensemble
 from .fitting import fit
-from .metrics import METRICS, get_metric, score, score_tasks, unscored
+from .machine import train_machine
+from .metrics import METRICS, calibration, get_metric, score, score_tasks, unscored
 from .prediction import embed, predict
-from .run import check_free, train_run, write_report
+from .run import check_free, train_run
+from .scoring import write_report
 
 __all__ = [
     "METRICS",
+    "Columns",
     "Ensemble",
+    "calibration",
     "check_free",
     "embed",
     "fit",
     "get_metric",
     "load_ensemble",
+    "load_run",
+    "mean_and_std",
     "predict",
     "score",
     "score_tasks",
+    "train_machine",
     "train_run",
     "unscored",
     "write_report",

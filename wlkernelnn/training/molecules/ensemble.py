@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 import numpy as np
 import rdkit
 
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
@@ -22,14 +23,15 @@ from wlkernelnn.utils.files import read_json
 
 from .prediction import embed, predict
 
-Columns = Literal["prediction", "fingerprint"]
-COLUMNS = ("prediction", "fingerprint")
+Kind = Literal["prediction", "fingerprint"]
+KINDS = ("prediction", "fingerprint")
 # In a run folder: the data, network and options that it was begun with.
 ORIGIN = "origin.json"
 # Entries of ``about`` that all networks of an ensemble share.
 COMMON = ("features", "target_names", "task")
 
 
+@final
 @dataclass
 class Ensemble:
     """Networks that predict together, by their mean.
@@ -87,7 +89,7 @@ class Ensemble:
         each: Sequence[ColourCache | None] = caches or [None] * len(self.networks)
         return [compute(net, data, batch_size, cache) for net, cache in zip(self.networks, each, strict=True)]
 
-    def column_names(self, columns: Columns) -> list[str]:
+    def column_names(self, columns: Kind) -> list[str]:
         """Of every target its mean and, over several networks, its standard deviation; or ``fp_0``, ``fp_1``,
         … of one network, of several ``fp_<network>_0``, ….
         """
@@ -103,7 +105,7 @@ class Ensemble:
 
     def column_values(
         self,
-        columns: Columns,
+        columns: Kind,
         data: PackedGraphs,
         batch_size: int = BATCH,
         caches: Sequence[ColourCache] | None = None,
@@ -126,10 +128,12 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
 
     Raises:
         FileNotFoundError: No network lies there, or the training of the run has not ended.
-        ValueError: A file is damaged, the networks are of different targets or features, or they were trained
-            on other descriptors than this RDKit has.
+        ValueError: The folder holds a kernel machine, a file is damaged, the networks are of different
+            targets or features, or they were trained on other descriptors than this RDKit has.
     """
     path = Path(path)
+    if is_machine(path):
+        raise ValueError(f"{path}: holds a kernel machine, and this needs networks (model wl or stack)")
     folders, size = [path], 1
     if not (path / CONFIG).is_file():
         origin = read_origin(path)
@@ -166,17 +170,17 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
     if "descriptors" in about:
-        _check_descriptors(path, about["descriptors"], [*get_features(about["features"]).descriptors])
+        check_descriptors(path, about["descriptors"], [*get_features(about["features"]).descriptors])
     return Ensemble([*networks], about)
 
 
-def _check_descriptors(path: Path, trained: list[str], here: list[str]) -> None:
+def check_descriptors(path: Path, trained: list[str], here: list[str]) -> None:
     """The name of the features says "RDKit's descriptors": those are others in another RDKit."""
     if trained == here:
         return
     gone, new = sorted(set(trained) - set(here)), sorted(set(here) - set(trained))
     raise ValueError(
-        f"{path}: the networks were trained on {len(trained)} descriptors, and RDKit {rdkit.__version__} has "
+        f"{path}: the run was trained on {len(trained)} descriptors, and RDKit {rdkit.__version__} has "
         f"{len(here)}, without {', '.join(gone) or 'none of theirs'}, with {', '.join(new) or 'no others'}, "
         "or in another order: predict with the RDKit of the training"
     )

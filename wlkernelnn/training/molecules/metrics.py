@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import norm
 from sklearn import metrics as sk
 
 
@@ -114,3 +115,26 @@ def score(name: str, target: ArrayLike, prediction: ArrayLike) -> float:
     scores = score_tasks(name, target, prediction)
     wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
     return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))
+
+
+def calibration(target: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str, np.ndarray]:
+    r"""How far predicted deviations can be trusted, of every task.
+
+    Args:
+        target: ``[G, tasks]``, NaN = missing.
+        mean, std: Predictions and their standard deviations, ``[G, tasks]``.
+
+    Returns:
+        ``coverage_50``, …: the share of targets within the interval that should hold 50, 80, 90 or 95 % of
+        them if errors are normal, ``[tasks]``; and ``nll``, the mean negative log-likelihood
+        :math:`\tfrac12 \log 2 \pi \sigma^2 + (y - \mu)^2 / 2 \sigma^2`. NaN of a task without targets.
+    """
+    target, mean, std = (np.asarray(values, dtype=np.float64) for values in (target, mean, std))
+    known = ~np.isnan(target)
+    counts = np.where(known.any(axis=0), known.sum(axis=0), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a deviation of 0, of constant targets
+        loss = 0.5 * np.log(2 * np.pi * std**2) + ((target - mean) / std) ** 2 / 2
+    bounds = {f"coverage_{percent}": norm.ppf(0.5 + percent / 200) for percent in (50, 80, 90, 95)}
+    error = np.abs(target - mean)
+    result = {name: (known & (error <= bound * std)).sum(axis=0) / counts for name, bound in bounds.items()}
+    return result | {"nll": np.where(known, loss, 0.0).sum(axis=0) / counts}

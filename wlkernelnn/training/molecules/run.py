@@ -6,9 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Sequence
 from dataclasses import asdict, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +15,21 @@ import pandas as pd
 import torch
 
 from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.callbacks import DivergedError
 from wlkernelnn.training.checkpoint import CONFIG, save_checkpoint
 from wlkernelnn.training.loop import check_accelerator
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_count, plain
-from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
+from wlkernelnn.utils.files import alone_in, atomic_path, read_json, write_text
 
 from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, read_origin
 from .fitting import check_fit, fit
-from .metrics import get_metric, score, score_tasks, unscored
+from .metrics import get_metric
+from .scoring import SPLITS, check_target_names, parts_of, rows_of, scored
 
 logger = logging.getLogger("wlkernelnn")
-
-PARTS = ("train", "valid", "test")
 
 
 def train_run(
@@ -81,16 +79,7 @@ def train_run(
     seeded = ensemble_options(options, ensemble_size)
     if kind not in NETWORKS:
         raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
-    if unknown := set(split_idx) - set(PARTS):
-        raise ValueError(
-            f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too"
-        )
-    parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
-    if "train" not in parts:
-        raise ValueError("the split has no training part")
-    for (name, part), (other, others) in combinations(parts.items(), 2):
-        if len(both := np.intersect1d(part.index, others.index)):
-            raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
+    parts = parts_of(data, split_idx)
     task = data.task or "regression"
     names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
     check_target_names(names)
@@ -110,9 +99,7 @@ def train_run(
     with alone_in(directory):
         if not resume:
             check_free(directory)
-        _begin(
-            directory, {name: part.row.tolist() for name, part in parts.items()}, origin, len(seeded), resume
-        )
+        _begin(directory, rows_of(parts), origin, len(seeded), resume)
         for i, own in enumerate(seeded):
             folder = directory / f"model_{i}"
             if (folder / CONFIG).is_file():
@@ -142,14 +129,16 @@ def train_run(
             save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
             shutil.rmtree(folder / "training", ignore_errors=True)
         ensemble = load_ensemble(directory)
-        return ensemble, _scored(directory, ensemble, parts)
+        folders = network_folders(directory)[: len(ensemble.networks)]
+        seconds = [read_json(folder / CONFIG)["about"].get("seconds", 0.0) for folder in folders]
+        return ensemble, scored(directory, ensemble, parts, sum(seconds))
 
 
 def _begin(
     directory: Path, rows: dict[str, list[int]], origin: dict[str, Any], ensemble_size: int, resume: bool
 ) -> None:
     """Write what a run is of, if a run to resume is of the same."""
-    splits = directory / "splits.json"
+    splits = directory / SPLITS
     origin = json.loads(json.dumps(origin))  # as it comes from a file
     if resume:
         if splits.is_file() and read_json(splits) != rows:
@@ -168,35 +157,6 @@ def _begin(
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
 
 
-def _scored(directory: Path, ensemble: Ensemble, parts: dict[str, PackedGraphs]) -> dict[str, Any]:
-    """Write predictions of the parts that are not trained on, and the report of their scores."""
-    folders = network_folders(directory)[: len(ensemble.networks)]
-    trained = [read_json(folder / CONFIG)["about"] for folder in folders]
-    metric, names = ensemble.about["metric"], ensemble.about["target_names"]
-    report: dict[str, Any] = {
-        "metric": metric,
-        "parameters": ensemble.num_parameters,
-        "seconds": round(sum(about.get("seconds", 0.0) for about in trained), 1),
-        "counts": {name: len(part) for name, part in parts.items()},
-    }
-    if len(names) > 1:
-        report["targets"] = {}
-    for name in (name for name in parts if name != "train"):
-        mean, std = ensemble.predict(parts[name])
-        target = parts[name].y.numpy()
-        report[name] = score(metric, target, mean)
-        each = score_tasks(metric, target, mean)
-        if len(names) > 1:
-            report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
-        if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
-            logger.warning(f"{name}: {what}")
-        table = _predictions(parts[name], names, mean, std if len(ensemble.networks) > 1 else None)
-        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-            table.to_csv(temporary, index=False)
-    write_report(directory / "metrics.json", report)
-    return report
-
-
 def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions]:
     """Options of every network of an ensemble, with a seed each; what needs no data is checked.
 
@@ -211,21 +171,11 @@ def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions
     return [replace(options, seed=options.seed + i) for i in range(size)]
 
 
-def check_target_names(names: Sequence[str]) -> None:
-    """Refuse names of targets by which columns of the files of predictions could not be told."""
-    columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
-    if twice := sorted({column for column in columns if columns.count(column) > 1}):
-        raise ValueError(
-            f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
-            f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"
-        )
-
-
 def check_free(directory: str | os.PathLike[str]) -> None:
     """Raise an error if the folder holds a run already, or is a file."""
     if Path(directory).is_file():
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
-    if network_folders(Path(directory)):
+    if network_folders(Path(directory)) or is_machine(directory):
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
 
 
@@ -236,22 +186,3 @@ def check_resumable(directory: Path) -> None:
         raise ValueError(
             f"{directory}: holds networks, but no {ORIGIN} says of which run: choose another folder"
         )
-
-
-def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
-    """Write scores as JSON; NaN, which JSON lacks, becomes null."""
-    write_text(path, json_text(report, indent=2))
-
-
-def _predictions(
-    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None
-) -> pd.DataFrame:
-    columns: dict[str, Any] = {"row": data.row.numpy() + 1}
-    if smiles := data.smiles:
-        columns["smiles"] = smiles
-    for task, name in enumerate(names):
-        columns[name] = data.y[:, task].numpy()
-        columns[f"{name}_pred"] = mean[:, task]
-        if std is not None:
-            columns[f"{name}_std"] = std[:, task]
-    return pd.DataFrame(columns)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from itertools import chain, islice, tee
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +22,10 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from wlkernelnn.datasets import Reject, smiles_column_of, write_rejects
 from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.datasets.molecules.from_table import OnInvalid
-from wlkernelnn.models import GraphNetwork
-from wlkernelnn.training.molecules.ensemble import COLUMNS, Columns, load_ensemble
+from wlkernelnn.training.molecules.columns import Columns, caches_of, digests, load_run
+from wlkernelnn.training.molecules.ensemble import Kind
 from wlkernelnn.training.options import BATCH
-from wlkernelnn.utils.checks import check_count, check_one_of
+from wlkernelnn.utils.checks import check_count
 
 from .parts import Counts, Parts, write_table
 from .workers import Predicted, Task, predict_tasks
@@ -78,7 +78,7 @@ def predict_tables(
     num_workers: int | None = None,
     resume: bool = False,
     progress: bool = False,
-    columns: Columns = "prediction",
+    columns: Columns | Kind = "prediction",
 ) -> Counts:
     """Predict, or embed, every row of one or several tables, in order, in bounded memory.
 
@@ -89,7 +89,7 @@ def predict_tables(
 
     Args:
         inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
-        model_path: See :func:`load_ensemble`.
+        model_path: A run folder, see :func:`load_run`.
         output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files. Like the
             next, it must not be one of the inputs.
         rejects_path: CSV file for the rows that gave no molecule.
@@ -100,9 +100,9 @@ def predict_tables(
         num_workers: Processes to start; 0 works in this one. Default: one per core if the input is long.
         resume: Keep the parts that an earlier run of the same input, networks and options finished.
         progress: Show on stderr how far it is.
-        columns: What every row gets: a ``"prediction"`` of each target (in place of a column of its name)
-            and, of several networks, its standard deviation; or its ``"fingerprint"``, the vectors that the
-            heads of the networks see.
+        columns: What every row gets, see :class:`Columns`, or only its kind: a ``"prediction"`` of each
+            target (in place of a column of its name), or its ``"fingerprint"``, the vectors that the heads of
+            the networks see.
 
     Returns:
         How many rows were read, rejected and written.
@@ -118,12 +118,12 @@ def predict_tables(
     check_count("batch_size", batch_size)
     if num_workers is not None:
         check_count("num_workers", num_workers, least=0)
-    check_one_of("columns", columns, COLUMNS)
-    ensemble = load_ensemble(model_path)
+    columns = Columns(columns) if isinstance(columns, str) else columns
+    model = load_run(model_path)
     sources = find_tables(inputs)
     schema = _schema(sources)
-    names = ensemble.column_names(columns)
-    replaced = ensemble.about["target_names"] if columns == "prediction" else ()
+    names = columns.names(model)
+    replaced = model.about["target_names"] if columns.kind == "prediction" else ()
     # Others may be the error of a measurement.
     if there := [name for name in schema.names if name in names and name not in replaced]:
         raise ValueError(
@@ -139,8 +139,8 @@ def predict_tables(
         pieces, sent = tee(chain(ahead, pieces))
         tasks = (Task(piece.first, piece.table[piece.column].to_pylist(), columns) for piece in sent)
         # A single piece has nothing to remember for others.
-        caches = ensemble.caches() if len(ahead) > 1 else None
-        predicted = predict_tasks(tasks, model_path, ensemble, batch_size, processes, caches)
+        caches = caches_of(model) if len(ahead) > 1 else None
+        predicted = predict_tasks(tasks, model_path, model, batch_size, processes, caches)
         told = [TextColumn(text) for text in ("{task.description}", "{task.completed:,.0f} rows")]
         console = Console(stderr=True)
         with (
@@ -173,12 +173,12 @@ def predict_tables(
     # All that the content of a part depends on.
     origin = {
         "input": [[source.name, _sha256(source)] for source in sources],
-        "networks": [_fingerprint(net) for net in ensemble.networks],
+        "networks": digests(model),
         "options": {
             "smiles_column": smiles_column,
             "on_invalid": on_invalid,
             "batch_size": batch_size,
-            "columns": columns,
+            "columns": asdict(columns),
         },
         "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
     }
@@ -268,12 +268,3 @@ def _complaint(piece: _Piece, rejects: Sequence[Reject]) -> str:
 def _sha256(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _fingerprint(net: GraphNetwork) -> str:
-    """SHA-256 of a network's configuration and weights."""
-    digest = hashlib.sha256(json.dumps(net.config, sort_keys=True).encode())
-    for name, tensor in sorted(net.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What networks say of lists of SMILES, here or in other processes, in order."""
+"""What a run says of lists of SMILES, here or in other processes, in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch
 
 from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
-from wlkernelnn.training.molecules.ensemble import Columns, Ensemble, load_ensemble
+from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, load_run
 
 
 class Task(NamedTuple):
@@ -31,7 +31,7 @@ class Task(NamedTuple):
 
     first: int
     smiles: list[object]
-    columns: Columns = "prediction"
+    columns: Columns = Columns()
 
 
 class Predicted(NamedTuple):
@@ -39,7 +39,7 @@ class Predicted(NamedTuple):
 
     Attributes:
         position: int64 ``[B]``: positions in the task that are molecules, ascending.
-        values: float32 ``[B, columns]``, see :meth:`Ensemble.column_names`.
+        values: float32 ``[B, columns]``, see :class:`Columns`.
         rejects: The other positions, with their rows in the input and reasons.
     """
 
@@ -49,7 +49,7 @@ class Predicted(NamedTuple):
 
 
 def predict_task(
-    ensemble: Ensemble, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
+    model: Model, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
 ) -> Predicted:
     """Featurize and predict.
 
@@ -58,14 +58,14 @@ def predict_task(
     """
     rows = range(task.first, task.first + len(task.smiles))
     try:
-        data, rejects = featurize(task.smiles, features=ensemble.about["features"], rows=rows, num_workers=0)
-        values = ensemble.column_values(task.columns, data, batch_size, caches)
+        data, rejects = featurize(task.smiles, features=model.about["features"], rows=rows, num_workers=0)
+        values = task.columns.values(model, data, batch_size, caches)
     except Exception as error:
         said = f"{type(error).__name__}: {str(error).strip()[:500]}"
         if len(rows) == 1:
             raise RuntimeError(f"data row {task.first + 1}: {task.smiles[0]!r}: {said}") from error
         for row, smiles in zip(rows, task.smiles, strict=True):
-            predict_task(ensemble, Task(row, [smiles], task.columns), batch_size)
+            predict_task(model, Task(row, [smiles], task.columns), batch_size)
         raise RuntimeError(f"{_rows([task])}: {said}, but not for any of them alone") from error
     return Predicted(data.row.numpy() - task.first, values, rejects)
 
@@ -73,7 +73,7 @@ def predict_task(
 def predict_tasks(
     tasks: Iterable[Task],
     model_path: Path,
-    ensemble: Ensemble,
+    model: Model,
     batch_size: int,
     num_workers: int,
     caches: Sequence[ColourCache] | None = None,
@@ -84,8 +84,8 @@ def predict_tasks(
 
     Args:
         tasks: Taken one after the other, two for each process ahead of the results.
-        model_path: Where a process finds the ensemble.
-        ensemble: The same ensemble, for this process.
+        model_path: Where a process finds the networks or the machine.
+        model: The same, for this process.
         batch_size: Molecules that go through a network at once.
         caches: States of earlier tasks, see :meth:`Ensemble.caches`; those of this process alone.
         num_workers: Processes to start, which import the main module anew: a script that gets here needs the
@@ -100,7 +100,7 @@ def predict_tasks(
             threads = torch.get_num_threads()
             torch.set_num_threads(1)
             try:
-                result = predict_task(ensemble, task, batch_size, caches)
+                result = predict_task(model, task, batch_size, caches)
             finally:
                 torch.set_num_threads(threads)
             yield result
@@ -129,16 +129,16 @@ def predict_tasks(
 
 # In another process
 
-_ensemble: Ensemble | None = None
+_model: Model | None = None
 _caches: list[ColourCache] | None = None
 
 
 def _start(model_path: Path) -> None:
-    global _ensemble, _caches
+    global _model, _caches
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    _ensemble = load_ensemble(model_path)
-    _caches = _ensemble.caches()
+    _model = load_run(model_path)
+    _caches = caches_of(_model)
 
 
 def _end_with_parent() -> None:
@@ -150,8 +150,8 @@ def _end_with_parent() -> None:
 
 
 def _work(task: Task, batch_size: int) -> Predicted:
-    assert _ensemble is not None
-    return predict_task(_ensemble, task, batch_size, _caches)
+    assert _model is not None
+    return predict_task(_model, task, batch_size, _caches)
 
 
 def _rows(tasks: Sequence[Task]) -> str:

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 from sklearn import metrics as sk
 
-from wlkernelnn.training import METRICS, get_metric, score, score_tasks, unscored
+from wlkernelnn.training import METRICS, calibration, get_metric, score, score_tasks, unscored
 
 NAN = float("nan")
 
@@ -115,3 +116,18 @@ def test_unknown_metrics() -> None:
 def test_shapes_must_agree(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"one shape \[G, tasks\], got .*4, 1"):
         score_tasks("rmse", np.zeros((4, 1)), np.zeros(shape))
+
+
+def test_calibration() -> None:
+    random = np.random.default_rng(0)
+    mean, std = random.normal(size=(2000, 2)), random.uniform(0.5, 2, size=(2000, 2))
+    target = mean + std * random.normal(size=(2000, 2))
+    target[::3, 1] = np.nan
+    found = calibration(target, mean, std)
+    for percent in (50, 80, 90, 95):
+        np.testing.assert_allclose(found[f"coverage_{percent}"], percent / 100, atol=0.04)
+    known = ~np.isnan(target[:, 1])
+    loss = -norm.logpdf(target[known, 1], mean[known, 1], std[known, 1]).mean()
+    np.testing.assert_allclose(found["nll"][1], loss)
+    assert np.isnan(calibration(np.full((3, 1), np.nan), mean[:3, :1], std[:3, :1])["coverage_50"]).all()
+    assert calibration(mean, mean, 0 * std)["coverage_50"].tolist() == [1, 1]

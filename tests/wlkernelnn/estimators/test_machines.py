@@ -1,0 +1,133 @@
+"""Estimators on a kernel machine, their default model."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
+
+from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
+from wlkernelnn import MoleculeClassifier, MoleculeRegressor
+from wlkernelnn.datasets import load_molecules
+from wlkernelnn.machines import MoleculeMachine
+from wlkernelnn.machines.parts import FEATURES
+
+TRAIN, NEW = SMILES[::3] + SMILES[1::3], SMILES[2::3]
+Y, Y_NEW = np.concatenate([SIZE[::3], SIZE[1::3]]), SIZE[2::3]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> MoleculeRegressor:
+    return MoleculeRegressor(random_state=3).fit(TRAIN, Y)
+
+
+def test_it_is_the_machine_of_all_molecules(fitted: MoleculeRegressor) -> None:
+    machine = MoleculeMachine().fit(load_molecules(TRAIN, y=Y, features=FEATURES, cache=False))
+    new = load_molecules(NEW, features=FEATURES, cache=False)
+    mean, std = fitted.predict(NEW, return_std=True)
+    for one, other in zip((mean, std), machine.predict(new, return_std=True), strict=True):
+        assert_allclose(one, other[:, 0], rtol=1e-5)
+    assert_allclose(fitted.predict(NEW), mean)
+    assert fitted.score(NEW, Y_NEW) == pytest.approx(r2_score(Y_NEW, mean))
+    assert fitted.score(NEW, Y_NEW) > 0.95
+    left = machine.leave_one_out()[:, 0]
+    assert fitted.validation_score_ == pytest.approx(np.sqrt(np.mean((left - Y) ** 2)), rel=1e-4)
+    similarity, position = fitted.nearest(TRAIN[:5])
+    assert_allclose(similarity, 1)
+    assert position.tolist() == list(range(5))
+    assert not hasattr(fitted, "ensemble_")
+
+
+TARGETS: dict[str, Any] = {
+    "one": (MoleculeRegressor, SIZE),
+    "two": (MoleculeRegressor, np.stack([SIZE, np.where(SIZE == 3, np.nan, SIZE**2)], axis=1)),
+    "names": (MoleculeClassifier, ACID),
+    "labels": (MoleculeClassifier, BOTH),
+}
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
+    kind, y = TARGETS[case]
+    model = kind(model="gp", random_state=0).fit(SMILES, y)
+    model.save(tmp_path / "run")
+    for again in (kind.load(tmp_path / "run"), pickle.loads(pickle.dumps(model))):
+        assert again.get_params() == model.get_params()
+        assert again.validation_score_ == model.validation_score_
+        assert_array_equal(again.predict(SMILES), model.predict(SMILES))
+        assert again.score(SMILES, y) == model.score(SMILES, y) > 0.9
+    if kind is MoleculeClassifier:
+        loaded = kind.load(tmp_path / "run")
+        assert_array_equal(loaded.predict_proba(SMILES), model.predict_proba(SMILES))
+        other = MoleculeRegressor
+    else:
+        other = MoleculeClassifier
+    with pytest.raises(ValueError, match="expected a model for"):
+        other.load(tmp_path / "run")
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        model.save(tmp_path / "run")
+
+
+def test_arguments_of_networks_are_ignored_with_a_warning() -> None:
+    message = r"epochs, fit_options: arguments of networks .*, which the kernel machine of model='auto' ign"
+    with pytest.warns(UserWarning, match=message):
+        MoleculeRegressor(epochs=3, fit_options={"ema_decay": 0.0}).fit(SMILES, SIZE)
+
+
+def test_another_model_takes_the_place() -> None:
+    model = MoleculeRegressor(random_state=3).fit(SMILES, SIZE)
+    model.set_params(**SMALL).fit(SMILES, SIZE)
+    assert not hasattr(model, "machine_")
+    assert_array_equal(model.predict(SMILES), MoleculeRegressor(**SMALL).fit(SMILES, SIZE).predict(SMILES))
+    with pytest.raises(ValueError, match="nearest: a kernel machine compares molecules, model='wl' does not"):
+        model.nearest(SMILES)
+    model.set_params(model="auto", **dict.fromkeys(("hidden_channels",)), epochs=100, batch_size=64)
+    model.fit(SMILES, SIZE)
+    assert not hasattr(model, "ensemble_")
+
+
+def test_cross_validation() -> None:
+    order = np.random.default_rng(0).permutation(60)
+    smiles = np.array(SMILES)[order]
+    assert cross_val_score(MoleculeRegressor(), smiles, SIZE[order], cv=2).min() > 0.8
+    assert cross_val_score(MoleculeClassifier(), smiles, ACID[order], cv=2).min() > 0.9
+
+
+def test_estimators_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    model = MoleculeRegressor(**SMALL).fit(SMILES, SIZE)
+    model.save(tmp_path)
+    path = tmp_path / "estimator.json"
+    state = json.loads(path.read_text())
+    state["arguments"]["network"] = state["arguments"].pop("model")
+    path.write_text(json.dumps(state))
+    assert MoleculeRegressor.load(tmp_path).model == "wl"
+
+
+@pytest.mark.parametrize(
+    ("options", "smiles", "y", "message"),
+    [
+        ({}, SMILES[:1], SIZE[:1], "at least 2 molecules, got 1"),
+        ({}, SMILES, [np.nan] * 60, "60 rows have no target"),
+        ({}, SMILES, np.stack([SIZE, SIZE * np.nan], axis=1), "target y2: no training molecule has a value"),
+        ({"features": "ogb"}, SMILES, SIZE, "features 'ogb' lack"),
+    ],
+)
+def test_refused(options: dict[str, Any], smiles: list[str], y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MoleculeRegressor(**options).fit(smiles, y)
+
+
+def test_one_class_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected two classes, got 1"):
+        MoleculeClassifier().fit(SMILES, ["acid"] * 60)
+    several = pd.DataFrame({"acid": BOTH[:, 1], "all": 1})
+    with pytest.raises(ValueError, match="target all: expected two classes, all training molecules have 1"):
+        MoleculeClassifier().fit(SMILES, several)

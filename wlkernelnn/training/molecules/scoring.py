@@ -1,0 +1,107 @@
+"""The parts of a run's data, and what is written of their predictions and scores."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.utils.files import atomic_path, json_text, write_text
+
+from .columns import Model, mean_and_std
+from .metrics import score, score_tasks, unscored
+
+logger = logging.getLogger("wlkernelnn")
+
+PARTS = ("train", "valid", "test")
+SPLITS = "splits.json"
+
+
+def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, PackedGraphs]:
+    """The parts that are there, in the order of ``PARTS``.
+
+    Raises:
+        ValueError: There is no training part, an unknown one, or one that shares graphs with another.
+    """
+    if unknown := set(split_idx) - set(PARTS):
+        raise ValueError(
+            f"split_idx: expected parts {', '.join(PARTS)}, got {', '.join(sorted(unknown))} too"
+        )
+    parts = {name: data[split_idx[name]] for name in PARTS if len(split_idx.get(name, ()))}
+    if "train" not in parts:
+        raise ValueError("the split has no training part")
+    for (name, part), (other, others) in combinations(parts.items(), 2):
+        if len(both := np.intersect1d(part.index, others.index)):
+            raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
+    return parts
+
+
+def rows_of(parts: dict[str, PackedGraphs]) -> dict[str, list[int]]:
+    """Input rows of each part, counted from 0."""
+    return {name: part.row.tolist() for name, part in parts.items()}
+
+
+def scored(
+    directory: Path, model: Model, parts: dict[str, PackedGraphs], seconds: float, **more: Any
+) -> dict[str, Any]:
+    """Write predictions of the parts that are not trained on, and the report of their scores."""
+    metric, names = model.about["metric"], model.about["target_names"]
+    report: dict[str, Any] = {
+        "metric": metric,
+        "parameters": model.num_parameters,
+        "seconds": round(seconds, 1),
+        "counts": {name: len(part) for name, part in parts.items()},
+        **more,
+    }
+    if len(names) > 1:
+        report["targets"] = {}
+    for name in (name for name in parts if name != "train"):
+        mean, std = mean_and_std(model, parts[name])
+        target = parts[name].y.numpy()
+        report[name] = score(metric, target, mean)
+        each = score_tasks(metric, target, mean)
+        if len(names) > 1:
+            report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
+        if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
+            logger.warning(f"{name}: {what}")
+        table = _predictions(parts[name], names, mean, std)
+        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
+            table.to_csv(temporary, index=False)
+    write_report(directory / "metrics.json", report)
+    return report
+
+
+def check_target_names(names: Sequence[str]) -> None:
+    """Refuse names of targets by which columns of the files of predictions could not be told."""
+    columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
+    if twice := sorted({column for column in columns if columns.count(column) > 1}):
+        raise ValueError(
+            f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
+            f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"
+        )
+
+
+def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
+    """Write scores as JSON; NaN, which JSON lacks, becomes null."""
+    write_text(path, json_text(report, indent=2))
+
+
+def _predictions(
+    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None
+) -> pd.DataFrame:
+    columns: dict[str, Any] = {"row": data.row.numpy() + 1}
+    if smiles := data.smiles:
+        columns["smiles"] = smiles
+    for task, name in enumerate(names):
+        columns[name] = data.y[:, task].numpy()
+        columns[f"{name}_pred"] = mean[:, task]
+        if std is not None:
+            columns[f"{name}_std"] = std[:, task]
+    return pd.DataFrame(columns)
