@@ -27,8 +27,11 @@ class ExplainOptions:
         test_path: A CSV, TSV or Parquet file, which is held in memory as a whole.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
         output_dir: Folder for drawings, rejects.csv and atoms.csv: row, smiles, atom (counted from 0), its
-            element, and per target how much less is predicted (in log-odds of classes) when all that the
-            network knows of this atom and its surroundings is left out; of several networks the mean.
+            element, and per target (in log-odds of classes) how much it adds. Of networks that is how much
+            less is predicted when all that the network knows of this atom and its surroundings is left out;
+            of several networks the mean. Of a kernel machine it is exact: molecules.csv has prediction =
+            atoms + descriptors + mean and the nearest training molecules, substructures.csv the
+            substructures that add or take most.
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
         drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
@@ -58,37 +61,49 @@ def main(argv: list[str] | None = None) -> None:
     import numpy as np
 
     from wlkernelnn.datasets import load_molecules
-    from wlkernelnn.training import load_ensemble
+    from wlkernelnn.machines import MoleculeMachine
+    from wlkernelnn.training import load_run
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
 
+    from .explain_machine import explained
+
     directory = options.output_dir
     _check_free(directory, options.test_path)
-    ensemble = load_ensemble(options.model_path)
+    model = load_run(options.model_path)
     data = load_molecules(
         options.test_path,
         smiles_column=one_column(options.smiles_columns),
-        features=ensemble.about["features"],
+        features=model.about["features"],
         on_invalid=options.on_invalid,
         rejects_path=directory / "rejects.csv",
         progress=True,
         cache=False,
     )
-    contributions = atom_contributions(ensemble.networks, data, options.batch_size)
-    names = ensemble.about["target_names"]
-    table = _atoms(data, names, contributions)
-    with atomic_path(directory / "atoms.csv") as temporary:
-        table.to_csv(temporary, index=False)
+    names = model.about["target_names"]
+    tables: dict[str, pd.DataFrame] = {}
+    if isinstance(model, MoleculeMachine):
+        contributions, tables = explained(model, data, options.batch_size)
+        deviation = np.array([target.scale for target in model.process_.targets_])
+        least = LEAST * (deviation if model.scaling_ is None else np.ones(len(names)))
+    else:
+        contributions = atom_contributions(model.networks, data, options.batch_size)
+        least = LEAST * model.networks[0].target_std.cpu().numpy()
+    atoms = _atoms(data, names, contributions)
+    for name, table in {**tables, "atoms.csv": atoms}.items():
+        with atomic_path(directory / name) as temporary:
+            table.to_csv(temporary, index=False)
     drawn = min(options.drawings, len(data))
-    least = LEAST * ensemble.networks[0].target_std.cpu().numpy()
     of_molecules = np.split(contributions, np.cumsum(data.num_nodes_per_graph[:drawn]))
     for row, smiles, of_atoms in zip(data.row.tolist()[:drawn], data.smiles, of_molecules, strict=False):
         for task in range(len(names)):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
             write_text(directory / name, drawing(smiles, of_atoms[:, task], float(least[task])))
     rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
+    if isinstance(model, MoleculeMachine) and model.choice_ == "descriptors":
+        print("the machine predicts from descriptors alone: atoms add nothing, see molecules.csv")
     print(
-        f"{len(data):,} molecules{rejected}: {len(table):,} atoms in {directory / 'atoms.csv'}, "
+        f"{len(data):,} molecules{rejected}: {len(atoms):,} atoms in {directory / 'atoms.csv'}, "
         f"{drawn:,} molecules drawn"
     )
 
@@ -103,7 +118,8 @@ def _check_free(directory: Path, test_path: Path) -> None:
     check_free(directory)
     if test_path.resolve() == (directory / "rejects.csv").resolve():
         raise ValueError(f"--output-dir: {test_path}, which is to be explained, would be overwritten")
-    for path in (directory / "atoms.csv", *directory.glob("row-*.svg")):
+    tables = (directory / f"{name}.csv" for name in ("atoms", "molecules", "substructures"))
+    for path in (*tables, *directory.glob("row-*.svg")):
         if path.exists():
             raise FileExistsError(f"--output-dir: {path} is there already, choose another folder")
 

@@ -1,0 +1,81 @@
+"""What a kernel machine's predictions are sums of, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from rdkit import Chem
+
+from wlkernelnn.machines import Explanation, MoleculeMachine, explain
+
+if TYPE_CHECKING:
+    from wlkernelnn.datasets import PackedGraphs
+
+# Of each molecule (and target).
+NEIGHBOURS, SUBSTRUCTURES = 3, 10
+
+
+def explained(
+    machine: MoleculeMachine, data: PackedGraphs, batch_size: int
+) -> tuple[np.ndarray, dict[str, pd.DataFrame]]:
+    """What each atom adds ``[ΣV, T]``, and tables by the names of their files."""
+    atoms, molecules, substructures = [], [], []
+    for begin in range(0, max(1, len(data)), batch_size):
+        part = data[begin : begin + batch_size]
+        explanation = explain(machine, part, most=SUBSTRUCTURES, neighbours=NEIGHBOURS)
+        atoms.append(explanation.atoms)
+        molecules.append(_molecules(machine, part, explanation))
+        substructures.append(_substructures(machine, part, explanation))
+    tables = {"molecules.csv": pd.concat(molecules), "substructures.csv": pd.concat(substructures)}
+    return np.concatenate(atoms), tables
+
+
+def _molecules(machine: MoleculeMachine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
+    """Of each molecule and target the sum that is its prediction, and the nearest training molecules."""
+    train = machine.process_.X_train_
+    smiles, rows, y = np.array(train.smiles, dtype=object), train.row.numpy() + 1, train.y.numpy()
+    of_atoms = explanation.prediction - explanation.descriptors - explanation.mean
+    tables = []
+    for t, name in enumerate(machine.about["target_names"]):
+        columns = {
+            "row": data.row.numpy() + 1,
+            "smiles": data.smiles,
+            "target": name,
+            "prediction": explanation.prediction[:, t],
+            "atoms": of_atoms[:, t],
+            "descriptors": explanation.descriptors[:, t],
+            "mean": explanation.mean[t],
+        }
+        for k, nearest in enumerate(explanation.nearest.T, 1):
+            columns |= {
+                f"nearest_{k}_row": rows[nearest],
+                f"nearest_{k}_smiles": smiles[nearest],
+                f"nearest_{k}_value": y[nearest, t],
+                f"nearest_{k}_similarity": explanation.similarity[:, k - 1],
+            }
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables).sort_values("row", kind="stable")
+
+
+def _substructures(machine: MoleculeMachine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
+    """The substructures that add or take most; of each the times it occurs, and the first time as SMILES."""
+    table = explanation.substructures
+    graph, first = table["graph"].to_numpy(int), [atoms[0] for atoms in table["atoms"]]
+    molecules = {g: Chem.MolFromSmiles(data.smiles[g]) for g in np.unique(graph).tolist()}
+    return pd.DataFrame(
+        {
+            "row": data.row.numpy()[graph] + 1,
+            "target": [machine.about["target_names"][t] for t in table["target"]],
+            "kernel": table["kernel"],
+            "coding": table["coding"],
+            "radius": table["radius"],
+            "times": [len(atoms) for atoms in table["atoms"]],
+            "contribution": table["contribution"],
+            "fragment": [
+                Chem.MolFragmentToSmiles(molecules[g], atoms) for g, atoms in zip(graph, first, strict=True)
+            ],
+            "atoms": [" ".join(map(str, atoms)) for atoms in first],
+        }
+    )
