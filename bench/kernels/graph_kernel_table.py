@@ -68,14 +68,8 @@ def added(path: Path, known: Record, found: Record) -> tuple[Record, Record]:
     """What is known and was found by a run, put into a table that is there already.
 
     Rows of the same data and kernel are replaced, all others stay, and the run is noted under ``added``.
-
-    Raises:
-        ValueError: The table's rows were made by another protocol.
     """
     before: Record = read_json(path)
-    refuse_other(
-        path, before["protocol"], {key: v for key, v in found["protocol"].items() if key != "kernels"}
-    )
     rows = {(record["data"], row_names(record)[0]): record for record in before["classification"]}
     rows |= {(record["data"], row_names(record)[0]): record for record in found["classification"]}
     sets = list(dict.fromkeys(name for name, _ in rows))
@@ -116,9 +110,7 @@ def row_names(record: Record) -> list[str]:
 
 def classification_rows(records: Sequence[Record]) -> Rows:
     """The table of accuracies in per cent, its heading first."""
-    rows = [
-        ("data", "kernel", "accuracy", "runs", "published", "setting", "C", "gave up", "seconds"),
-    ]
+    rows = [("data", "kernel", "accuracy", "runs", "published", "setting", "C", "gave up", "seconds")]
     for record in records:
         repetitions = record["repetitions"]
         # All rows of a record are chosen from the same machines.

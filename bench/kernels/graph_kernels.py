@@ -152,7 +152,8 @@ def regress(data: PackedGraphs, progress: _Progress) -> list[Record]:
 def main(argv: list[str] | None = None) -> None:
     """Compute, print the tables, and write them as ``graph_kernels.md`` and ``graph_kernels.json``.
 
-    Of some sets alone the files are ``graph_kernels_<sets>.md`` and ``.json``.
+    Of some sets alone the files are ``graph_kernels_<sets>.md`` and ``.json``; rows of some kernels alone are
+    added to the table of all.
 
     Args:
         argv: Arguments; default the command line's.
