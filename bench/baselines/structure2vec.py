@@ -55,7 +55,7 @@ class MeanFieldConv(BondConv):
                 edge=self.edge_map.rows(features),
             )
             mu = (graph.lift(x, 0, t + 1) + total).relu()
-        return graph.lift(mu, self.num_iterations, max(self.num_iterations, graph.depth))
+        return graph.lift(mu, self.num_iterations)
 
 
 def reverse_edges(edge_index: Tensor, num_nodes: int) -> Tensor:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wlkernelnn.utils.files import csv_writer, write_text
+from wlkernelnn.utils.files import csv_text, write_text
 
 
 def is_missing(value: object) -> bool:
@@ -23,20 +22,10 @@ class Reject(NamedTuple):
     reason: str
 
 
-def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject]) -> None:
+def write_rejects(path: str | os.PathLike[str], rejects: Sequence[Reject], header: bool = True) -> None:
     """Write rejected rows as CSV with the columns ``row``, ``smiles`` and ``reason``.
 
     ``row`` is the data row, counted from 1 as in all messages. Without rejects the file is only the header.
     """
-    write_text(path, rejects_text(rejects))
-
-
-def rejects_text(rejects: Sequence[Reject], header: bool = True) -> str:
-    """The content of a file of :func:`write_rejects`."""
-    text = io.StringIO()
-    writer = csv_writer(text)
-    if header:
-        writer.writerow(Reject._fields)
-    for row, smiles, reason in rejects:
-        writer.writerow((row + 1, "" if is_missing(smiles) else smiles, reason))
-    return text.getvalue()
+    rows = [(row + 1, "" if is_missing(smiles) else smiles, reason) for row, smiles, reason in rejects]
+    write_text(path, csv_text([Reject._fields, *rows] if header else rows))

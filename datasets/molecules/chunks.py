@@ -51,9 +51,14 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
     plain.parseName = plain.allowCXSMILES = False  # type: ignore[assignment]
     with rdBase.BlockLogs():
         for position, text in enumerate(smiles):
-            molecule, reason = _parse(text, plain)
-            if molecule is None:
-                reasons[position] = reason
+            try:
+                molecule = Chem.MolFromSmiles(text, plain)
+            except Exception as error:  # Boost.Python lets through whatever RDKit throws
+                said = str(error).strip()[:200]
+                reasons[position] = f"RDKit fails with {type(error).__name__}: {said}"
+                continue
+            if molecule is None or not molecule.GetNumAtoms():
+                reasons[position] = "no atoms" if molecule is not None else _complaint(text)
                 continue
             binaries.append(molecule.ToBinary(NO_CONFORMERS))
             texts.append(text)
@@ -137,20 +142,13 @@ def _with_values(
     return row, np.concatenate([node_table[node_type[first]], values[first]], axis=1)
 
 
-def _parse(smiles: str, params: Chem.SmilesParserParams) -> tuple[Chem.Mol | None, str]:
-    """The molecule, or ``None`` and the reason."""
-    try:
-        molecule = Chem.MolFromSmiles(smiles, params)
-    except Exception as error:  # Boost.Python lets through whatever RDKit throws
-        return None, f"RDKit fails with {type(error).__name__}: {str(error).strip()[:200]}"
-    if molecule is not None:
-        return (molecule, "") if molecule.GetNumAtoms() else (None, "no atoms")
+def _complaint(smiles: str) -> str:
+    """What RDKit logs of a SMILES that it does not read, without times, drawings and stack traces."""
     with rdBase.CaptureErrorLog() as log:
         Chem.MolFromSmiles(smiles)
-    # Without times, drawings and stack traces.
     lines = (line.partition("] ")[2] if line.startswith("[") else line for line in log.messages.splitlines())
     said = dict.fromkeys(line.strip(" :")[:200] for line in lines if line.strip(" *~^"))
-    return None, "; ".join(list(said)[:2])
+    return "; ".join(list(said)[:2])
 
 
 # The modules of our package that all of this is in, and a lock for the moment that they count as code.

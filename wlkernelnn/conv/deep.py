@@ -78,4 +78,4 @@ class DeepKernelConv(WalkConv):
     def outputs(self, x: Features, graph: Graph) -> Tensor:
         last = self.walk_length - 1
         out = self.act(self.lin_out(self.walk(x, graph)[-1]))
-        return graph.lift(out, last, max(last, graph.depth))
+        return graph.lift(out, last)

@@ -53,6 +53,7 @@ class Step:
         return self.sorted
 
 
+@dataclass
 class Graph:
     """One graph (or batch of graphs), by its nodes or by its Weisfeiler-Lehman colours.
 
@@ -60,22 +61,23 @@ class Graph:
     colours, every step goes from the rows of a level to those of the next.
 
     Attributes:
-        depth: Number of levels above the first; 0 of nodes.
+        steps: From each level to the next; of nodes the one that is every step.
+        of_nodes: Of nodes, not of colours.
+        first: The level of the quotient that is level 0 here.
     """
 
-    def __init__(self, steps: Sequence[Step], of_nodes: bool = False, first: int = 0) -> None:
-        self.steps, self.of_nodes = steps, of_nodes
-        self.first = first  # the level of the quotient that is level 0 here
-        self.depth = 0 if of_nodes else len(steps)
+    steps: Sequence[Step]
+    of_nodes: bool = False
+    first: int = 0
 
     def step(self, level: int) -> Step:
         """The edges of a step from rows of ``level`` to rows of ``level + 1``."""
         if self.of_nodes:
             return self.steps[0]
-        if level >= self.depth:
+        if level >= len(self.steps):
             raise ValueError(
                 f"the layer needs the colours after {self.first + level + 1} iterations, "
-                f"the quotient has {self.first + self.depth}"
+                f"the quotient has {self.first + len(self.steps)}"
             )
         return self.steps[level]
 
@@ -83,8 +85,9 @@ class Graph:
         """The graph from rows of level ``begin`` up to those of level ``end``."""
         return self if self.of_nodes else Graph(self.steps[begin:end], first=self.first + begin)
 
-    def lift(self, values: Tensor, low: int, high: int) -> Tensor:
-        """Rows of level ``low`` as rows of level ``high``."""
+    def lift(self, values: Tensor, low: int, high: int | None = None) -> Tensor:
+        """Rows of level ``low`` as rows of level ``high``, by default the last."""
+        high = len(self.steps) if high is None else high
         if self.of_nodes or low == high:
             return values
         # One gather, whatever the distance.

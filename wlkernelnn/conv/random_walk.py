@@ -94,4 +94,4 @@ class RandomWalkKernelConv(WalkConv):
         if self.all_lengths:
             for level, state in enumerate(states[1:]):
                 out = graph.lift(out, level, level + 1) + state
-        return graph.lift(out, last, max(last, graph.depth))
+        return graph.lift(out, last)

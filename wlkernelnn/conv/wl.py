@@ -155,7 +155,7 @@ class WLKernelConv(KernelConv):
                     out = torch.cat([read, out], dim=-1) if self.readout == "cat" else read + out
                 read = out
         assert read is not None
-        return graph.lift(read, last, max(last, graph.depth))
+        return graph.lift(read, last)
 
     def relabel(self, h: Tensor, *edges: Any, **named: Any) -> Tensor:
         """One relabelling, eq. (10) with edge features: ``[N, in_channels]`` → ``[N, in_channels]``.

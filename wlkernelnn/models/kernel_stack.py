@@ -109,4 +109,4 @@ class KernelStack(torch.nn.Module):
                 read = graph.lift(read, 0, length)
                 read = read + h if self.jumping == "sum" else torch.cat([read, h], dim=1)
             graph = graph.levels(length)
-        return graph.lift(read, 0, graph.depth)
+        return graph.lift(read, 0)

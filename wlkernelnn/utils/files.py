@@ -7,11 +7,11 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from types import SimpleNamespace
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -20,7 +20,6 @@ from safetensors.torch import save_file
 
 # Stays in a folder that somebody was alone in.
 LOCK = ".lock"
-_DOS = "\r\n"
 
 
 @contextmanager
@@ -74,23 +73,15 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
         lock.release()
 
 
-@dataclass
-class _LineFeeds:
-    """Ends lines that came with the end of DOS as Unix does."""
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV, with quotes around whatever needs them; lines end as Unix has it.
 
-    file: TextIO
-
-    def write(self, line: str) -> int:
-        return self.file.write(f"{line.removesuffix(_DOS)}\n")
-
-
-def csv_writer(file: TextIO) -> Any:
-    """A writer of CSV with quotes around whatever needs them.
-
-    Before Python 3.13 that of the library leaves them out of a cell with a carriage return, unless it ends
+    Before Python 3.13 the library's writer leaves quotes out of a cell with a carriage return, unless it ends
     lines with one.
     """
-    return csv.writer(_LineFeeds(file), lineterminator=_DOS)
+    lines: list[str] = []
+    csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n").writerows(rows)
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

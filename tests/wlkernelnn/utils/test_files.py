@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from wlkernelnn.utils.files import (
     alone_in,
     atomic_path,
-    csv_writer,
+    csv_text,
     json_text,
     read_json,
     read_tensors,
@@ -190,8 +190,8 @@ except FileExistsError as error:
 @pytest.mark.parametrize("cell", ["a", "a,b", 'a"b', "a\nb", "a\rb", "a\r\nb", "", " a "])
 def test_cells_of_csv(tmp_path: Path, cell: str) -> None:
     path = tmp_path / "x.csv"
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        csv_writer(file).writerows([["one", "two"], [cell, 3], [4, cell]])
+    text = csv_text([["one", "two"], [cell, 3], [4, cell]])
+    path.write_text(text, encoding="utf-8", newline="")
     with open(path, encoding="utf-8", newline="") as file:
         assert list(csv.reader(file, strict=True)) == [["one", "two"], [cell, "3"], ["4", cell]]
     assert path.read_bytes().startswith(b"one,two\n")

@@ -1,7 +1,7 @@
 """Sums over the edges and neighbours of a graph: naive versions that are the equations, and fast ones."""
 
 from .edges import SortedEdges, sort_edges
-from .gated_sum import gated_sum
+from .fused import gated_sum, relabel_sum
 from .naive import (
     gated_message,
     gated_sum_naive,
@@ -11,7 +11,6 @@ from .naive import (
     relabel_sum_naive,
 )
 from .neighbor_sum import message_sum, neighbor_sum
-from .relabel_sum import relabel_sum
 from .segments import segment_sum
 
 __all__ = [

@@ -12,12 +12,22 @@ from wlkernelnn.ops.fast_op import FastOp
 
 from .edges import SortedEdges
 from .naive import message_sum_naive, neighbor_sum_naive
-from .segments import bag_sum
 
 
 def message_sum(message: Callable[..., Tensor], edges: SortedEdges, **values: Any) -> Tensor:
     """:func:`message_sum_naive` of sorted edges, in whose order values and types of edges are."""
     return message_sum_naive(message, edges.pair, edges.num_targets, **values)
+
+
+def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = None) -> Tensor:
+    r""":math:`\mathrm{out}_i = \sum_{k=p_i}^{p_{i+1}-1} w_k \, x_{\mathrm{index}_k}`, without gradients.
+
+    Of x ``[N, d]``, numbers of its rows ``[E]``, bag after bag, and where bags begin, p ``[M + 1]``.
+    """
+    if x.size(0) == 0:  # embedding_bag refuses an empty table
+        return x.new_zeros(indptr.numel() - 1, x.size(1))
+    sum_mode = 0
+    return torch.embedding_bag(x.detach(), index, indptr, False, sum_mode, False, weight, True)[0]
 
 
 def _backward(values: Sequence[Any], kept: Any, needed: Any, grads: Sequence[Tensor]) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,16 @@ DTYPES = (torch.float32, torch.float64)
 GRAIN = 2**17
 
 
+def _arrays(tensors: Sequence[Tensor | None]) -> list[Any]:
+    return [None if tensor is None else tensor.detach().contiguous().numpy() for tensor in tensors]
+
+
 class Loop(fused.Loop):
     """A sum over edges by kernels, and its gradients."""
 
     kernel: str
+    #: What kernels take for the values.
+    arrays: Callable[[Sequence[Tensor | None]], Sequence[Any]] = staticmethod(_arrays)
 
     def sum(self, *values: Tensor | None) -> Tensor:
         arrays = self.arrays(values)
@@ -35,9 +41,6 @@ class Loop(fused.Loop):
     def gradients(self, needed: Sequence[bool], grad: Tensor, *values: Tensor | None) -> Sequence[Tensor]:
         found = self.gradients_of(needed, self.arrays(values), *_arrays([grad]))
         return [torch.from_numpy(array) for array in found]
-
-    def arrays(self, values: Sequence[Tensor | None]) -> Sequence[Any]:
-        return _arrays(values)
 
     @abstractmethod
     def gradients_of(self, needed: Sequence[bool], arrays: Any, grad: np.ndarray) -> Sequence[np.ndarray]:
@@ -97,7 +100,3 @@ class MappedLoop(Loop):
         of_x, of_table = np.empty_like(x), np.zeros((chunks, *table.shape), x.dtype)
         self.run("mapped_by_source", chunks, (*arrays, grad), of_x, of_table, by_source=True)
         return of_x, of_table.sum(0)
-
-
-def _arrays(tensors: Sequence[Tensor | None]) -> list[Any]:
-    return [None if tensor is None else tensor.detach().contiguous().numpy() for tensor in tensors]

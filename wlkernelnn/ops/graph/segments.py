@@ -1,4 +1,4 @@
-"""Sums over consecutive rows, and over bags of rows."""
+"""Sums over consecutive rows."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ from torch import Tensor
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.fast_op import FastOp
 
+from .neighbor_sum import bag_sum
+
 try:
     from torch_scatter import segment_csr
 except ImportError:  # optional: the same results come from torch alone
     segment_csr = None
-
-
-def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = None) -> Tensor:
-    r""":math:`\mathrm{out}_i = \sum_{k=p_i}^{p_{i+1}-1} w_k \, x_{\mathrm{index}_k}`, without gradients.
-
-    Of x ``[N, d]``, numbers of its rows ``[E]``, bag after bag, and where bags begin, p ``[M + 1]``.
-    """
-    if x.size(0) == 0:  # embedding_bag refuses an empty table
-        return x.new_zeros(indptr.numel() - 1, x.size(1))
-    sum_mode = 0
-    return torch.embedding_bag(x.detach(), index, indptr, False, sum_mode, False, weight, True)[0]
 
 
 _segment_sum = FastOp(

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wlkernelnn.datasets import Reject, write_rejects
-from wlkernelnn.datasets.files.rejects import rejects_text
-from wlkernelnn.utils.files import LOCK, alone_in, atomic_path, csv_writer, write_text
+from wlkernelnn.utils.files import LOCK, alone_in, atomic_path, csv_text, write_text
 
 MANIFEST = "_manifest.json"
 FORMAT = "wlkernelnn.predictions/1"
@@ -132,7 +132,7 @@ class Parts:
         write_table(self._rows(number), table, header=number == 0)
         if rejects:
             first = not any(part.rejected for part in self.done)
-            write_text(self._rejects(number), rejects_text(rejects, header=first))
+            write_rejects(self._rejects(number), rejects, header=first)
         self.done.append(counts)
         content = {"format": FORMAT, "origin": self.origin, "parts": self.done}
         write_text(self._manifest, json.dumps(content) + "\n")
@@ -181,14 +181,12 @@ def write_table(path: Path, table: pa.Table, header: bool = True) -> None:
         if path.suffix == ".parquet":
             pq.write_table(table, temporary)
             return
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            writer = csv_writer(file)
-            if header:
-                writer.writerow(table.column_names)
-            columns = []
-            for column in table.columns:
-                if pa.types.is_floating(column.type):
-                    # As few digits as tell the number from its neighbours, also of 32 bits.
-                    column = pc.cast(pc.if_else(pc.is_nan(column), None, column), pa.string())
-                columns.append(column.to_pylist())
-            writer.writerows(zip(*columns, strict=True))
+        columns = []
+        for column in table.columns:
+            if pa.types.is_floating(column.type):
+                # As few digits as tell the number from its neighbours, also of 32 bits.
+                column = pc.cast(pc.if_else(pc.is_nan(column), None, column), pa.string())
+            columns.append(column.to_pylist())
+        names = [table.column_names] if header else []
+        text = csv_text(chain(names, zip(*columns, strict=True)))
+        temporary.write_text(text, encoding="utf-8", newline="")

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from tests.graphs import assert_same_with_gradients
-from wlkernelnn.ops.graph import segments
-from wlkernelnn.ops.graph.segments import bag_sum, segment_sum
+from wlkernelnn.ops.graph import segment_sum, segments
+from wlkernelnn.ops.graph.neighbor_sum import bag_sum
 
 LENGTHS = {
     "mixed": [3, 0, 1, 4],
