@@ -97,8 +97,7 @@ def pages(options: DocumentsOptions) -> Iterator[Page]:
         title = f"{TABLE.title}: {about_set.title}{suffix.replace('_', ', recipe of the ')}"
         table = replace(TABLE, title=title, notes=LEGEND + _of_set(data, vectors))
         if options.quick:
-            parts = ("train", "valid", "test")
-            data = replace(data, **{part: _few(getattr(data, part)) for part in parts})
+            data = replace(data, train=_few(data.train), valid=_few(data.valid), test=_few(data.test))
         content = digest_of_strings(data, vectors.weight)
         trials = (
             trial(name, ngram, seed, data, vectors, content, options)

@@ -66,7 +66,7 @@ def published(names: Sequence[str], root: str | None) -> tuple[dict[str, float],
     ranked = frame.assign(model=frame["method"], rank=frame["method"].map(ranks))
     shown = pd.concat([best, ranked[ranked["rank"] <= NUM_PUBLISHED]])
     shown = shown[shown["data"].isin(names)].assign(published=lambda rows: rows["data"].map(least))
-    return least, shown.to_dict("records")
+    return least, [{str(name): value for name, value in row.items()} for row in shown.to_dict("records")]
 
 
 def table_of(titles: Mapping[str, str]) -> Table:

@@ -212,8 +212,8 @@ def plot(records: Sequence[Record], path: Path) -> None:
         values = by_subject(runs)
         # Side by side: few trials of a subject have few possible accuracies.
         places = [subjects.index(subject) + 0.1 * (i - (len(models) - 1) / 2) for subject in values]
-        line = {"marker": "o", "markersize": 4, "linewidth": 0.8, "label": MODELS[name].title}
-        axis.plot(places, list(values.values()), **line)
+        title = MODELS[name].title
+        axis.plot(places, list(values.values()), marker="o", markersize=4, linewidth=0.8, label=title)
     axis.set(ylim=(-5, 105), ylabel="accuracy, %", xlabel="subject left out")
     axis.set_xticks(range(len(subjects)), subjects, rotation=60, ha="right", fontsize=7)
     axis.grid(axis="y", linewidth=0.3)

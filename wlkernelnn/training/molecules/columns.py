@@ -53,13 +53,13 @@ def mean_and_std(
     Raises:
         ValueError: ``data`` have other features.
     """
-    if isinstance(model, Ensemble):
-        mean, std = model.predict(data, batch_size)
-        return mean, std if len(model.networks) > 1 else None
-    if model.about["task"] == "classification":
-        return model.predict(data), None
-    mean, std = model.predict(data, return_std=True)
-    return mean, std
+    if isinstance(model, MoleculeMachine):
+        if model.about["task"] == "classification":
+            return model.predict(data), None
+        mean, std = model.predict(data, return_std=True)
+        return mean, std
+    mean, std = model.predict(data, batch_size)
+    return mean, std if len(model.networks) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ def train_run(
         "name": data.description.name,
     }
     features = data.description.features
-    if features and (names := get_features(features).descriptors):
-        about["descriptors"] = [*names]
+    if features and (descriptors := get_features(features).descriptors):
+        about["descriptors"] = [*descriptors]
     told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
     origin = {"data": data.digest(), "kind": kind, "network": network, "options": told}
     with alone_in(directory):
