@@ -58,7 +58,7 @@ def mean_and_std(
             return model.predict(data), None
         mean, std = model.predict(data, return_std=True)
         return mean, std
-    mean, std = model.predict(data, batch_size)
+    mean, std = model.predict(data, batch_size)  # type: ignore[arg-type]  # scikit-learn is untyped
     return mean, std if len(model.networks) > 1 else None
 
 
