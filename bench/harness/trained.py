@@ -99,7 +99,7 @@ def glove_file(root: str | None) -> Path:
 
 
 def chosen(option: str, wanted: Collection[str] | None, there: Collection[str]) -> list[str]:
-    """Names that were asked for, each once, by default all; a ValueError if there is no such name."""
+    """Names that were asked for, each once, by default all; an unknown name is a ValueError."""
     names = list(dict.fromkeys(there if wanted is None else wanted))
     if unknown := [name for name in names if name not in there]:
         raise ValueError(f"--{option}: expected any of {', '.join(there)}, got {', '.join(unknown)}")

@@ -36,7 +36,7 @@ QUICK_MOLECULES, QUICK_ROWS = 100, (200, 600, 20_000)
 
 LEGEND = """Rows per second from a CSV file to a CSV file, and bytes. The rows are the molecules of a data set
 written as random SMILES from a seed: hardly any two are the same, but each molecule comes again, and the
-states of its atoms' colours may then be there already. One row in a thousand is no molecule. The network is
+states of its atoms' colours may then be there already. One row in a thousand does not parse. The network is
 the default one with its initial weights.
 
 * parse alone: `Chem.MolFromSmiles` of every row, the molecules dropped: the floor of any prediction. In

@@ -196,7 +196,7 @@ class MoleculeEstimator(SavedEstimator):
         return options
 
     def _more(self, argument: str, known: set[str], own: Collection[str]) -> dict[str, Any]:
-        """Further options, none of which has an argument of its own here."""
+        """Further options; those that are arguments here are refused."""
         given = getattr(self, argument) or {}
         if not isinstance(given, Mapping):
             raise ValueError(f"{argument} must be a dict of options, got {given!r}")

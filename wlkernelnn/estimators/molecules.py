@@ -79,7 +79,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         Args:
             X: SMILES ``[n]``.
             return_std: Also give standard deviations, in the same shape: of a kernel machine that of a new
-                measurement; of networks, of which there must be several, that over the networks.
+                measurement; or, of several networks, that over the networks.
 
         Raises:
             NotFittedError: ``fit`` has not been called.

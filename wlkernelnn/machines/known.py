@@ -31,7 +31,7 @@ class KnownGram(GenericKernelMixin, Kernel):
 
 @dataclass
 class KnownMean:
-    """A posterior of which only the mean is known.
+    """A posterior whose mean alone is known.
 
     Attributes:
         alpha: What a row of the kernel is multiplied with, ``[n]``, or ``[m]`` of landmarks.

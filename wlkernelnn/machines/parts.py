@@ -61,7 +61,7 @@ def places(choice: str) -> range:
 
 
 def drawn_rows(y: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Rows of targets ``[n, T]``: all, or at most so many, of which each target has its share."""
+    """Rows of targets ``[n, T]``: all, or at most so many; each target has its share."""
     if len(y) <= most:
         return np.arange(len(y))
     order = np.random.RandomState(seed).permutation(len(y))

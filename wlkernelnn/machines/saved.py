@@ -23,8 +23,8 @@ CONFIG, NUMBERS, MOLECULES, README = "config.json", "model.safetensors", "molecu
 _KEPT = """A kernel machine of wlkernelnn.
 
 A kernel machine compares new molecules with those that it was fitted to. This folder therefore holds all
-training molecules (their SMILES, descriptors and measured targets, in molecules.safetensors): whoever has
-the folder has them. If they are confidential, so is the folder.
+training molecules (their SMILES, descriptors and measured targets, in molecules.safetensors) in
+readable form. If they are confidential, so is the folder.
 """
 
 

@@ -54,7 +54,7 @@ class MoleculeKernel(StructureKernel):
     normalize = False  # each part is
 
     def __init__(self) -> None:
-        pass  # scikit-learn asks for the arguments, of which there are none
+        pass  # scikit-learn reads the arguments from a signature
 
     @property
     def parts(self) -> tuple[CountKernel, ...]:

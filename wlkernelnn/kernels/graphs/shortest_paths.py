@@ -24,7 +24,7 @@ class ShortestPathKernel(CountKernel):
         \phi_{(a, d, b)}(G) = \#\{\{u, v\} : d(u, v) = d, \; \{l(u), l(v)\} = \{a, b\}\}
 
     for 1 ≤ d ≤ ``max_distance``; pairs without a path between them do not count. Distances are numbers of
-    edges, each of which is passed in both directions, whatever stands on it. On molecules these are atom
+    edges; every edge is passed in both directions, whatever stands on it. On molecules these are atom
     pairs (Carhart et al. 1985).
 
     Args:
