@@ -15,7 +15,10 @@ for verb in train predict evaluate fingerprint explain; do "$1/wlkernelnn" $verb
 rows = [("C" * n + end, n) for n in range(1, 16) for end in ("", "O", "N", "c1ccccc1")]
 open("measured.csv", "w").writelines(["smiles,y\n", *(f"{smiles},{y}\n" for smiles, y in rows)])
 PYTHON
-"$1/wlkernelnn" train --data-path measured.csv --target-columns y --output-dir run --epochs 2 --hidden-channels 8
-"$1/wlkernelnn" predict --test-path measured.csv --model-path run --preds-path predicted.csv
-[ "$(wc -l < predicted.csv)" = 61 ]
+"$1/wlkernelnn" train --data-path measured.csv --target-columns y --output-dir machine
+"$1/wlkernelnn" train --data-path measured.csv --target-columns y --output-dir run --model wl --epochs 2 --hidden-channels 8
+for model in machine run; do
+    "$1/wlkernelnn" predict --test-path measured.csv --model-path $model --preds-path $model.csv
+    [ "$(wc -l < $model.csv)" = 61 ]
+done
 "$1/wlkernelnn" benchmark chembl --quick --output-dir chembl
