@@ -133,7 +133,7 @@ class GINENetwork(GraphNetwork):
         if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
         edge_tables, convs, norms = ([] for _ in range(3))
-        # A batch may be a single atom, of which batch norm has no variance.
+        # Batch norm has no variance for a batch of a single atom.
         single = {"allow_single_element": True}
         for _ in range(num_layers):
             edge_tables.append(torch.nn.Embedding(self.num_edge_types, hidden_channels))

@@ -121,7 +121,7 @@ def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
     """The column of SMILES: the one given, else the one called smiles, in any case, else the only one.
 
     Raises:
-        ValueError: There is no such column or there are two, or the only column shows a misread file.
+        ValueError: The column is missing or there twice, or the only column shows a misread file.
     """
     available = list(frame.columns)
     if name is None:

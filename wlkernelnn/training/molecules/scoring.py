@@ -28,7 +28,7 @@ def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, 
     """The parts that are there, in the order of ``PARTS``.
 
     Raises:
-        ValueError: There is no training part, an unknown one, or one that shares graphs with another.
+        ValueError: The training part is missing, a part is unknown, or two parts share graphs.
     """
     if unknown := set(split_idx) - set(PARTS):
         raise ValueError(
