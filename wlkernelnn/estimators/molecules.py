@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets.files.table import binary_targets, numeric_targets
 from wlkernelnn.training import Ensemble, mean_and_std, score
+from wlkernelnn.training.molecules.columns import has_deviations
+from wlkernelnn.training.molecules.recalibration import LEAST_VALUES
 
 from .base import MoleculeEstimator
 from .data import molecules_of, target_frame, two_classes
@@ -78,20 +81,25 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Args:
             X: SMILES ``[n]``.
-            return_std: Also give standard deviations, in the same shape: of a kernel machine that of a new
-                measurement; or, of several networks, that over the networks.
+            return_std: Also give the standard deviation of a new measurement, in the same shape. Networks
+                need at least 10 validation molecules for it: several with less give the deviation over the
+                networks, which is too small, and warn.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
             TypeError, ValueError: X is no list of SMILES, or one gives no molecule; or there is one network
-                alone, which has no standard deviation.
+                alone, with less than 10 validation molecules.
         """
         if not return_std:
             mean = self._predict(X)
             return mean[:, 0] if self._single else mean
         check_is_fitted(self)
-        if isinstance(self._fitted, Ensemble) and len(self._fitted.networks) < 2:
-            raise ValueError("return_std=True needs several networks: ensemble_size of at least 2, got 1")
+        if not has_deviations(self._fitted):
+            assert isinstance(self._fitted, Ensemble)
+            few = f"return_std=True needs at least {LEAST_VALUES} validation molecules (validation_fraction)"
+            if len(self._fitted.networks) < 2:
+                raise ValueError(f"{few}, or several networks (ensemble_size)")
+            warnings.warn(f"{few}: these deviations are over the networks, and too small", stacklevel=2)
         mean, std = mean_and_std(self._fitted, molecules_of(X, self._fitted.about["features"]))
         assert std is not None
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)

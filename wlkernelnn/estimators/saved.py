@@ -70,6 +70,8 @@ class SavedEstimator(BaseEstimator, ABC):
         if isinstance(self._fitted, Ensemble):
             for i, net in enumerate(self._fitted.networks):
                 save_checkpoint(Path(directory) / f"model_{i}", net, self._fitted.about)
+            if self._fitted.recalibration is not None:
+                self._fitted.recalibration.save(directory)
         else:
             save_machine(directory, self._fitted)
         write_text(Path(directory) / ESTIMATOR, text)

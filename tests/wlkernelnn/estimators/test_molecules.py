@@ -75,13 +75,30 @@ def test_ensembles() -> None:
     model = MoleculeRegressor(**SMALL, ensemble_size=2).fit(SMILES, SIZE)
     data = load_molecules(SMILES, cache=False)
     a, b = (predict(net, data)[:, 0] for net in model.ensemble_.networks)
-    mean, std = model.predict(SMILES, return_std=True)
+    with pytest.warns(UserWarning, match="at least 10 validation .* over the networks, and too small"):
+        mean, std = model.predict(SMILES, return_std=True)
     assert_allclose(mean, (a + b) / 2, rtol=1e-5)
     assert_allclose(std, np.abs(a - b) / 2, rtol=1e-3, atol=1e-5)
     assert std.max() > 0
     alone = MoleculeRegressor(**SMALL).fit(SMILES, SIZE)
-    with pytest.raises(ValueError, match=r"return_std=True needs several networks: ensemble_size .* got 1"):
+    with pytest.raises(ValueError, match=r"at least 10 validation molecules .* or several networks"):
         alone.predict(SMILES, return_std=True)
+
+
+@pytest.mark.parametrize("ensemble_size", [1, 2])
+def test_deviations_of_new_measurements(ensemble_size: int, tmp_path: Path) -> None:
+    model = MoleculeRegressor(**SMALL, ensemble_size=ensemble_size, validation_fraction=0.2)
+    mean, std = model.fit(SMILES, SIZE).predict(SMILES, return_std=True)
+    found = model.ensemble_.recalibration
+    assert found is not None
+    assert found.counts.tolist() == [12]
+    _, spread = model.ensemble_.predict(load_molecules(SMILES, cache=False))
+    assert_allclose(std, np.sqrt((found.factor * spread[:, 0]) ** 2 + found.rest**2), rtol=1e-5)
+    model.save(tmp_path)
+    for one, other in zip(
+        MoleculeRegressor.load(tmp_path).predict(SMILES, return_std=True), (mean, std), strict=True
+    ):
+        assert_allclose(one, other, rtol=1e-6)
 
 
 def test_several_targets_with_missing_values() -> None:

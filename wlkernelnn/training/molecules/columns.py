@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of
 
 from .ensemble import KINDS, Ensemble, Kind, check_descriptors, load_ensemble
+from .recalibration import FILE, LEAST_VALUES
+
+logger = logging.getLogger("wlkernelnn")
 
 Model = Ensemble | MoleculeMachine
 
@@ -40,26 +44,45 @@ def load_run(path: str | os.PathLike[str]) -> Model:
 
 
 def mean_and_std(
-    model: Model, data: PackedGraphs, batch_size: int = BATCH
+    model: Model,
+    data: PackedGraphs,
+    batch_size: int = BATCH,
+    caches: Sequence[ColourCache] | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Predictions of a run ``[len(data), T]``, and their standard deviations, where it has some.
+    """Predictions of a run ``[len(data), T]``, and the standard deviation of a new measurement of each.
 
     Args:
-        model: Networks: the mean over them and, of several, their standard deviation; or a kernel machine:
-            the mean and, unless of classes, the standard deviation of a new measurement.
+        model: Networks, see :meth:`Ensemble.mean_and_std`; or a kernel machine, which has no deviations of
+            classes.
         data: Molecules with the features of the training.
         batch_size: Graphs that go through a network at once.
+        caches: See :meth:`Ensemble.caches`.
 
     Raises:
         ValueError: ``data`` have other features.
     """
-    if isinstance(model, MoleculeMachine):
-        if model.about["task"] == "classification":
-            return model.predict(data), None
-        mean, std = model.predict(data, return_std=True)
-        return mean, std
-    mean, std = model.predict(data, batch_size)  # type: ignore[arg-type]  # scikit-learn is untyped
-    return mean, std if len(model.networks) > 1 else None
+    if isinstance(model, Ensemble):
+        return model.mean_and_std(data, batch_size, caches)
+    if model.about["task"] == "classification":
+        return model.predict(data), None
+    mean, std = model.predict(data, return_std=True)
+    return mean, std
+
+
+def has_deviations(model: Model) -> bool:
+    """Whether :func:`mean_and_std` gives deviations of new measurements: not of classes, nor of networks
+    without recalibration.
+    """
+    if isinstance(model, Ensemble):
+        return model.recalibration is not None
+    return bool(model.about["task"] == "regression")
+
+
+NOT_RECALIBRATED = (
+    f"networks have deviations of new measurements where {FILE} lies in the run folder: it comes of at least "
+    f"{LEAST_VALUES} validation values of a target. Here the run had fewer, or is of an earlier version, or "
+    "this is the folder of one of its networks"
+)
 
 
 @dataclass(frozen=True)
@@ -67,11 +90,11 @@ class Columns:
     """Which columns a row of a table gets.
 
     Attributes:
-        kind: A ``"prediction"`` of each target (of several networks with their standard deviation as
-            ``<target>_std``), or a ``"fingerprint"``, which networks have.
-        std: Of a kernel machine of numbers: the standard deviation of a new measurement, ``<target>_std``.
-        interval: And the bounds within which it lies with this probability, ``<target>_low`` and
-            ``<target>_high``.
+        kind: A ``"prediction"`` of each target, or a ``"fingerprint"``, which networks have.
+        std: Also the standard deviation of a new measurement, ``<target>_std``. Several networks have this
+            column anyway; without recalibration, and of classes, it is the deviation over the networks.
+        interval: Also the bounds within which a new measurement lies with this probability, ``<target>_low``
+            and ``<target>_high``.
         nearest: Of a kernel machine: how similar the nearest training molecule is, ``nearest_similarity``.
 
     Raises:
@@ -94,24 +117,26 @@ class Columns:
         Raises:
             ValueError: The model has no such columns.
         """
-        asked = [name for name in ("std", "interval", "nearest") if getattr(self, name)]
-        if isinstance(model, Ensemble):
-            if asked == ["std"] and len(model.networks) > 1 and self.kind == "prediction":
-                asked = []  # there anyway
-            if asked:
-                raise ValueError(
-                    f"{', '.join(asked)}: a kernel machine has these (train with model auto or gp); networks "
-                    "have a standard deviation where there are several, which is not that of a measurement"
-                )
-            return model.column_names(self.kind)
         if self.kind == "fingerprint":
+            if isinstance(model, Ensemble):
+                return model.fingerprint_names()
             raise ValueError(
                 "a kernel machine has no fingerprints: it compares molecules by their counts; networks have "
                 "some (train with model wl or stack)"
             )
-        if asked and asked != ["nearest"] and model.about["task"] == "classification":
-            raise ValueError(f"{asked[0]}: classes have probabilities and no {asked[0]}")
-        ends = ["", *(["_std"] if self.std else []), *(["_low", "_high"] if self.interval else [])]
+        if self.nearest and isinstance(model, Ensemble):
+            raise ValueError("nearest: a kernel machine has these (train with model auto or gp)")
+        several = isinstance(model, Ensemble) and len(model.networks) > 1
+        asked = [name for name in ("std", "interval") if getattr(self, name)]
+        if asked and not has_deviations(model):
+            if asked != ["std"] or not several:
+                of_classes = model.about["task"] == "classification"
+                why = f"classes have probabilities and no {asked[0]}" if of_classes else NOT_RECALIBRATED
+                raise ValueError(f"{asked[0]}: {why}")
+            if model.about["task"] == "regression":
+                logger.warning(f"std is that over the networks, which is too small: {NOT_RECALIBRATED}")
+        std = ["_std"] if self.std or several else []
+        ends = ["", *std, *(["_low", "_high"] if self.interval else [])]
         names = [f"{name}{end}" for name in model.about["target_names"] for end in ends]
         return [*names, *(["nearest_similarity"] if self.nearest else [])]
 
@@ -129,14 +154,17 @@ class Columns:
             batch_size: Graphs that go through a network at once.
             caches: See :meth:`Ensemble.caches`.
         """
+        several = isinstance(model, Ensemble) and len(model.networks) > 1
         if isinstance(model, Ensemble):
-            return model.column_values(self.kind, data, batch_size, caches)
-        if self.std or self.interval:
-            mean, std = model.predict(data, return_std=True)
+            if self.kind == "fingerprint":
+                return model.embed(data, batch_size, caches)
+            mean, std = mean_and_std(model, data, batch_size, caches)
+        elif self.std or self.interval:
+            mean, std = mean_and_std(model, data)
         else:
             mean, std = model.predict(data), None
         each = [mean]
-        if self.std:
+        if self.std or several:
             each.append(std)
         if self.interval:
             half = norm.ppf((1 + self.interval) / 2) * std
@@ -148,8 +176,12 @@ class Columns:
 
 
 def digests(model: Model) -> list[str]:
-    """SHA-256 of all that predictions depend on: of each network, or of the machine."""
-    return [digest(model)] if isinstance(model, MoleculeMachine) else [*map(_of_network, model.networks)]
+    """SHA-256 of all that predictions depend on: of each network and the recalibration, or
+    of the machine."""
+    if isinstance(model, MoleculeMachine):
+        return [digest(model)]
+    text = [] if model.recalibration is None else [model.recalibration.text()]
+    return [*map(_of_network, model.networks), *(hashlib.sha256(each.encode()).hexdigest() for each in text)]
 
 
 def _of_network(net: GraphNetwork) -> str:

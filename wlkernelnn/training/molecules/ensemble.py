@@ -22,6 +22,7 @@ from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.files import read_json
 
 from .prediction import embed, predict
+from .recalibration import Recalibration
 
 Kind = Literal["prediction", "fingerprint"]
 KINDS = ("prediction", "fingerprint")
@@ -39,10 +40,13 @@ class Ensemble:
     Attributes:
         networks: Trained networks of the same targets.
         about: ``features``, ``target_names``, ``task``, ``metric``, ``unit`` and ``name`` of their data set.
+        recalibration: What their spread says of a new measurement; ``None`` of classes, of runs with too few
+            validation molecules, and of runs of earlier versions.
     """
 
     networks: list[GraphNetwork]
     about: dict[str, Any]
+    recalibration: Recalibration | None = None
 
     def caches(self) -> list[ColourCache]:
         """An empty cache for each network, for many calls of :meth:`predict`; together as large as one."""
@@ -89,34 +93,34 @@ class Ensemble:
         each: Sequence[ColourCache | None] = caches or [None] * len(self.networks)
         return [compute(net, data, batch_size, cache) for net, cache in zip(self.networks, each, strict=True)]
 
-    def column_names(self, columns: Kind) -> list[str]:
-        """Of every target its mean and, over several networks, its standard deviation; or ``fp_0``, ``fp_1``,
-        … of one network, of several ``fp_<network>_0``, ….
+    def mean_and_std(
+        self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Mean ``[len(data), num_tasks]`` and, in the same shape, the deviation of a new measurement.
+
+        Without ``recalibration`` the deviation is that over the networks; of one network there is none.
+        Arguments and errors are those of :meth:`predict`.
         """
+        mean, spread = self.predict(data, batch_size, caches)
+        if self.recalibration is not None:
+            return mean, self.recalibration.std(spread)
+        return mean, spread if len(self.networks) > 1 else None
+
+    def recalibrate(self, valid: PackedGraphs) -> None:
+        """Fit ``recalibration`` to molecules with targets that no network was trained on; not of classes."""
+        if self.about["task"] != "regression":
+            return
+        networks = len(self.networks)
+        self.recalibration = Recalibration.fit(valid.y.numpy(), *self.predict(valid), networks)
+
+    def fingerprint_names(self) -> list[str]:
+        """``fp_0``, ``fp_1``, … of one network, of several ``fp_<network>_0``, …: names of :meth:`embed`."""
         alone = len(self.networks) == 1
-        if columns == "prediction":
-            ends = ("",) if alone else ("", "_std")
-            return [f"{name}{end}" for name in self.about["target_names"] for end in ends]
         return [
             f"fp_{channel}" if alone else f"fp_{number}_{channel}"
             for number, net in enumerate(self.networks)
             for channel in range(net.embedding_channels)
         ]
-
-    def column_values(
-        self,
-        columns: Kind,
-        data: PackedGraphs,
-        batch_size: int = BATCH,
-        caches: Sequence[ColourCache] | None = None,
-    ) -> np.ndarray:
-        """The values of :meth:`column_names`, float32 ``[len(data), len(names)]``."""
-        if columns == "fingerprint":
-            return self.embed(data, batch_size, caches)
-        mean, std = self.predict(data, batch_size, caches)
-        if len(self.networks) == 1:
-            return mean
-        return np.stack([mean, std], axis=2).reshape(len(mean), 2 * mean.shape[1])
 
     @property
     def num_parameters(self) -> int:
@@ -171,7 +175,8 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
             raise ValueError(f"{config}: about.features: {error}") from error
     if "descriptors" in about:
         check_descriptors(path, about["descriptors"], [*get_features(about["features"]).descriptors])
-    return Ensemble([*networks], about)
+    recalibration = Recalibration.load(path, len(networks), networks[0].num_tasks)
+    return Ensemble([*networks], about, recalibration)
 
 
 def check_descriptors(path: Path, trained: list[str], here: list[str]) -> None:

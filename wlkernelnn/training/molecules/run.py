@@ -27,6 +27,8 @@ from wlkernelnn.utils.files import alone_in, atomic_path, read_json, write_text
 from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, read_origin
 from .fitting import check_fit, fit
 from .metrics import get_metric
+from .recalibration import FILE as RECALIBRATION
+from .recalibration import LEAST_VALUES
 from .scoring import SPLITS, check_target_names, parts_of, rows_of, scored
 
 logger = logging.getLogger("wlkernelnn")
@@ -48,7 +50,8 @@ def train_run(
 
     The folder then holds ``model_<i>`` for each network (weights, config, ``history.csv``), ``splits.json``
     (input rows of each part, counted from 0), ``valid_predictions.csv`` and ``test_predictions.csv`` (rows
-    counted from 1, as in messages), ``metrics.json`` and ``origin.json`` (what a run to resume is of).
+    counted from 1, as in messages), ``metrics.json``, ``origin.json`` (what a run to resume is of) and, of
+    numbers with at least 10 validation molecules, ``recalibration.json`` (see :class:`Recalibration`).
 
     Args:
         data: The whole data set, with targets.
@@ -129,6 +132,15 @@ def train_run(
             save_checkpoint(folder, net, about | {"seconds": sum(result.epoch_seconds)})
             shutil.rmtree(folder / "training", ignore_errors=True)
         ensemble = load_ensemble(directory)
+        if "valid" in parts:
+            ensemble.recalibrate(parts["valid"])
+        if ensemble.recalibration is not None:
+            ensemble.recalibration.save(directory)
+        elif task == "regression":
+            logger.info(
+                f"predictions will have no deviations of new measurements: {len(parts.get('valid', ()))} "
+                f"validation molecules, and at least {LEAST_VALUES} with a target are needed"
+            )
         folders = network_folders(directory)[: len(ensemble.networks)]
         seconds = [read_json(folder / CONFIG)["about"].get("seconds", 0.0) for folder in folders]
         return ensemble, scored(directory, ensemble, parts, sum(seconds))
@@ -153,6 +165,7 @@ def _begin(
                     raise ValueError(
                         f"{path}: the run to resume has {name} {there[name]}, and this is {value}"
                     )
+    (directory / RECALIBRATION).unlink(missing_ok=True)  # of other networks
     write_text(splits, json.dumps(rows) + "\n")
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
 

@@ -11,7 +11,7 @@ import pytest
 from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
 from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import molecules_from, random_split
-from wlkernelnn.training import Ensemble, load_checkpoint, load_ensemble, predict, save_checkpoint
+from wlkernelnn.training import Columns, Ensemble, load_checkpoint, load_ensemble, predict, save_checkpoint
 
 
 def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
@@ -141,9 +141,9 @@ def of_classes(size: int) -> Ensemble:
 )
 def test_columns_of_predictions(size: int, names: list[str]) -> None:
     data, several = classification_set(), of_classes(size)
-    assert several.column_names("prediction") == names
+    assert Columns().names(several) == names
     mean, std = several.predict(data)
-    values = dict(zip(names, several.column_values("prediction", data, 7).T, strict=True))
+    values = dict(zip(names, Columns().values(several, data, 7).T, strict=True))
     for task, name in enumerate(("active", "aza")):
         np.testing.assert_allclose(values[name], mean[:, task], rtol=1e-5)
         if size > 1:
@@ -153,7 +153,8 @@ def test_columns_of_predictions(size: int, names: list[str]) -> None:
 @pytest.mark.parametrize("size", [1, 2])
 def test_columns_of_fingerprints(size: int) -> None:
     data, several = classification_set(), of_classes(size)
-    names = several.column_names("fingerprint")
+    columns = Columns("fingerprint")
+    names = columns.names(several)
     assert names[:2] == (["fp_0", "fp_1"] if size == 1 else ["fp_0_0", "fp_0_1"])
     assert len(set(names)) == 8 * size
-    assert several.column_values("fingerprint", data, 7).shape == (len(data), 8 * size)
+    assert columns.values(several, data, 7).shape == (len(data), 8 * size)

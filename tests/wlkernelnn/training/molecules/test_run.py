@@ -33,7 +33,8 @@ def test_files_of_a_run(folder: Path) -> None:
         f"model_{i}/{name}" for i in (0, 1) for name in ("config.json", "history.csv", "model.safetensors")
     ]
     tables = ["test_predictions.csv", "valid_predictions.csv"]
-    assert names == sorted([*networks, *tables, ".lock", "metrics.json", "origin.json", "splits.json"])
+    others = [f"{name}.json" for name in ("metrics", "origin", "recalibration", "splits")]
+    assert names == sorted([*networks, *tables, ".lock", *others])
     assert json.loads((folder / "splits.json").read_text()) == {k: v.tolist() for k, v in SPLIT.items()}
     history = pd.read_csv(folder / "model_1" / "history.csv")
     assert history.columns.tolist() == ["epoch", "train_loss", "valid_loss", "valid_rmse"]
@@ -198,7 +199,7 @@ def test_targets_without_names_and_graphs_without_smiles(tmp_path: Path) -> None
     arrays = replace(two.arrays, smiles=torch.zeros(0, dtype=torch.uint8), smiles_ptr=torch.zeros(0).long())
     run(tmp_path, data=PackedGraphs(arrays, two.description))
     table = pd.read_csv(tmp_path / "test_predictions.csv")
-    assert table.columns.tolist() == ["row", "y1", "y1_pred", "y2", "y2_pred"]
+    assert table.columns.tolist() == ["row", *(f"y{t}{end}" for t in (1, 2) for end in ("", "_pred", "_std"))]
 
 
 def test_seconds_are_those_of_all_networks(tmp_path: Path) -> None:

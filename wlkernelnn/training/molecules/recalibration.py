@@ -1,0 +1,128 @@
+"""Deviations of new measurements from the spread of networks, fitted to the validation part."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+
+from wlkernelnn.utils.files import json_text, read_json, write_text
+
+#: Fewer validation values of a target say too little.
+LEAST_VALUES = 10
+# In a run folder.
+FILE, FORMAT = "recalibration.json", "wlkernelnn.recalibration/1"
+# Of the mean squared error: the least b², so that networks that agree by chance are not certain.
+_LEAST_REST = 1e-3
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    r"""What the spread s of networks says of the deviation of a new measurement from their mean.
+
+    .. math::
+        \sigma^2 = a^2 s^2 + b^2
+
+    With one network s is 0, and b the root mean squared error of the validation part.
+
+    Attributes:
+        factor: a of each target, ``[T]``.
+        rest: b of each target, in its unit, ``[T]``. Both are NaN of a target with less than
+            ``LEAST_VALUES`` validation values.
+        counts: Of each target, the validation values that they were fitted to, ``[T]``.
+        networks: How many networks the spread is of.
+    """
+
+    factor: np.ndarray
+    rest: np.ndarray
+    counts: np.ndarray
+    networks: int
+
+    @classmethod
+    def fit(cls, target: ArrayLike, mean: ArrayLike, spread: ArrayLike, networks: int) -> Self | None:
+        """Maximise the Gaussian likelihood of validation errors, for each target.
+
+        Args:
+            target: ``[n, T]``, NaN where one is missing.
+            mean, spread: Mean and standard deviation over the networks, ``[n, T]``.
+            networks: How many they are.
+
+        Returns:
+            ``None`` where no target has enough values.
+        """
+        target, mean, spread = (np.asarray(values, np.float64) for values in (target, mean, spread))
+        known = ~np.isnan(target) & np.isfinite(mean) & np.isfinite(spread)
+        counts = known.sum(axis=0)
+        if not (counts >= LEAST_VALUES).any():
+            return None
+        both = [
+            _fit((target - mean)[rows, t], spread[rows, t]) if counts[t] >= LEAST_VALUES else (np.nan, np.nan)
+            for t, rows in enumerate(known.T)
+        ]
+        factor, rest = np.transpose(both)
+        return cls(factor, rest, counts, networks)
+
+    def std(self, spread: np.ndarray) -> np.ndarray:
+        """The deviation of a new measurement, ``[n, T]``, from the spread ``[n, T]``."""
+        return np.sqrt((self.factor * spread) ** 2 + self.rest**2)
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write it into a run folder."""
+        write_text(Path(directory) / FILE, self.text())
+
+    def text(self) -> str:
+        """As JSON."""
+        columns = {name: getattr(self, name).tolist() for name in ("factor", "rest", "counts")}
+        return json_text({"format": FORMAT, "networks": self.networks, **columns}, indent=2)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], networks: int, targets: int) -> Self | None:
+        """What a run folder holds, if it holds any.
+
+        Raises:
+            ValueError: The file is damaged, or of another number of networks or targets.
+        """
+        path = Path(directory) / FILE
+        if not path.is_file():
+            return None
+        content = read_json(path)
+        try:
+            if content["format"] != FORMAT:
+                raise ValueError(f"expected format {FORMAT}, got {content['format']!r}")
+            if content["networks"] != networks:
+                raise ValueError(f"is of {content['networks']} networks, and there are {networks}")
+            columns = [np.array(content[name], np.float64) for name in ("factor", "rest", "counts")]
+            if any(column.shape != (targets,) for column in columns):
+                raise ValueError(f"expected numbers of {targets} targets")
+            return cls(columns[0], columns[1], columns[2].astype(int), networks)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
+
+
+def _fit(error: np.ndarray, spread: np.ndarray) -> tuple[float, float]:
+    """a and b of one target, from errors ``[n]`` and spreads ``[n]``."""
+    square, of_error = spread**2, float(np.mean(error**2))
+    of_spread = float(square.mean())
+    if not of_error or not of_spread:
+        return 0.0, float(np.sqrt(of_error))
+    # In units in which both are about 1: variance = u z + v.
+    z, e = square / of_spread, error**2 / of_error
+
+    def loss(x: np.ndarray) -> tuple[float, np.ndarray]:
+        variance = x[0] * z + x[1]
+        slope = (1 / variance - e / variance**2) / 2
+        value = np.mean(np.log(variance) + e / variance) / 2
+        return float(value), np.array([np.mean(slope * z), np.mean(slope)])
+
+    # Not convex, so from several sides.
+    found = [
+        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None), (_LEAST_REST, None)])
+        for start in ((0.5, 0.5), (0.0, 1.0), (1.0, _LEAST_REST))
+    ]
+    u, v = min(found, key=lambda result: float(result.fun)).x
+    return float(np.sqrt(u * of_error / of_spread)), float(np.sqrt(v * of_error))
