@@ -15,6 +15,7 @@ from wlkernelnn.bench.language.rrnn import rrnn
 from wlkernelnn.bench.molecules import (
     ablation,
     chembl,
+    joint,
     moleculeace,
     moleculenet,
     ogb,
@@ -63,6 +64,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "documents": documents.TABLE,
     "gp_speed": of_gaussian_processes,
     "graph_kernels": of_graph_kernels,
+    "joint": joint.TABLE,
     "kernel_speed": of_ratios,
     "lfp": lfp.TABLE,
     "moleculeace": moleculeace.TABLE,
