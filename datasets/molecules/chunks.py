@@ -30,6 +30,7 @@ from wlkernelnn.ops.spans import bounds_of
 from .additions import descriptors, morgan_counts, pharmacophores, ring_counts
 from .features import Features
 from .rdkit_reader import NO_CONFORMERS, Molecules, read_molecules
+from .ring_nodes import with_ring_nodes
 
 Part = dict[str, np.ndarray]
 
@@ -95,8 +96,9 @@ def _encode(read: Molecules, smiles: Sequence[str], per_atom: np.ndarray, featur
     after[last] = around[last + 1 - read.ring_sizes]
     atom_in_ring = np.zeros(total, dtype=np.int64)
     atom_in_ring[around] = 1
+    ring_bond = bond_of_edge[np.searchsorted(key, after * total + around)]
     bond_in_ring = np.zeros(half, dtype=np.int64)
-    bond_in_ring[bond_of_edge[np.searchsorted(key, after * total + around)]] = 1
+    bond_in_ring[ring_bond] = 1
 
     # One atom and one bond of each kind are asked for their codes.
     molecule = cache(lambda number: Chem.MolFromSmiles(smiles[number]))
@@ -115,20 +117,32 @@ def _encode(read: Molecules, smiles: Sequence[str], per_atom: np.ndarray, featur
         node_type, node_table = _with_values(node_type, node_table, counts)
     if features.pharmacophores:
         node_type, node_table = _with_values(node_type, node_table, per_atom[:, None])
+    if features.ring_nodes:
+        node_table = np.pad(node_table, ((0, 0), (0, 1)))
     if features.num_node_values:
         walks = walk_encodings(source, target, num_atoms, features.num_node_values)
         node_type, node_table = _with_values(node_type, node_table, walks)
     bond_type, first = numbered(read.bonds * 2 + bond_in_ring)
     bond_table = [features.bond_code(m.GetBondWithIdx(i)) for m, i in examples(first, bond_start)]
+    bond_code = np.array(bond_table, dtype=np.int64)[bond_type]
     part = {
         "node_type": node_type,
         "node_table": node_table,
         "source": source - np.repeat(atom_start, 2 * num_bonds),
         "in_degree": degree,
-        "edge_type": np.array(bond_table, dtype=np.int64)[bond_type[bond_of_edge]],
+        "edge_type": bond_code[bond_of_edge],
         "num_nodes": num_atoms,
         "num_edges": 2 * num_bonds,
     }
+    if features.ring_nodes:
+        # The type of a bond is the first of its columns.
+        of_bond = features.decode_edge(bond_code[ring_bond])[:, 0]
+        ring = np.repeat(np.arange(len(read.ring_sizes)), read.ring_sizes)
+        num_aromatic = np.bincount(
+            ring, of_bond == features.bond[0].values.index("AROMATIC"), len(read.ring_sizes)
+        )
+        of_ring = num_aromatic == read.ring_sizes
+        part = with_ring_nodes(part, features, read.num_rings, read.ring_sizes, read.members, of_ring)
     # Non-negative integers in the smallest type: faster to sort and to send.
     return {name: values.astype(np.min_scalar_type(values.max(initial=0))) for name, values in part.items()}
 
@@ -152,7 +166,10 @@ def _complaint(smiles: str) -> str:
 
 
 # The modules of our package that all of this is in, and a lock for the moment that they count as code.
-_PARTS = (featurize_chunk, Features, ring_counts, read_molecules, walk_encodings, packed_columns, bounds_of)
+_PARTS = (
+    *(featurize_chunk, Features, ring_counts, with_ring_nodes, read_molecules, walk_encodings),
+    *(packed_columns, bounds_of),
+)
 _MODULES = {part.__module__ for part in _PARTS}
 _REGISTRY = threading.Lock()
 

@@ -13,12 +13,16 @@ import numpy as np
 from rdkit import Chem
 from rdkit.Chem import ValenceType
 
-from .additions import COLUMNS, MOST, NUM_PHARMACOPHORES, SIZE, descriptor_names
+from .additions import COLUMNS, MOST, NUM_PHARMACOPHORES, SIZE, SIZES, descriptor_names
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Codes = TypeVar("Codes", np.ndarray, "Tensor")
+
+#: The column of nodes that says of which kind a ring is, 0 for an atom, and how many codes it has: for each
+#: size, and larger ones, a ring that is not aromatic and one that is.
+RING_NODE, NUM_RING_NODES = "ring_node", 1 + 2 * (len(SIZES) + 1)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Features:
         bond: Columns of a bond.
         rings: Names of the columns of ring counts that follow those of ``atom``.
         pharmacophores: Names of the column of pharmacophoric features that follows them, if it is wanted.
+        ring_nodes: Whether rings are nodes too, with a column of their size and aromaticity at the end.
         num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
             :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
         graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint,
@@ -66,7 +71,8 @@ class Features:
         num_graph_values: How many values these are.
         node_columns, node_dims: Names of the columns of node codes, and how many codes each has.
         edge_columns, edge_dims: The same of the columns that an edge code combines.
-        num_edge_types: Number of edge codes.
+        num_edge_types: Number of edge codes; where rings are nodes, the last one is of the edges that join a
+            ring and its atoms, and reads as one more value of the first column.
         descriptors: Names of these numbers, if they are RDKit's descriptors.
     """
 
@@ -75,6 +81,7 @@ class Features:
     bond: tuple[Column, ...]
     rings: tuple[str, ...] = ()
     pharmacophores: tuple[str, ...] = ()
+    ring_nodes: bool = False
     num_node_values: int = 0
     graph_values: str = ""
     num_graph_values: int = 0
@@ -87,14 +94,20 @@ class Features:
     num_edge_types: int = field(init=False)
 
     def __post_init__(self) -> None:
-        dims = tuple(len(column.values) for column in self.bond)
+        first, *others = (len(column.values) for column in self.bond)
+        of_rings = (RING_NODE,) * self.ring_nodes
+        names = (*(column.name for column in self.atom), *self.rings, *self.pharmacophores, *of_rings)
         more = [MOST + 1] * len(self.rings) + [NUM_PHARMACOPHORES] * len(self.pharmacophores)
         made = {
-            "node_columns": (*(column.name for column in self.atom), *self.rings, *self.pharmacophores),
-            "node_dims": (*(len(column.values) for column in self.atom), *more),
+            "node_columns": names,
+            "node_dims": (
+                *(len(column.values) for column in self.atom),
+                *more,
+                *[NUM_RING_NODES] * len(of_rings),
+            ),
             "edge_columns": tuple(column.name for column in self.bond),
-            "edge_dims": dims,
-            "num_edge_types": prod(dims),
+            "edge_dims": (first + self.ring_nodes, *others),
+            "num_edge_types": prod((first, *others)) + self.ring_nodes,
         }
         self.__dict__.update(made)  # what is frozen is not assigned to
 
@@ -108,6 +121,11 @@ class Features:
         for column in self.bond:
             code = code * len(column.values) + column.code(bond)
         return code
+
+    @property
+    def ring_edge(self) -> int:
+        """The edge code of the edges that join a ring and its atoms, where rings are nodes."""
+        return self.num_edge_types - 1
 
     def encode_edge(self, columns: Codes) -> Codes:
         """Columns of bonds ``[..., len(edge_dims)]``, tensor or array, to int64 edge codes ``[...]``.
@@ -221,8 +239,8 @@ _MASS_DIFFERENCE = Column("mass_difference", _mass_difference, (*map(str, range(
 FEATURES = {features.name: features for features in (_OGB, _DUVENAUD, _LEI)}
 MAX_STEPS = 64
 _ADDITIONS = re.compile(
-    r"(?P<codes>[a-z]+)(?P<invariants>\+invariants)?(?P<rings>\+rings)?(\+rw(?P<steps>[1-9][0-9]?))?"
-    r"(\+(?P<graph>morgan|descriptors|rdkit))?"
+    r"(?P<codes>[a-z]+)(?P<invariants>\+invariants)?(?P<rings>\+rings)?(?P<ring_nodes>\+ring_nodes)?"
+    r"(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|descriptors|rdkit))?"
 )
 
 
@@ -235,9 +253,16 @@ def get_features(name: str) -> Features:
             the release of that paper; then, if they are wanted and in this order,
             ``"+invariants"``, 2 atom columns that the codings ``ecfp`` and ``fcfp`` of kernels need
             (difference in mass of an isotope, pharmacophoric features), ``"+rings"``, 7 atom columns that
-            count rings by their size, ``"+rw16"``, random-walk encodings of 1 … 16 steps (any number from 1
-            to 64), and either ``"+morgan"``, the molecule's Morgan fingerprint, ``"+rdkit"``, RDKit's
-            descriptors, or ``"+descriptors"``, those that take little time: as in ``"ogb+rw16+morgan"``.
+            count rings by their size, ``"+ring_nodes"``, a node for each ring (see below), ``"+rw16"``,
+            random-walk encodings of 1 … 16 steps (any number from 1 to 64), and either ``"+morgan"``, the
+            molecule's Morgan fingerprint, ``"+rdkit"``, RDKit's descriptors, or ``"+descriptors"``, those
+            that take little time: as in ``"ogb+rw16+morgan"``.
+
+    With ``"+ring_nodes"``, a molecule's graph has a node for each of RDKit's smallest rings behind its atoms,
+    joined to the ring's atoms in both directions by edges of a type of their own. The last column of codes,
+    ``ring_node``, is 0 of an atom and tells of a ring its size (3 to 8, or more) and whether all of its bonds
+    are aromatic; all other columns, and walk encodings, are 0 of a ring, and those of atoms are as they are
+    without ring nodes.
 
     Raises:
         ValueError: There is no such set.
@@ -247,8 +272,8 @@ def get_features(name: str) -> Features:
     if match is None or match["codes"] not in FEATURES or steps > MAX_STEPS:
         raise ValueError(
             f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by "
-            f"'+invariants', '+rings', '+rw1' … '+rw{MAX_STEPS}' and '+morgan', '+descriptors' or '+rdkit', "
-            "as in 'ogb+rings+rw16+morgan'"
+            f"'+invariants', '+rings', '+ring_nodes', '+rw1' … '+rw{MAX_STEPS}' and '+morgan', "
+            "'+descriptors' or '+rdkit', as in 'ogb+rings+rw16+morgan'"
         )
     graph_values = match["graph"] or ""
     names = descriptor_names(graph_values) if graph_values in ("rdkit", "descriptors") else ()
@@ -259,6 +284,7 @@ def get_features(name: str) -> Features:
         atom=(*codes.atom, _MASS_DIFFERENCE) if invariants else codes.atom,
         pharmacophores=("pharmacophore",) if invariants else (),
         rings=COLUMNS if match["rings"] else (),
+        ring_nodes=bool(match["ring_nodes"]),
         num_node_values=steps,
         graph_values=graph_values,
         num_graph_values=SIZE if graph_values == "morgan" else len(names),

@@ -22,6 +22,7 @@ from .features import get_features
 from .load import load_molecules
 from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
 from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set
+from .ring_nodes import num_atoms
 from .smiles import described, featurize
 
 logger = logging.getLogger("wlkernelnn")
@@ -194,7 +195,7 @@ def _read(folder: Path, spec: OGBSet, features: str, num_workers: int | None, pr
 def _compare_sizes(data: PackedGraphs, path: Path) -> None:
     """Warn of molecules that have another number of atoms than OGB's graphs of them."""
     theirs = read_integers(path, 1, len(data) + len(data.rejects), "SMILES")[:, 0]
-    theirs, ours = theirs[data.row.numpy()], data.arrays.node_ptr.diff().numpy()
+    theirs, ours = theirs[data.row.numpy()], num_atoms(data)
     if (other := np.flatnonzero(theirs != ours)).size:
         first = int(other[0])
         example = f"{data.smiles[first]!r} in line {int(data.row[first]) + 1}"

@@ -29,7 +29,8 @@ class ExplainOptions:
         output_dir: Folder for drawings, rejects.csv and atoms.csv: row, smiles, atom (counted from 0), its
             element, and per target (in log-odds of classes) how much it adds. Of networks that is how much
             less is predicted when all that the network knows of this atom and its surroundings is left out;
-            of several networks the mean. Of a kernel machine it is exact: molecules.csv has prediction =
+            of several networks the mean. Where rings are nodes, the atoms of a ring share equally what its
+            node has. Of a kernel machine it is exact: molecules.csv has prediction =
             atoms + descriptors + mean and the nearest training molecules, substructures.csv the
             substructures that add or take most.
         smiles_columns: The column of SMILES; by default the one called smiles.
@@ -61,6 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     import numpy as np
 
     from wlkernelnn.datasets import load_molecules
+    from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
     from wlkernelnn.machines import MoleculeMachine
     from wlkernelnn.training import load_run
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
@@ -94,7 +96,7 @@ def main(argv: list[str] | None = None) -> None:
         with atomic_path(directory / name) as temporary:
             table.to_csv(temporary, index=False)
     drawn = min(options.drawings, len(data))
-    of_molecules = np.split(contributions, np.cumsum(data.num_nodes_per_graph[:drawn]))
+    of_molecules = np.split(contributions, np.cumsum(num_atoms(data)[:drawn]))
     for row, smiles, of_atoms in zip(data.row.tolist()[:drawn], data.smiles, of_molecules, strict=False):
         for task in range(len(names)):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
@@ -134,9 +136,11 @@ def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> p
     import pandas as pd
     from rdkit import Chem
 
+    from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
+
     if taken := {"row", "smiles", "atom", "element"} & {*names}:
         raise ValueError(f"target {min(taken)!r}: a table of atoms has a column of this name already")
-    size = data.num_nodes_per_graph
+    size = num_atoms(data)
     molecules = map(Chem.MolFromSmiles, data.smiles)
     of_molecule = {"row": data.row.numpy() + 1, "smiles": np.array(data.smiles, dtype=object)}
     return pd.DataFrame(

@@ -15,11 +15,12 @@ from torch_geometric.data import Data
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.graphs.arrays import bounds_of, take_spans
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
+from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
 from .base import is_list, objects
 from .networkx_data import SAME_NAMES, networkx_data
 
-_EDGE_FEATURES = tuple(SAME_NAMES)
+EDGE_FEATURES = tuple(SAME_NAMES)
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
 
@@ -37,6 +38,7 @@ class FlatGraphs:
         edge_weight: float64 ``[ΣE]``, or ``None``.
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
         features: Name of the columns of ``x`` and of the digits of ``edge_type``, of molecules.
+        is_atom: Booleans ``[ΣV]`` of molecules whose rings are nodes too; ``None``: no ring is a node.
     """
 
     x: np.ndarray | None
@@ -49,6 +51,7 @@ class FlatGraphs:
     edge_weight: np.ndarray | None = None
     untyped: bool = False
     features: str = ""
+    is_atom: np.ndarray | None = None
 
     @property
     def sizes(self) -> np.ndarray:
@@ -114,15 +117,17 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
     (source, edge_type), num_edges, edge_ptr = take_spans(
         a["edge_ptr"], packed.index, a["source"], a["edge_type"]
     )
+    x, features = a["node_table"].astype(np.int64)[node_type], packed.description.features
     return FlatGraphs(
-        x=a["node_table"].astype(np.int64)[node_type],
+        x=x,
         source=source + np.repeat(node_ptr[:-1], num_edges),
         target=np.repeat(np.arange(len(node_type)), in_degree),
         node_ptr=node_ptr,
         edge_ptr=edge_ptr,
         edge_type=edge_type.astype(np.int64),
         untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
-        features=packed.description.features,
+        features=features,
+        is_atom=are_atoms(x, features),
     )
 
 
@@ -272,9 +277,14 @@ def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraph
     # Graphs without types of edges go with those of a store that only has a place for them.
     if a.edge_type is None or b.edge_type is None:
         a, b = (replace(side, edge_type=None) if side.untyped else side for side in (a, b))
-    for name in ("x", *_EDGE_FEATURES):
+    for name in ("x", *EDGE_FEATURES):
         first, second = _together(name, a, b)
         a, b = replace(a, **{name: first}), replace(b, **{name: second})
+    # Single graphs of a store do not know of their columns, which the other side does.
+    if a.is_atom is None and b.is_atom is not None and a.x is not None:
+        a = replace(a, is_atom=are_atoms(a.x, b.features))
+    elif b.is_atom is None and a.is_atom is not None and b.x is not None:
+        b = replace(b, is_atom=are_atoms(b.x, a.features))
     return a, b
 
 
@@ -305,7 +315,7 @@ def end_to_end(a: FlatGraphs, b: FlatGraphs) -> FlatGraphs:
     nodes, edges = a.node_ptr[-1], a.edge_ptr[-1]
     features: dict[str, Any] = {
         name: None if (first := getattr(a, name)) is None else np.concatenate([first, getattr(b, name)])
-        for name in ("x", *_EDGE_FEATURES)
+        for name in ("x", "is_atom", *EDGE_FEATURES)
     }
     return FlatGraphs(
         source=np.concatenate([a.source, b.source + nodes]),
@@ -321,7 +331,7 @@ def node_labels(graphs: FlatGraphs) -> np.ndarray:
     return row_numbers(columns_of(graphs.x), int(graphs.node_ptr[-1]))
 
 
-def edge_labels(graphs: FlatGraphs, names: Sequence[str] = _EDGE_FEATURES) -> np.ndarray:
+def edge_labels(graphs: FlatGraphs, names: Sequence[str] = EDGE_FEATURES) -> np.ndarray:
     """One integer per edge, the same for edges of equal type, attributes and weight."""
     columns = [column for name in names for column in columns_of(getattr(graphs, name))]
     return row_numbers(columns, int(graphs.edge_ptr[-1]))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.kernels import CountKernel, DescriptorKernel, MoleculeKernel
 from wlkernelnn.kernels.flat_graphs import paired
 from wlkernelnn.kernels.graphs.codings import FEATURES
+from wlkernelnn.kernels.ring_nodes import atom_shares
 from wlkernelnn.utils.checks import check_count
 
 from .classifier import GaussianProcessClassifier
@@ -28,7 +29,8 @@ class Explanation:
     r"""Predictions as sums: atoms + descriptors + mean.
 
     Attributes:
-        atoms: What each atom (node) adds, float64 ``[ΣV, T]``, those of all graphs end to end.
+        atoms: What each atom (node) adds, float64 ``[ΣV, T]``, those of all graphs end to end; where rings
+            are nodes, the atoms of a ring have equal shares of what its node adds.
         ptr: Where the atoms of each graph begin and end, ``[n+1]``.
         descriptors: What the kernel of descriptors adds, ``[n, T]``; 0 without one.
         mean: The mean of the training targets, ``[T]``.
@@ -123,10 +125,11 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
             similarity += shares[p] * factor * each.gram
             atoms += each.of_nodes(new.sizes)
             found.append(each)
+    shares, atom_ptr = atom_shares(new)
     nearest = np.argsort(-similarity, axis=1, kind="stable")[:, :neighbours]
     return Explanation(
-        atoms=atoms,
-        ptr=new.node_ptr,
+        atoms=shares @ atoms,
+        ptr=atom_ptr,
         descriptors=descriptors,
         mean=slope * [target.mean for target in targets] + intercept,
         substructures=largest(found, new, most),

@@ -14,6 +14,7 @@ from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end
 from wlkernelnn.kernels.graphs.codings import coded
 from wlkernelnn.kernels.graphs.count_kernel import counted, unary
 from wlkernelnn.kernels.graphs.counts import unit_rows
+from wlkernelnn.kernels.ring_nodes import atom_shares
 from wlkernelnn.ops.spans import bounds_of
 
 COLUMNS = ["graph", "target", "kernel", "coding", "radius", "contribution", "atoms"]
@@ -146,10 +147,11 @@ def largest(found: Sequence[Substructures], graphs: FlatGraphs, most: int) -> pd
     each = [found[p] for p in chosen["part"]]
     times = [slice(*one.bounds[[e, e + 1]]) for one, e in zip(each, chosen["index"], strict=True)]
     radius = [one.radius[when.start] for one, when in zip(each, times, strict=True)]
-    reached = _reached(graphs, max(radius, default=0))
+    shares, atom_ptr = atom_shares(graphs)
+    reached = [nodes @ shares.T for nodes in _reached(graphs, max(radius, default=0))]
     atoms = [
         tuple(tuple((np.unique(reached[r][nodes].indices) - begin).tolist()) for nodes in one.nodes[when])
-        for one, when, r, begin in zip(each, times, radius, graphs.node_ptr[chosen["graph"]], strict=True)
+        for one, when, r, begin in zip(each, times, radius, atom_ptr[chosen["graph"]], strict=True)
     ]
     shown = chosen.assign(
         kernel=[type(one.kernel).__name__ for one in each],

@@ -117,12 +117,13 @@ def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
     "name",
     [
         *("", "ogb+foo", "zinc+rw16", "OGB", "ogb+rw0", "ogb+rw65", "ogb+rw16 ", "ogb+morgan+rdkit"),
-        *("ogb+rw16+rings", "ogb+rings+invariants"),
+        *("ogb+rw16+rings", "ogb+rings+invariants", "ogb+ring_nodes+rings", "ogb+ring_node"),
     ],
 )
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
-        "'duvenaud', 'lei', 'ogb'], followed or not by '+invariants', '+rings', '+rw1' … '+rw64' and "
+        "'duvenaud', 'lei', 'ogb'], followed or not by '+invariants', '+rings', '+ring_nodes', '+rw1' … "
+        "'+rw64' and "
         "'+morgan', '+descriptors' or '+rdkit', "
         "as in 'ogb+rings+rw16+morgan'"
     )

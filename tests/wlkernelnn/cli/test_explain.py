@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import classification_set, small_network
+from tests.molecules import SMALL_RUN, classification_set, regression_set, small_network
 from wlkernelnn.cli.explain import ExplainOptions
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules
@@ -128,3 +128,33 @@ def test_a_target_of_the_name_of_a_column(
 ) -> None:
     assert explain(table, save(tmp_path / "net", ["atom", "aza"]), tmp_path / "out") == 1
     assert "target 'atom': a table of atoms has a column of this name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("features", "options"),
+    [("ogb+ring_nodes", SMALL_RUN), ("ogb+invariants+ring_nodes+descriptors", ["--model", "gp"])],
+    ids=["network", "machine"],
+)
+def test_runs_whose_rings_are_nodes(features: str, options: list[str], table: Path, tmp_path: Path) -> None:
+    data = regression_set(30)
+    pd.DataFrame({"smiles": data.smiles, "Act": data.y[:, 0]}).to_csv(tmp_path / "train.csv", index=False)
+    command = f"train --data-path {tmp_path}/train.csv --output-dir {tmp_path}/run --features {features}"
+    command += " --target-columns Act"
+    assert main([*command.split(), *options]) == 0
+    smiles = [*SMILES, "OC1CC1c1ccccc1"]
+    pd.DataFrame({"smiles": smiles}).to_csv(table, index=False)
+    assert explain(table, tmp_path / "run", tmp_path / "out") == 0
+    atoms = pd.read_csv(tmp_path / "out" / "atoms.csv")
+    assert atoms["row"].value_counts(sort=False).to_dict() == {1: 3, 3: 2, 4: 10}
+    assert atoms["element"].tolist() == [*"CCO", "Na", "Cl", *"OCCCCCCCCC"]
+    assert atoms["Act"].notna().all()
+    assert (tmp_path / "out" / "row-4.svg").is_file()
+    rows = f"predict --test-path {table} --model-path {tmp_path}/run --preds-path {tmp_path}/predicted.csv"
+    assert main(rows.split()) == 0
+    predicted = pd.read_csv(tmp_path / "predicted.csv")["Act"].dropna()
+    assert len(predicted) == 3
+    if "gp" in options:
+        molecules = pd.read_csv(tmp_path / "out" / "molecules.csv")
+        sums = atoms.groupby("row")["Act"].sum().to_numpy()
+        np.testing.assert_allclose(molecules["atoms"], sums)
+        np.testing.assert_allclose(molecules["prediction"], predicted, rtol=1e-6)

@@ -220,3 +220,26 @@ def test_mistakes_are_named() -> None:
         explain(machine, [nx.path_graph(2), nx.empty_graph(0)])
     with pytest.raises(ValueError, match="most must be an integer of at least 0, got -1"):
         explain(machine, [nx.path_graph(2)], most=-1)
+
+
+@pytest.mark.parametrize("kernel", [WLSubtreeKernel(2), MoleculeKernel()], ids=["wl", "six"])
+def test_atoms_share_what_their_ring_adds(kernel: Any) -> None:
+    data, _ = featurize(SMILES, features="ogb+invariants+ring_nodes")
+    new, _ = featurize(NEW, features="ogb+invariants+ring_nodes")
+    machine = GaussianProcess(kernel).fit(data, VALUES)
+    explanation = sums_to_predictions(machine, new, machine.predict(new))
+    sizes = [Chem.MolFromSmiles(smiles).GetNumAtoms() for smiles in NEW]
+    assert np.diff(explanation.ptr).tolist() == sizes
+    table = explanation.substructures
+    for graph, places in zip(table["graph"], table["atoms"], strict=True):
+        assert {atom for atoms in places for atom in atoms} <= {*range(sizes[graph])}
+
+
+def test_a_ring_stands_for_its_atoms() -> None:
+    data, _ = featurize(["C1CC1", "CCC"], features="ogb+ring_nodes")
+    machine = GaussianProcess(WLSubtreeKernel(0)).fit(data, [1.0, 0.0])
+    explanation = explain(machine, data)
+    table = explanation.substructures[explanation.substructures["graph"] == 0]
+    # The three atoms are one substructure, which occurs three times, and the ring is one.
+    assert {*table["atoms"]} == {((0,), (1,), (2,)), ((0, 1, 2),)}
+    np.testing.assert_allclose(explanation.atoms[:3, 0], table["contribution"].sum() / 3)

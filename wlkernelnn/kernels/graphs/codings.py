@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from wlkernelnn.datasets.molecules.features import get_features
+from wlkernelnn.datasets.molecules.features import RING_NODE, get_features
 from wlkernelnn.kernels.flat_graphs import FlatGraphs
 from wlkernelnn.utils.checks import check_one_of
 
-#: Columns of atoms by the name of the coding. The type of a bond is its edge's type in all of them.
+#: Columns of atoms by the name of the coding. The type of a bond is its edge's type in all of them, and what
+#: the node of a ring is, if rings are nodes, is one more column.
 CODINGS = {
     "ogb": (
         *("atomic_num", "degree", "formal_charge", "num_h", "num_radical_electrons", "hybridization"),
@@ -42,6 +43,8 @@ def coded(graphs: FlatGraphs, coding: str | None) -> FlatGraphs:
         )
     assert graphs.x is not None
     assert graphs.edge_type is not None
-    place = [features.node_columns.index(name) for name in CODINGS[coding]]
+    # Which ring a node is counts in all of them.
+    names = *CODINGS[coding], *(RING_NODE,) * features.ring_nodes
+    place = [features.node_columns.index(name) for name in names]
     bond_type = features.decode_edge(graphs.edge_type)[..., features.edge_columns.index("bond_type")]
     return replace(graphs, x=np.ascontiguousarray(graphs.x[:, place]), edge_type=bond_type)

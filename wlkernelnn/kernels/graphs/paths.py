@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, edge_labels, node_labels, row_numbers
+from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
 from wlkernelnn.utils.checks import check_count
 
@@ -28,7 +29,7 @@ class PathKernel(CountKernel):
             ``"fcfp"``; ``None``: all columns of ``x``.
 
     Takes what :class:`RandomWalkKernel` takes; two edges between the same nodes in the same direction are two
-    ways to go.
+    ways to go. Paths of molecules do not go through nodes of rings.
 
     Raises:
         ValueError: ``length < 1``, an unknown name, or graphs do not go together.
@@ -48,6 +49,7 @@ class PathKernel(CountKernel):
 
     def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
         check_count("length", self.length)
+        graphs, atom = atoms_alone(graphs)
         label = node_labels(graphs)
         source, target, types = both_ways(graphs, self.edge_labels)
         degree = np.bincount(source, minlength=len(label))
@@ -70,7 +72,7 @@ class PathKernel(CountKernel):
         read = [along[0], *(column for step in zip(edges, along[1:], strict=True) for column in step)]
         both = [np.concatenate([column, other]) for column, other in zip(read, read[::-1], strict=True)]
         number = row_numbers(both, 2 * len(nodes[0])).reshape(2, -1)
-        return Occurrences(number.min(axis=0), np.stack(nodes, axis=1))
+        return Occurrences(number.min(axis=0), atom[np.stack(nodes, axis=1)])
 
 
 def both_ways(graphs: FlatGraphs, use_labels: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

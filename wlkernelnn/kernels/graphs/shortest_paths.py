@@ -8,6 +8,7 @@ import numpy as np
 
 from wlkernelnn.kernels.base import cut
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, node_labels
+from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
 from wlkernelnn.utils.checks import check_count
 
@@ -33,7 +34,7 @@ class ShortestPathKernel(CountKernel):
         coding: What of molecules counts as an atom's label: ``"ogb"``, ``"element"``, ``"ecfp"`` or
             ``"fcfp"``; ``None``: all columns of ``x``.
 
-    Takes what :class:`RandomWalkKernel` takes.
+    Takes what :class:`RandomWalkKernel` takes. Of molecules, nodes of rings are left out.
 
     Raises:
         ValueError: ``max_distance < 1``, an unknown name, or graphs do not go together.
@@ -49,6 +50,7 @@ class ShortestPathKernel(CountKernel):
     def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
         if self.max_distance is not None:
             check_count("max_distance", self.max_distance)
+        graphs, atom = atoms_alone(graphs)
         label = node_labels(graphs)
         num_labels = int(label.max(initial=0)) + 1
         patterns, pairs = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
@@ -57,7 +59,7 @@ class ShortestPathKernel(CountKernel):
             low, high = np.minimum(first, second), np.maximum(first, second)
             patterns.append((distance * num_labels + low) * num_labels + high)
             pairs.append(np.stack([u, v], axis=1))
-        return Occurrences(np.concatenate(patterns), np.concatenate(pairs))
+        return Occurrences(np.concatenate(patterns), atom[np.concatenate(pairs)])
 
 
 def distances(graphs: FlatGraphs, most: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:

@@ -11,6 +11,8 @@ from rdkit import Chem
 from rdkit.Chem.Draw import rdMolDraw2D
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
+from wlkernelnn.kernels.flat_graphs import flat_graphs
+from wlkernelnn.kernels.ring_nodes import atom_shares
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.utils.modes import evaluating
 
@@ -29,6 +31,7 @@ def atom_contributions(
 
     Returns:
         float32 ``[ΣV, num_tasks]``, the atoms of all molecules end to end, in the order of their SMILES.
+        Where rings are nodes, the atoms of a ring have equal shares of what its node has.
 
     Raises:
         ValueError: No networks, or molecules whose codes a network does not take.
@@ -43,7 +46,7 @@ def atom_contributions(
                 net.contributions(batch.to(device)).cpu().numpy() for batch in PackedLoader(data, batch_size)
             ]
         each.append(np.concatenate([np.zeros((0, width), np.float32), *parts]))
-    return np.mean(each, axis=0)
+    return atom_shares(flat_graphs(data))[0].astype(np.float32) @ np.mean(each, axis=0)
 
 
 def drawing(

@@ -8,7 +8,7 @@ import torch
 from rdkit import Chem
 
 from tests.molecules import classification_set, regression_set, small_network
-from wlkernelnn.datasets import PackedLoader
+from wlkernelnn.datasets import PackedLoader, featurize
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.molecules.explain import atom_contributions, drawing
 
@@ -91,3 +91,16 @@ def test_refused_drawings(smiles: str, size: int, message: str) -> None:
 def test_no_drawing_of_what_is_no_number() -> None:
     with pytest.raises(ValueError, match="expected finite contributions"):
         drawing("CO", np.array([np.nan, 1.0]))
+
+
+def test_atoms_share_what_their_ring_has() -> None:
+    data, _ = featurize(["C1CC1O", "CC"], features="ogb+ring_nodes")
+    data = data.with_targets(np.array([[1.0], [0.0]]))
+    (batch,) = PackedLoader(data, 2)
+    net = small_network(data).eval()
+    with torch.no_grad():
+        of_nodes = net.contributions(batch).numpy()[:, 0]
+    ring, found = of_nodes[4], atom_contributions([net], data)[:, 0]
+    expected = [*(of_nodes[:3] + ring / 3), of_nodes[3], *of_nodes[5:]]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+    assert ring != 0
