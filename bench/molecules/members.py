@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from wlkernelnn.bench.baselines.kernel_machines import fit_process
+from wlkernelnn.bench.baselines.landmark_machines import fit_landmarks
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
 from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split, ensemble, run_method, run_network
@@ -26,6 +27,13 @@ MACHINE = """* The linear machine on the WL subtree kernel is ridge regression o
   classes logistic regression on log(1 + count); iterations (1 to 3), penalty, and whether bonds and (of ridge
   regression) lengths count, are those with the best score on the validation part. Its parameters are the
   weights of the colours of the training part, of every target.
+"""
+LANDMARKS = """* The landmark machine is linear in the kernel with landmarks, molecules of the training part:
+  all active ones (at most half of the landmarks) and others, drawn at random (Nyström's method, Williams and
+  Seeger 2001). The kernel is the mean of four min-max kernels of WL colours, in the codings "ogb", "element",
+  "ecfp" and "fcfp" of atoms. Whether rings are nodes, whether it is ridge regression on 0 and 1 or logistic
+  regression, with classes as they are or of the same weight, and its penalty are those with the best score on
+  the validation part. Its parameters are a weight for each landmark and a constant; it has no seed.
 """
 # Members of an ensemble have seeds that are so far apart.
 MEMBER_SEEDS = 1000
@@ -45,6 +53,7 @@ class MoleculeRow:
     # Iterations of the kernel whose linear machine predicts with them, see wl_machines.
     machine: tuple[int, ...] = ()
     process: bool = False  # whether the kernel machine predicts with them
+    landmarks: int = 0  # of the landmark machine that predicts with them, if there is one
 
 
 def run_members(
@@ -83,6 +92,10 @@ def run_members(
             return fit_machine(split, row.machine)
 
         members.append(run_method(name, split, fit, folder, decided_by=decided_by, known=known))
+    if row.landmarks:
+        decided_by = {"landmarks": row.landmarks}
+        method = partial(fit_landmarks, row.landmarks, split)
+        members.append(run_method(name, split, method, folder, decided_by=decided_by, known=known))
     if row.process:
         members.append(run_method(name, split, partial(fit_process, split), folder, known=known))
     together = members[0] if len(members) == 1 else ensemble(name, members)
