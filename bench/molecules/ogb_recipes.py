@@ -104,21 +104,29 @@ def _models(**options: Any) -> dict[str, Recipe]:
     }
 
 
-# Together with the stack, below 150,000 parameters.
+# Together with the stack and the linear machine below 150,000 parameters.
 _NUM_LANDMARKS = 2700
+_RINGS = "ogb+ring_nodes"
 
 
-def _with_landmarks(**options: Any) -> dict[str, Recipe]:
-    """The rows with a landmark machine, which is for sets of one target of two classes."""
-    row = partial(Recipe, options=_trained(**options), landmarks=_NUM_LANDMARKS)
+def _more(**options: Any) -> dict[str, Recipe]:
+    """Rows with rings as nodes, and with a landmark machine, which is for one target of two classes."""
+    row = partial(Recipe, options=_trained(**options))
+    landmarks = partial(row, landmarks=_NUM_LANDMARKS)
+    together = "deep kernel stack, virtual node, and the {}, together"
     return {
-        "landmarks": row("mean of four min-max kernels, landmark machine", members=0),
-        "stack-landmarks": row("deep kernel stack, virtual node, and the landmark machine, together", _STACK),
+        "stack-rings": row("deep kernel stack, virtual node, rings as nodes", _STACK, features=_RINGS),
+        "wl-machine-rings": row(
+            "WL subtree kernel, linear machine, rings as nodes", features=_RINGS, members=0, machine=(1,)
+        ),
+        "landmarks": landmarks("four min-max kernels, landmark machine", members=0),
+        "stack-landmarks": landmarks(together.format("landmark machine"), _STACK),
+        "stack-machines": landmarks(together.format("linear and landmark machines"), _STACK, machine=(1,)),
     }
 
 
 _LARGE = {
-    "ogbg-molhiv": _models(epochs=12, batch_size=256) | _with_landmarks(epochs=12, batch_size=256),
+    "ogbg-molhiv": _models(epochs=12, batch_size=256) | _more(epochs=12, batch_size=256),
     "ogbg-molpcba": _models(epochs=50, batch_size=256, ema_decay=0.999),
     "pcqm4mv2": _models(epochs=50, batch_size=512, ema_decay=0.999),
 }
