@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .data import DataOptions
 from .options import PositiveInt, VerbParser, add_options, check_outputs, pick
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("wlkernelnn")
 
+PICTURES = (".png", ".svg", ".pdf")
 DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
 
 
@@ -27,10 +29,12 @@ class EvaluateOptions:
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
         target_columns: Columns of targets: some that the run was trained on, by default all, or as many
             of other names, in their order.
-        metrics: Metrics; by default all that fit the task, and of a kernel machine of numbers the shares of
-            targets within the intervals that should hold 50, 80, 90 and 95 % of them, and the mean negative
-            log-likelihood, "nll".
+        metrics: Metrics; by default all that fit the task. Of predictions with deviations also the shares of
+            targets within the intervals that should hold 50, 80, 90 and 95 % of them, the mean negative
+            log-likelihood, "nll", the rank correlation of errors and deviations, and errors by deviation.
         metrics_path: JSON file for the scores, if it is given.
+        plot_path: Picture, .png, .svg or .pdf, if it is given: coverage, error by deviation, and predicted
+            against measured; of classes how often they are right, by their probability.
         rejects_path: CSV file for the rows that gave no molecule, if it is given.
         batch_size: Molecules at once.
     """
@@ -39,6 +43,7 @@ class EvaluateOptions:
     target_columns: list[str] | None = None
     metrics: list[str] | None = None
     metrics_path: Path | None = None
+    plot_path: Path | None = None
     rejects_path: Path | None = None
     batch_size: PositiveInt = 512
 
@@ -49,35 +54,29 @@ def main(argv: list[str] | None = None) -> None:
     add_options(parser, "Options", EvaluateOptions)
     parsed = parser.parse_args(argv)
     options = EvaluateOptions(**pick(parsed, EvaluateOptions))
-    outputs = {"--metrics-path": options.metrics_path, "--rejects-path": options.rejects_path}
+    outputs = {
+        "--metrics-path": options.metrics_path,
+        "--plot-path": options.plot_path,
+        "--rejects-path": options.rejects_path,
+    }
     check_outputs(outputs, [Path(parsed.data_path)])
+    if options.plot_path is not None and options.plot_path.suffix not in PICTURES:
+        raise ValueError(f"--plot-path: expected a name in {', '.join(PICTURES)}, got {options.plot_path}")
 
     # Help does not wait for torch.
-    import numpy as np
-
     from wlkernelnn import training
-    from wlkernelnn.machines import MoleculeMachine
+    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
 
     model = training.load_run(options.model_path)
     task, names = model.about["task"], model.about["target_names"]
     metrics = options.metrics or [name for name, metric in training.METRICS.items() if metric.task == task]
     for name in metrics:
         training.get_metric(name, task)
-    targets, columns = names, options.target_columns or names
-    if {*columns} <= {*names} and len({*columns}) == len(columns):
-        # Columns of these names are those targets, in whatever order they are given; some will do.
-        targets = columns = [name for name in names if name in columns]
-    elif len(columns) != len(names):
-        raise ValueError(
-            f"--target-columns: expected some of {', '.join(names)}, or {len(names)} columns of other names; "
-            f"got {', '.join(columns)}"
-        )
-    for column, name in zip(columns, targets, strict=True):
-        if column != name and column in names:
-            raise ValueError(
-                f"--target-columns: expected a column for each of {', '.join(names)}, in this order; got "
-                f"{', '.join(columns)}, where {column} stands in the place of {name}"
-            )
+    if without := task == "regression" and not training.has_deviations(model):
+        if options.plot_path is not None:
+            raise ValueError(f"--plot-path: {NOT_RECALIBRATED}")
+        logger.info(f"no figures of deviations: {NOT_RECALIBRATED}")
+    targets, columns = _columns(names, options.target_columns or names)
     data = DataOptions(
         **pick(parsed, DataOptions, DATA_OPTIONS),
         target_columns=columns,
@@ -85,43 +84,118 @@ def main(argv: list[str] | None = None) -> None:
         features=model.about["features"],
     ).load(options.rejects_path)
     place = [names.index(name) for name in targets]
-    prediction, std = training.mean_and_std(model, data, options.batch_size)
-    prediction, target = prediction[:, place], data.y.numpy()
+    mean, std = training.mean_and_std(model, data, options.batch_size)
+    mean, target = mean[:, place], data.y.numpy()
+    std = None if std is None or without or task == "classification" else std[:, place]
 
-    scores = {name: training.score(name, target, prediction) for name in metrics}
-    each = {name: training.score_tasks(name, target, prediction) for name in metrics}
-    if np.isfinite(prediction).all():
-        for what in filter(None, (training.unscored(name, columns, each[name]) for name in metrics)):
-            logger.warning(f"{data.description.name}: {what}")
-    shares: dict[str, np.ndarray] = {}
-    if std is not None and not options.metrics and isinstance(model, MoleculeMachine):
-        shares = training.calibration(target, prediction, std[:, place])
     print(f"{data.description.name}: {len(data):,} molecules")
-    _show("", columns, each, scores)
-    if shares:
-        means = {name: float(np.nanmean(values)) for name, values in shares.items()}
-        _show("targets within their intervals, and negative log-likelihood", columns, shares, means)
-        each, scores = each | shares, scores | means
-    if options.metrics_path is not None:
+    report, shown = _scores(metrics, columns, target, mean), list(metrics)
+    if with_std := std is not None and not options.metrics:
+        more = training.uncertainty(columns, target, mean, std)
         report = {
-            "molecules": len(data),
-            "rejected": len(data.rejects),
-            "mean": scores,
-            "targets": {c: {name: float(each[name][i]) for name in each} for i, c in enumerate(columns)},
+            "mean": report["mean"] | more["mean"],
+            "targets": {name: each | more["targets"][name] for name, each in report["targets"].items()},
         }
-        training.write_report(options.metrics_path, report)
+        shown += ["nll", "spearman"]
+    _show("", shown, report)
+    if with_std:
+        coverage = [name for name in report["mean"] if name.startswith("coverage")]
+        _show("share of targets within intervals of 50, 80, 90 and 95 %", coverage, report)
+        _show_by_deviation(report)
+    for what in _unscored(metrics, report, mean):
+        logger.warning(f"{data.description.name}: {what}")
+    if options.metrics_path is not None:
+        counts = {"molecules": len(data), "rejected": len(data.rejects)}
+        training.write_report(options.metrics_path, counts | report)
+    if options.plot_path is not None:
+        from .pictures import draw_deviations, draw_reliability
+
+        if std is None:
+            draw_reliability(options.plot_path, columns, target, mean)
+        else:
+            draw_deviations(options.plot_path, columns, target, mean, std, model.about.get("unit", ""))
+        print(f"plot: {options.plot_path}")
 
 
-def _show(title: str, targets: list[str], each: dict[str, np.ndarray], means: dict[str, float]) -> None:
+def _columns(names: list[str], given: list[str]) -> tuple[list[str], list[str]]:
+    """The targets that are scored, and the column of each."""
+    if {*given} <= {*names} and len({*given}) == len(given):
+        # Columns of these names are those targets, in whatever order they are given; some will do.
+        targets = [name for name in names if name in given]
+        return targets, targets
+    if len(given) != len(names):
+        raise ValueError(
+            f"--target-columns: expected some of {', '.join(names)}, or {len(names)} columns of other names; "
+            f"got {', '.join(given)}"
+        )
+    for column, name in zip(given, names, strict=True):
+        if column != name and column in names:
+            raise ValueError(
+                f"--target-columns: expected a column for each of {', '.join(names)}, in this order; got "
+                f"{', '.join(given)}, where {column} stands in the place of {name}"
+            )
+    return names, given
+
+
+def _scores(
+    metrics: list[str], columns: list[str], target: np.ndarray, prediction: np.ndarray
+) -> dict[str, Any]:
+    """The ``mean`` score of each metric, and the scores of all ``targets``."""
+    from wlkernelnn import training
+
+    each = {name: training.score_tasks(name, target, prediction) for name in metrics}
+    return {
+        "mean": {name: training.score(name, target, prediction) for name in metrics},
+        "targets": {c: {name: float(each[name][i]) for name in metrics} for i, c in enumerate(columns)},
+    }
+
+
+def _unscored(metrics: list[str], report: dict[str, Any], prediction: np.ndarray) -> Iterator[str]:
+    """What to say of targets that have no score."""
+    import numpy as np
+
+    from wlkernelnn.training import unscored
+
+    if np.isfinite(prediction).all():
+        targets = report["targets"]
+        for metric in metrics:
+            each = np.array([scores[metric] for scores in targets.values()])
+            if what := unscored(metric, list(targets), each):
+                yield what
+
+
+def _show(title: str, figures: list[str], report: dict[str, Any]) -> None:
     """Print a table: a row for each target and, of several, for their means."""
+    rows = {
+        name: [score_text(each[figure]) for figure in figures] for name, each in report["targets"].items()
+    }
+    mean = [score_text(report["mean"][figure]) for figure in figures] if len(rows) > 1 else []
+    _print(title, figures, rows, mean)
+
+
+def _show_by_deviation(report: dict[str, Any]) -> None:
+    """Print errors beside deviations of molecules with small and with large deviations."""
+    rows, most = {}, 0
+    for name, each in report["targets"].items():
+        found = each["by_deviation"]
+        pairs = zip(found["rmse"], found["deviation"], strict=True)
+        rows[name] = [f"{score_text(rmse)} ({score_text(deviation)})" for rmse, deviation in pairs]
+        most = max(most, len(rows[name]))
+    if most > 1:
+        titles = [f"{place} of {most}" for place in range(1, most + 1)]
+        title = "RMSE (predicted deviation), in parts of equal size by predicted deviation"
+        _print(title, titles, {name: row + [""] * (most - len(row)) for name, row in rows.items()})
+
+
+def _print(title: str, columns: list[str], rows: dict[str, list[str]], last: Sequence[str] = ()) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Column, Table
 
-    table = Table("target", *(Column(name, justify="right") for name in each), title=title or None)
-    for i, target in enumerate(targets):
-        table.add_row(escape(target), *(score_text(values[i]) for values in each.values()))
-    if len(targets) > 1:
+    table = Table("target", *(Column(name, justify="right") for name in columns), title=title or None)
+    for target, cells in rows.items():
+        table.add_row(escape(target), *cells)
+    if last:
         table.add_section()
-        table.add_row("mean", *map(score_text, means.values()))
+        table.add_row("mean", *last)
     Console().print(table)

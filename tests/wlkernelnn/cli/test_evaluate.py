@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -19,7 +21,8 @@ from tests.molecules import (
 )
 from wlkernelnn.cli.evaluate import DATA_OPTIONS, EvaluateOptions
 from wlkernelnn.cli.main import main
-from wlkernelnn.training import load_ensemble, predict, save_checkpoint, score
+from wlkernelnn.training import calibration, load_ensemble, predict, save_checkpoint, score
+from wlkernelnn.training.molecules.recalibration import Recalibration
 
 
 def evaluate(*arguments: Any) -> int:
@@ -92,7 +95,7 @@ def test_classification_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture
     of_aza = json.loads(some.read_text())["targets"]
     assert of_aza == {"aza": pytest.approx(report["targets"]["aza"], rel=1e-5)}
     capsys.readouterr()
-    for name in ("roc_auc", "average_precision", "accuracy", "f1", "log_loss"):
+    for name in ("roc_auc", "average_precision", "accuracy", "f1", "log_loss", "ece"):
         expected = score(name, data.y.numpy(), prediction)
         assert report["mean"][name] == pytest.approx(expected, rel=1e-5)
         assert name in out
@@ -173,8 +176,10 @@ def test_rows_without_molecule_or_target(
     [
         ("--metrics-path", ".", "--metrics-path: .* is a folder, expected the name of a file"),
         ("--rejects-path", ".", "--rejects-path: .* is a folder, expected the name of a file"),
+        ("--plot-path", "a.bmp", r"--plot-path: expected a name in .png, .svg, .pdf, got a.bmp"),
+        ("--plot-path", "a.png", "--plot-path: networks have deviations of new measurements where recal"),
     ],
-    ids=["metrics", "rejects"],
+    ids=["metrics", "rejects", "plot", "plot of networks without deviations"],
 )
 def test_bad_options_are_found_before_data_are_read(
     run_folder: Path, option: str, value: object, message: str, capsys: pytest.CaptureFixture[str]
@@ -217,3 +222,33 @@ def test_the_data_are_not_overwritten(
     assert f"{option}: {table} is the input, which would be overwritten" in capsys.readouterr().err
     assert evaluate(*command, "--metrics-path", tmp_path / "a", "--rejects-path", tmp_path / "a") == 1
     assert "is --metrics-path too" in capsys.readouterr().err
+
+
+def test_pictures(run_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table, picture = run_folder.parent / "molecules.csv", tmp_path / "out" / "picture.svg"
+    with caplog.at_level("INFO"):
+        assert evaluate("--data-path", table, "--model-path", run_folder) == 0
+    assert "no figures of deviations: networks have deviations" in caplog.text
+    shutil.copytree(run_folder, tmp_path / "run")
+    Recalibration(np.array([2.0]), np.array([0.5]), np.array([12]), networks=2).save(tmp_path / "run")
+    scores = tmp_path / "scores.json"
+    command = ["--data-path", table, "--model-path", tmp_path / "run", "--plot-path", picture]
+    assert evaluate(*command, "--metrics-path", scores) == 0
+    for text in ("Act", "share of targets within", "predicted deviation", "measured"):
+        assert f">{text}" in picture.read_text()
+    data = regression_set()
+    mean, spread = load_ensemble(run_folder).predict(data)
+    std = np.sqrt(4 * spread**2 + 0.25)
+    found = json.loads(scores.read_text())["targets"]["Act"]
+    assert found["coverage_80"] == pytest.approx(calibration(data.y, mean, std)["coverage_80"][0])
+    assert found["by_deviation"]["count"] == [12] * 5
+
+
+def test_picture_of_classes(tmp_path: Path) -> None:
+    data = classification_set()
+    about = {"features": "ogb", "target_names": ["active", "aza"], "task": "classification"}
+    save_checkpoint(tmp_path / "net", small_network(data), about)
+    table, picture = write_table(tmp_path / "set.csv", data), tmp_path / "picture.svg"
+    assert evaluate("--data-path", table, "--model-path", tmp_path / "net", "--plot-path", picture) == 0
+    for text in ("active", "aza", "share of class 1"):
+        assert f">{text}" in picture.read_text()

@@ -47,8 +47,10 @@ def test_a_run_and_its_files(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert 0 < report["leave_one_out"] < 2
     table = pd.read_csv(run / "test_predictions.csv")
     assert table.columns.tolist() == ["row", "smiles", "Act", "Act_pred", "Act_std"]
-    error = np.sqrt(np.mean((table["Act"] - table["Act_pred"]) ** 2))
-    assert report["test"] == pytest.approx(error, rel=1e-5)
+    error = (table["Act"] - table["Act_pred"]).abs()
+    assert report["test"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)
+    within = error < norm.ppf(0.95) * table["Act_std"]
+    assert report["uncertainty"]["mean"]["coverage_90"] == pytest.approx(within.mean())
     assert "confidential" in (run / "README").read_text()
     # It is not begun over what is there.
     assert main(["train", "--config", f"{run / 'config.yaml'}"]) == 1

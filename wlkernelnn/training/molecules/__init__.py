@@ -1,13 +1,14 @@
 """Training, scoring and keeping networks of molecules."""
 
-from .columns import Columns, load_run, mean_and_std
+from .columns import Columns, has_deviations, load_run, mean_and_std
 from .ensemble import Ensemble, load_ensemble
 from .fitting import fit
 from .machine import train_machine
-from .metrics import METRICS, calibration, get_metric, score, score_tasks, unscored
+from .metrics import METRICS, get_metric, score, score_tasks, unscored
 from .prediction import embed, predict
 from .run import check_free, train_run
 from .scoring import write_report
+from .uncertainty import calibration, error_by_deviation, uncertainty
 
 __all__ = [
     "METRICS",
@@ -16,8 +17,10 @@ __all__ = [
     "calibration",
     "check_free",
     "embed",
+    "error_by_deviation",
     "fit",
     "get_metric",
+    "has_deviations",
     "load_ensemble",
     "load_run",
     "mean_and_std",
@@ -26,6 +29,7 @@ __all__ = [
     "score_tasks",
     "train_machine",
     "train_run",
+    "uncertainty",
     "unscored",
     "write_report",
 ]

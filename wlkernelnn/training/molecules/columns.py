@@ -155,22 +155,20 @@ class Columns:
             caches: See :meth:`Ensemble.caches`.
         """
         several = isinstance(model, Ensemble) and len(model.networks) > 1
-        if isinstance(model, Ensemble):
-            if self.kind == "fingerprint":
-                return model.embed(data, batch_size, caches)
-            mean, std = mean_and_std(model, data, batch_size, caches)
-        elif self.std or self.interval:
-            mean, std = mean_and_std(model, data)
-        else:
+        if isinstance(model, Ensemble) and self.kind == "fingerprint":
+            return model.embed(data, batch_size, caches)
+        if isinstance(model, MoleculeMachine) and not (self.std or self.interval):
             mean, std = model.predict(data), None
+        else:
+            mean, std = mean_and_std(model, data, batch_size, caches)
         each = [mean]
-        if self.std or several:
+        if std is not None and (self.std or several):
             each.append(std)
-        if self.interval:
+        if std is not None and self.interval:
             half = norm.ppf((1 + self.interval) / 2) * std
             each += [mean - half, mean + half]
         values = np.stack(each, axis=2).reshape(len(mean), len(each) * mean.shape[1])
-        if self.nearest:
+        if self.nearest and isinstance(model, MoleculeMachine):
             values = np.column_stack([values, model.nearest(data)[0]])
         return values.astype(np.float32)
 

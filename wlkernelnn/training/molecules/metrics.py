@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
 from sklearn import metrics as sk
 
 
@@ -29,6 +28,34 @@ def _at_half(score: Callable[..., float]) -> Callable[[np.ndarray, np.ndarray], 
     return lambda y, p: score(y, p > 0.5)
 
 
+def reliability(
+    target: np.ndarray, probability: np.ndarray, num_bins: int = 10
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How often class 1 is right, by its predicted probability.
+
+    Args:
+        target: 0 and 1 ``[n]``.
+        probability: Of class 1, ``[n]``.
+        num_bins: Bins of equal width from 0 to 1.
+
+    Returns:
+        Of each bin that holds any: the mean probability, the share of class 1, and how many there are.
+    """
+    place = np.clip((probability * num_bins).astype(int), 0, num_bins - 1)
+    counts = np.bincount(place, minlength=num_bins)
+    some = counts > 0
+    sums = [np.bincount(place, values, num_bins)[some] for values in (probability, target)]
+    return sums[0] / counts[some], sums[1] / counts[some], counts[some]
+
+
+def calibration_error(target: np.ndarray, probability: np.ndarray) -> float:
+    """The expected calibration error: |mean probability − share of class 1|, the mean over ten bins
+    (Naeini et al. 2015).
+    """
+    predicted, share, count = reliability(target, probability)
+    return float(count @ np.abs(predicted - share) / count.sum())
+
+
 METRICS = {
     "rmse": Metric(sk.root_mean_squared_error, False, "regression"),
     "mae": Metric(sk.mean_absolute_error, False, "regression"),
@@ -38,6 +65,7 @@ METRICS = {
     "accuracy": Metric(_at_half(sk.accuracy_score), True, "classification"),
     "f1": Metric(_at_half(lambda y, p: sk.f1_score(y, p, zero_division=0.0)), True, "classification"),
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
+    "ece": Metric(calibration_error, False, "classification"),
 }
 
 
@@ -115,26 +143,3 @@ def score(name: str, target: ArrayLike, prediction: ArrayLike) -> float:
     scores = score_tasks(name, target, prediction)
     wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
     return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))
-
-
-def calibration(target: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str, np.ndarray]:
-    r"""How far predicted deviations can be trusted, of every task.
-
-    Args:
-        target: ``[G, tasks]``, NaN = missing.
-        mean, std: Predictions and their standard deviations, ``[G, tasks]``.
-
-    Returns:
-        ``coverage_50``, …: the share of targets within the interval that should hold 50, 80, 90 or 95 % of
-        them if errors are normal, ``[tasks]``; and ``nll``, the mean negative log-likelihood
-        :math:`\tfrac12 \log 2 \pi \sigma^2 + (y - \mu)^2 / 2 \sigma^2`. NaN of a task without targets.
-    """
-    target, mean, std = (np.asarray(values, dtype=np.float64) for values in (target, mean, std))
-    known = ~np.isnan(target)
-    counts = np.where(known.any(axis=0), known.sum(axis=0), np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a deviation of 0, of constant targets
-        loss = 0.5 * np.log(2 * np.pi * std**2) + ((target - mean) / std) ** 2 / 2
-    bounds = {f"coverage_{percent}": norm.ppf(0.5 + percent / 200) for percent in (50, 80, 90, 95)}
-    error = np.abs(target - mean)
-    result = {name: (known & (error <= bound * std)).sum(axis=0) / counts for name, bound in bounds.items()}
-    return result | {"nll": np.where(known, loss, 0.0).sum(axis=0) / counts}

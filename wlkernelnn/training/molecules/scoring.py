@@ -15,8 +15,9 @@ import pandas as pd
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.utils.files import atomic_path, json_text, write_text
 
-from .columns import Model, mean_and_std
+from .columns import Model, has_deviations, mean_and_std
 from .metrics import score, score_tasks, unscored
+from .uncertainty import uncertainty
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -51,7 +52,9 @@ def rows_of(parts: dict[str, PackedGraphs]) -> dict[str, list[int]]:
 def scored(
     directory: Path, model: Model, parts: dict[str, PackedGraphs], seconds: float, **more: Any
 ) -> dict[str, Any]:
-    """Write predictions of the parts that are not trained on, and the report of their scores."""
+    """Write predictions of the parts that are not trained on, and the report of their scores: of the test
+    part, ``uncertainty`` as well, where predictions have deviations.
+    """
     metric, names = model.about["metric"], model.about["target_names"]
     report: dict[str, Any] = {
         "metric": metric,
@@ -71,6 +74,8 @@ def scored(
             report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
         if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
             logger.warning(f"{name}: {what}")
+        if name == "test" and std is not None and has_deviations(model):
+            report["uncertainty"] = uncertainty(names, target, mean, std)
         table = _predictions(parts[name], names, mean, std)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             table.to_csv(temporary, index=False)

@@ -5,10 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy.stats import norm
 from sklearn import metrics as sk
 
-from wlkernelnn.training import METRICS, calibration, get_metric, score, score_tasks, unscored
+from wlkernelnn.training import METRICS, get_metric, score, score_tasks, unscored
 
 NAN = float("nan")
 
@@ -24,6 +23,7 @@ NAN = float("nan")
         ("accuracy", [0, 0, 1, 1], [0.1, 0.6, 0.7, 0.5], 0.5),
         ("f1", [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.2], 2 / 3),
         ("log_loss", [1, 0], [0.8, 0.5], -(math.log(0.8) + math.log(0.5)) / 2),
+        ("ece", [1, 0, 1, 1], [0.11, 0.17, 0.95, 1.0], (2 * (0.5 - 0.14) + 2 * (1 - 0.975)) / 4),
     ],
 )
 def test_by_hand(name: str, target: list[float], prediction: list[float], expected: float) -> None:
@@ -100,7 +100,7 @@ def test_prediction_that_is_no_number() -> None:
 
 def test_directions_and_tasks() -> None:
     smaller_is_better = {name for name, metric in METRICS.items() if not metric.maximize}
-    assert smaller_is_better == {"rmse", "mae", "log_loss"}
+    assert smaller_is_better == {"rmse", "mae", "log_loss", "ece"}
     for_regression = {name for name, metric in METRICS.items() if metric.task == "regression"}
     assert for_regression == {"rmse", "mae", "r2"}
 
@@ -108,7 +108,7 @@ def test_directions_and_tasks() -> None:
 def test_unknown_metrics() -> None:
     with pytest.raises(ValueError, match="must be one of rmse, mae, r2 for regression, got 'roc_auc'"):
         get_metric("roc_auc", "regression")
-    with pytest.raises(ValueError, match=r"must be one of rmse, .*log_loss, got 'auc'"):
+    with pytest.raises(ValueError, match=r"must be one of rmse, .*log_loss, ece, got 'auc'"):
         get_metric("auc")
 
 
@@ -116,18 +116,3 @@ def test_unknown_metrics() -> None:
 def test_shapes_must_agree(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match=r"one shape \[G, tasks\], got .*4, 1"):
         score_tasks("rmse", np.zeros((4, 1)), np.zeros(shape))
-
-
-def test_calibration() -> None:
-    random = np.random.default_rng(0)
-    mean, std = random.normal(size=(2000, 2)), random.uniform(0.5, 2, size=(2000, 2))
-    target = mean + std * random.normal(size=(2000, 2))
-    target[::3, 1] = np.nan
-    found = calibration(target, mean, std)
-    for percent in (50, 80, 90, 95):
-        np.testing.assert_allclose(found[f"coverage_{percent}"], percent / 100, atol=0.04)
-    known = ~np.isnan(target[:, 1])
-    loss = -norm.logpdf(target[known, 1], mean[known, 1], std[known, 1]).mean()
-    np.testing.assert_allclose(found["nll"][1], loss)
-    assert np.isnan(calibration(np.full((3, 1), np.nan), mean[:3, :1], std[:3, :1])["coverage_50"]).all()
-    assert calibration(mean, mean, 0 * std)["coverage_50"].tolist() == [1, 1]

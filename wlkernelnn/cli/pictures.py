@@ -1,0 +1,101 @@
+"""Pictures of how far predicted deviations and probabilities can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import norm
+
+from wlkernelnn.training.molecules.metrics import reliability
+from wlkernelnn.training.molecules.uncertainty import error_by_deviation
+from wlkernelnn.utils.files import atomic_path
+
+# More points are drawn as pixels.
+_MANY = 2000
+_MARKED = (0.5, 0.8, 0.9, 0.95)
+
+
+def draw_deviations(
+    path: Path, names: Sequence[str], target: np.ndarray, mean: np.ndarray, std: np.ndarray, unit: str = ""
+) -> None:
+    """A row of panels for each target: coverage, error by deviation, and parity with error bars.
+
+    Args:
+        path: A .png, .svg or .pdf file.
+        names: Of the targets.
+        target, mean, std: ``[G, tasks]``, NaN = missing.
+        unit: Of the targets.
+    """
+    figure = Figure(figsize=(12, 4 * len(names)), layout="constrained")
+    rows = figure.subplots(len(names), 3, squeeze=False)
+    in_unit = f", {unit}" if unit else ""
+    for t, (name, axes) in enumerate(zip(names, rows, strict=True)):
+        known = ~np.isnan(target[:, t]) & ~np.isnan(std[:, t])
+        y, p, s = target[known, t], mean[known, t], std[known, t]
+        _coverage(axes[0], y, p, s)
+        _by_deviation(axes[1], y, p, s)
+        _parity(axes[2], y, p, s)
+        axes[0].set(title=name)
+        axes[1].set(xlabel=f"predicted deviation{in_unit}", ylabel=f"RMSE{in_unit}")
+        axes[2].set(xlabel=f"measured{in_unit}", ylabel=f"predicted, ± deviation{in_unit}")
+    _save(figure, path)
+
+
+def _coverage(axis: Axes, y: np.ndarray, p: np.ndarray, s: np.ndarray) -> None:
+    """The share of targets within intervals, for all probabilities."""
+    nominal = np.linspace(0, 1, 101)[1:-1]
+    bounds = norm.ppf(0.5 + nominal / 2)
+    observed = [np.mean(np.abs(y - p) <= bound * s) if len(y) else np.nan for bound in bounds]
+    axis.plot((0, 1), (0, 1), color="0.6", linewidth=1)
+    axis.plot(nominal, observed)
+    axis.plot(_MARKED, np.interp(_MARKED, nominal, observed), "oC0", markersize=4)
+    axis.set(xlabel="nominal probability of intervals", ylabel="share of targets within", aspect="equal")
+
+
+def _by_deviation(axis: Axes, y: np.ndarray, p: np.ndarray, s: np.ndarray) -> None:
+    """The error of ten parts of the molecules, by their deviations."""
+    found = error_by_deviation(y, p, s, num_bins=min(10, max(1, len(y) // 5)))
+    most = 1.05 * max([*found["deviation"], *found["rmse"], 0.0]) or 1.0
+    axis.plot((0, most), (0, most), color="0.6", linewidth=1)
+    axis.plot(found["deviation"], found["rmse"], "o-", markersize=4)
+    axis.set(xlim=(0, most), ylim=(0, most), aspect="equal")
+
+
+def _parity(axis: Axes, y: np.ndarray, p: np.ndarray, s: np.ndarray) -> None:
+    """Predictions with error bars of one deviation."""
+    axis.axline((0, 0), slope=1, color="0.6", linewidth=1)
+    many = len(y) > _MANY
+    axis.errorbar(y, p, s, fmt="o", markersize=3, elinewidth=0.6, alpha=0.5, rasterized=many)
+
+
+def draw_reliability(path: Path, names: Sequence[str], target: np.ndarray, probability: np.ndarray) -> None:
+    """A row of panels for each target: the share of class 1 by its probability, and how many there are.
+
+    Args:
+        path: A .png, .svg or .pdf file.
+        names: Of the targets.
+        target: 0 and 1 ``[G, tasks]``, NaN = missing.
+        probability: Of class 1, ``[G, tasks]``.
+    """
+    figure = Figure(figsize=(8, 4 * len(names)), layout="constrained")
+    for t, (name, axes) in enumerate(zip(names, figure.subplots(len(names), 2, squeeze=False), strict=True)):
+        known = ~np.isnan(target[:, t])
+        predicted, share, count = reliability(target[known, t], probability[known, t])
+        axes[0].plot((0, 1), (0, 1), color="0.6", linewidth=1)
+        axes[0].plot(predicted, share, "o-", markersize=4)
+        axes[0].set(title=name, xlabel="predicted probability", ylabel="share of class 1", aspect="equal")
+        axes[1].bar(predicted, count, width=0.06)
+        axes[1].set(xlabel="predicted probability", ylabel="molecules", xlim=(0, 1))
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    for axis in figure.axes:
+        axis.grid(linewidth=0.3)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}), atomic_path(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], dpi=120)
