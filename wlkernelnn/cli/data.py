@@ -24,7 +24,7 @@ class DataOptions:
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1.
         features: Atom and bond features, by default those that the model needs: of a kernel machine
-            "ogb+invariants+descriptors" (more may be added), of networks any, by default "ogb". There are
+            "ogb+invariants+descriptors" (more may be added), of others any, by default "ogb". There are
             "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
             the one of chirality depends on the order in which a SMILES names atoms), "duvenaud" (the
             neural fingerprint's, used in the paper, without chirality) or "lei" (those of the paper's

@@ -30,8 +30,8 @@ class ExplainOptions:
             element, and per target (in log-odds of classes) how much it adds. Of networks that is how much
             less is predicted when all that the network knows of this atom and its surroundings is left out;
             of several networks the mean. Where rings are nodes, the atoms of a ring share equally what its
-            node has. Of a kernel machine it is exact: molecules.csv has prediction =
-            atoms + descriptors + mean and the nearest training molecules, substructures.csv the
+            node has. Of a machine it is exact: molecules.csv has prediction = atoms + descriptors + mean and,
+            of a kernel machine, the nearest training molecules, substructures.csv the
             substructures that add or take most.
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
 
     from wlkernelnn.datasets import load_molecules
     from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
-    from wlkernelnn.machines import MoleculeMachine
+    from wlkernelnn.machines import LinearMachine, MoleculeMachine
     from wlkernelnn.training import load_run
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
@@ -84,10 +84,9 @@ def main(argv: list[str] | None = None) -> None:
     )
     names = model.about["target_names"]
     tables: dict[str, pd.DataFrame] = {}
-    if isinstance(model, MoleculeMachine):
+    if isinstance(model, MoleculeMachine | LinearMachine):
         contributions, tables = explained(model, data, options.batch_size)
-        deviation = np.array([target.scale for target in model.process_.targets_])
-        least = LEAST * (deviation if model.scaling_ is None else np.ones(len(names)))
+        least = LEAST * model.scale_
     else:
         contributions = atom_contributions(model.networks, data, options.batch_size)
         least = LEAST * model.networks[0].target_std.cpu().numpy()

@@ -8,17 +8,18 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem
 
-from wlkernelnn.machines import Explanation, MoleculeMachine, explain
+from wlkernelnn.machines import Explanation, LinearMachine, MoleculeMachine, explain
 
 if TYPE_CHECKING:
     from wlkernelnn.datasets import PackedGraphs
 
+Machine = MoleculeMachine | LinearMachine
 # Of each molecule (and target).
 NEIGHBOURS, SUBSTRUCTURES = 3, 10
 
 
 def explained(
-    machine: MoleculeMachine, data: PackedGraphs, batch_size: int
+    machine: Machine, data: PackedGraphs, batch_size: int
 ) -> tuple[np.ndarray, dict[str, pd.DataFrame]]:
     """What each atom adds ``[ΣV, T]``, and tables by the names of their files."""
     atoms, molecules, substructures = [], [], []
@@ -32,10 +33,8 @@ def explained(
     return np.concatenate(atoms), tables
 
 
-def _molecules(machine: MoleculeMachine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
+def _molecules(machine: Machine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
     """Of each molecule and target the sum that is its prediction, and the nearest training molecules."""
-    train = machine.process_.X_train_
-    smiles, rows, y = np.array(train.smiles, dtype=object), train.row.numpy() + 1, train.y.numpy()
     of_atoms = explanation.prediction - explanation.descriptors - explanation.mean
     tables = []
     for t, name in enumerate(machine.about["target_names"]):
@@ -48,18 +47,27 @@ def _molecules(machine: MoleculeMachine, data: PackedGraphs, explanation: Explan
             "descriptors": explanation.descriptors[:, t],
             "mean": explanation.mean[t],
         }
-        for k, nearest in enumerate(explanation.nearest.T, 1):
-            columns |= {
-                f"nearest_{k}_row": rows[nearest],
-                f"nearest_{k}_smiles": smiles[nearest],
-                f"nearest_{k}_value": y[nearest, t],
-                f"nearest_{k}_similarity": explanation.similarity[:, k - 1],
-            }
-        tables.append(pd.DataFrame(columns))
+        tables.append(pd.DataFrame(columns | _nearest(machine, explanation, t)))
     return pd.concat(tables).sort_values("row", kind="stable")
 
 
-def _substructures(machine: MoleculeMachine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
+def _nearest(machine: Machine, explanation: Explanation, target: int) -> dict[str, np.ndarray]:
+    """Columns of the nearest training molecules, which a linear machine does not keep."""
+    if isinstance(machine, LinearMachine):
+        return {}
+    train, columns = machine.process_.X_train_, dict[str, np.ndarray]()
+    smiles, rows, y = np.array(train.smiles, dtype=object), train.row.numpy() + 1, train.y.numpy()
+    for k, nearest in enumerate(explanation.nearest.T, 1):
+        columns |= {
+            f"nearest_{k}_row": rows[nearest],
+            f"nearest_{k}_smiles": smiles[nearest],
+            f"nearest_{k}_value": y[nearest, target],
+            f"nearest_{k}_similarity": explanation.similarity[:, k - 1],
+        }
+    return columns
+
+
+def _substructures(machine: Machine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
     """The substructures that add or take most; of each the times it occurs, and the first time as SMILES."""
     table = explanation.substructures
     graph, first = table["graph"].to_numpy(int), [atoms[0] for atoms in table["atoms"]]

@@ -23,9 +23,11 @@ class RunOptions:
 
     Args:
         output_dir: The run folder: the model, predictions, metrics, config and rejected rows. That of a
-            kernel machine holds the training molecules and their targets.
+            kernel machine holds the training molecules and their targets, that of a linear machine their
+            substructures.
         model: "auto" and "gp" are a kernel machine, a Gaussian process on exact kernels of molecules and on
-            their descriptors: exact, or with "auto" and more than 10,000 molecules on 4,096 landmarks. "wl"
+            their descriptors: exact, or with "auto" and more than 10,000 molecules on 4,096 landmarks.
+            "linear" is ridge or logistic regression on counts of substructures, for 100,000 molecules. "wl"
             and "stack" are networks: a Weisfeiler-Lehman kernel layer, or deep kernel layers one upon
             another.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
@@ -34,7 +36,7 @@ class RunOptions:
     """
 
     output_dir: Path
-    model: Literal["auto", "gp", "wl", "stack"] = "auto"
+    model: Literal["auto", "gp", "linear", "wl", "stack"] = "auto"
     ensemble_size: int = 1
     resume: bool = False
 
@@ -136,9 +138,8 @@ def main(argv: list[str] | None = None) -> None:
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
     # Help does not wait for torch.
-    from wlkernelnn.machines.parts import FEATURES, check_features
     from wlkernelnn.models import SHORT_NAMES
-    from wlkernelnn.training.molecules.machine import train_machine
+    from wlkernelnn.training.molecules.machine import features_for, train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
 
@@ -153,8 +154,7 @@ def main(argv: list[str] | None = None) -> None:
         network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[run_options.model])
         network.check_arguments(**network_options)
     else:
-        data_options.features = data_options.features or FEATURES
-        check_features(data_options.features)
+        data_options.features = features_for(run_options.model, data_options.features)
     config_path = directory / "config.yaml"
     with alone_in(directory):
         data = data_options.load(directory / "rejects.csv", split_options.splits_column)
@@ -199,7 +199,7 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     for part, count in report["counts"].items():
         found, title = report.get(part), part
         if part == "train" and "leave_one_out" in report:
-            found, title = report["leave_one_out"], "train, leave-one-out"
+            found, title = report["leave_one_out"], "train, left out"
         table.add_row(title, f"{count:,}", "" if found is None else score_text(found))
     Console().print(table)
     if data.rejects:

@@ -18,10 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import MoleculeMachine
-from wlkernelnn.machines.molecules import MODELS as MACHINES
-from wlkernelnn.machines.parts import FEATURES, check_features
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, FitOptions, score, train_run
+from wlkernelnn.training.molecules.machine import MACHINES, features_for, machine_named
 from wlkernelnn.utils.checks import check_one_of
 
 from .data import molecules_of, train_and_valid
@@ -58,7 +57,7 @@ class MoleculeEstimator(SavedEstimator):
 
     def __init__(
         self,
-        model: Literal["auto", "gp", "wl", "stack"] = "auto",
+        model: Literal["auto", "gp", "linear", "wl", "stack"] = "auto",
         *,
         features: str | None = None,
         ensemble_size: int = 1,
@@ -112,14 +111,12 @@ class MoleculeEstimator(SavedEstimator):
         parameters = inspect.signature(type(self)).parameters
         if idle := [name for name in OF_NETWORKS if getattr(self, name) != parameters[name].default]:
             warnings.warn(
-                f"{', '.join(idle)}: arguments of networks (model='wl' or 'stack'), which the kernel machine "
+                f"{', '.join(idle)}: arguments of networks (model='wl' or 'stack'), which the machine "
                 f"of model={self.model!r} ignores",
                 stacklevel=4,
             )
-        features = self.features or FEATURES
-        check_features(features)
-        data = self._data(X, y, features, target_names=tuple(names))
-        machine = MoleculeMachine(self.model, random_state=seed).fit(data)
+        data = self._data(X, y, features_for(self.model, self.features), target_names=tuple(names))
+        machine = machine_named(self.model, seed).fit(data)
         self.__dict__.pop("ensemble_", None)
         self.machine_ = machine
         self.validation_score_: float | None = score(self._metric, y, machine.leave_one_out())

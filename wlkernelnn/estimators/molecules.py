@@ -32,7 +32,8 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
     Args:
         model: ``"auto"`` and ``"gp"`` are a kernel machine, :class:`~wlkernelnn.machines.MoleculeMachine`:
-            exact, or with ``"auto"`` and more than 10,000 molecules on 4,096 landmarks. ``"wl"`` and
+            exact, or with ``"auto"`` and more than 10,000 molecules on 4,096 landmarks. ``"linear"``
+            is a :class:`~wlkernelnn.machines.LinearMachine`, for 100,000 molecules. ``"wl"`` and
             ``"stack"`` are networks, :class:`~wlkernelnn.models.GraphKernelNetwork` and
             :class:`~wlkernelnn.models.KernelStackNetwork`; all further arguments but ``features`` and
             ``random_state`` are theirs, and a kernel machine warns that it ignores them.

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.machines import MoleculeMachine, save_machine
+from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.training import Ensemble, check_free, load_run, save_checkpoint
 from wlkernelnn.training.molecules.columns import Model
 from wlkernelnn.training.molecules.ensemble import ORIGIN
@@ -28,18 +28,19 @@ class SavedEstimator(BaseEstimator, ABC):
 
     _task: Literal["regression", "classification"]
     ensemble_: Ensemble
-    machine_: MoleculeMachine
+    machine_: MoleculeMachine | LinearMachine
     validation_score_: float | None
 
     @property
     def _fitted(self) -> Model:
-        """The networks or the kernel machine."""
+        """The networks or the machine."""
         return self.machine_ if "machine_" in vars(self) else self.ensemble_
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the model into a run folder, for :meth:`load` and ``wlkernelnn predict``.
 
-        That of a kernel machine holds the training molecules and their targets.
+        That of a kernel machine holds the training molecules and their targets, that of a linear machine
+        their substructures.
 
         Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
         1, ``y=<the second class>``, whose probability it is.

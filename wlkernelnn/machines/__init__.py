@@ -3,6 +3,7 @@
 from .classifier import GaussianProcessClassifier
 from .explanation import Explanation, explain
 from .gaussian_process import GaussianProcess
+from .linear import LinearMachine
 from .molecules import MoleculeMachine
 from .saved import load_machine, save_machine
 
@@ -10,6 +11,7 @@ __all__ = [
     "Explanation",
     "GaussianProcess",
     "GaussianProcessClassifier",
+    "LinearMachine",
     "MoleculeMachine",
     "explain",
     "load_machine",

@@ -11,17 +11,18 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.kernels import CountKernel, DescriptorKernel, MoleculeKernel
-from wlkernelnn.kernels.flat_graphs import paired
+from wlkernelnn.kernels.flat_graphs import flat_graphs, paired
 from wlkernelnn.kernels.graphs.codings import FEATURES
 from wlkernelnn.kernels.ring_nodes import atom_shares
 from wlkernelnn.utils.checks import check_count
 
 from .classifier import GaussianProcessClassifier
 from .gaussian_process import GaussianProcess
+from .linear import LinearMachine
 from .molecules import MoleculeMachine
 from .substructures import largest, substructures
 
-Machine = GaussianProcess | GaussianProcessClassifier | MoleculeMachine
+Machine = GaussianProcess | GaussianProcessClassifier | MoleculeMachine | LinearMachine
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
     (4, 3)
 
     Args:
-        machine: Fitted, a :class:`MoleculeMachine`, or on a kernel of counts,
+        machine: Fitted, a :class:`MoleculeMachine`, a :class:`LinearMachine` (each colour adds its weight; no
+            training structures are named), or on a kernel of counts,
             :class:`~wlkernelnn.kernels.MoleculeKernel`, :class:`~wlkernelnn.kernels.DescriptorKernel` or a
             sum of such.
         graphs: As of ``predict``, n of them.
@@ -97,6 +99,8 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
     check_is_fitted(machine)
     check_count("most", most, least=0)
     check_count("neighbours", neighbours, least=0)
+    if isinstance(machine, LinearMachine):
+        return _of_linear(machine, graphs, most)
     process, slope, intercept = _process(machine)
     targets = process.targets_
     parts = targets[0].kernels
@@ -135,6 +139,21 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
         substructures=largest(found, new, most),
         nearest=nearest,
         similarity=np.take_along_axis(similarity, nearest, axis=1),
+    )
+
+
+def _of_linear(machine: LinearMachine, data: Any, most: int) -> Explanation:
+    found, graphs = machine.substructures(data), flat_graphs(data)
+    shares, atom_ptr = atom_shares(graphs)
+    nobody = np.zeros((len(data), 0))
+    return Explanation(
+        atoms=shares @ found.of_nodes(graphs.sizes),
+        ptr=atom_ptr,
+        descriptors=np.zeros_like(found.alike),
+        mean=machine.intercept_,
+        substructures=largest([found], graphs, most),
+        nearest=nobody.astype(np.int64),
+        similarity=nobody,
     )
 
 

@@ -13,15 +13,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.datasets import PackedGraphs, get_features
-from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
+from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.utils.checks import check_one_of
 
 from .classifier import platt_scaling
 from .gaussian_process import GaussianProcess
 from .known import KnownGram, KnownMean
-from .parts import CHOICES, check_features, drawn_rows, memory, parts_of, places, summed
+from .parts import CHOICES, about_training, check_features, drawn_rows, memory, parts_of, places, summed
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -93,30 +92,8 @@ class MoleculeMachine(BaseEstimator):
         check_packed("data", data)
         check_one_of("model", self.model, MODELS)
         check_features(data.description.features)
-        if len(data) < 2:
-            raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
-        about = data.description
-        names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
-        self.about: dict[str, Any] = {
-            "features": about.features,
-            "target_names": names,
-            "task": (task := about.task or "regression"),
-            "metric": about.metric or DEFAULT_METRIC[task],
-            "unit": about.unit,
-            "name": about.name,
-            "descriptors": [*get_features(about.features).descriptors],
-        }
+        self.about = about_training(data)
         y = self.process_targets(data)
-        for name, column in zip(names, y.T, strict=True):
-            known = np.unique(column[~np.isnan(column)])
-            if not len(known):
-                raise ValueError(f"target {name}: no training molecule has a value of it")
-            if len(known) == 1 and self._classifies:
-                raise ValueError(
-                    f"target {name}: expected two classes, all training molecules have {known[0] > 0:d}"
-                )
-            if len(known) == 1:
-                logger.warning(f"target {name}: all training molecules have {known[0]:g}: nothing is learned")
         num_landmarks = self._num_landmarks(*y.shape)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
@@ -221,7 +198,8 @@ class MoleculeMachine(BaseEstimator):
             raise ValueError(
                 f"model='gp' needs about {needed / 1e9:,.0f} GB for {rows:,} molecules and {targets} "
                 f"target(s), and this machine has {there / 1e9:,.0f} GB: take model='auto', which has "
-                f"{_LANDMARKS:,} landmarks above {_MOST_EXACT:,} molecules"
+                f"{_LANDMARKS:,} landmarks above {_MOST_EXACT:,} molecules, or model='linear', which counts "
+                "substructures in seconds"
             )
         return None
 
@@ -294,6 +272,13 @@ class MoleculeMachine(BaseEstimator):
                 f"the machine was fitted to features {self.about['features']!r}, the data have "
                 f"{data.description.features!r}"
             )
+
+    @property
+    def scale_(self) -> np.ndarray:
+        """Standard deviation of the training targets, ``[T]``; 1 of classes, whose log-odds are explained."""
+        if self._classifies:
+            return np.ones(self.process_.n_targets_)
+        return np.array([target.scale for target in self.process_.targets_])
 
     @property
     def num_parameters(self) -> int:

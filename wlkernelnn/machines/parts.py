@@ -1,19 +1,25 @@
-"""What a kernel machine of molecules is made of: kernels, features, rows, memory."""
+"""What machines of molecules are made of: kernels, features, targets, rows, memory."""
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from wlkernelnn.datasets import get_features
+from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
+from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, ShortestPathKernel
 from wlkernelnn.kernels.graphs.codings import CODINGS
 from wlkernelnn.kernels.graphs.codings import FEATURES as OF_CODINGS
+
+logger = logging.getLogger("wlkernelnn")
 
 #: The features of molecules that the machine compares.
 FEATURES = f"{OF_CODINGS}+descriptors"
@@ -52,6 +58,40 @@ def check_features(features: str) -> None:
             f"features {features!r} lack {', '.join(lacking)}: a kernel machine needs {FEATURES!r}, or these "
             "with additions"
         )
+
+
+def about_training(data: PackedGraphs) -> dict[str, Any]:
+    """``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name`` and ``descriptors`` of data.
+
+    A target that is the same for all molecules is told to the user.
+
+    Raises:
+        TypeError: ``data`` is not packed.
+        ValueError: Less than two molecules, or a target without any value or with one class alone.
+    """
+    check_packed("data", data)
+    if len(data) < 2:
+        raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
+    about = data.description
+    names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
+    task = about.task or "regression"
+    for name, column in zip(names, data.y.numpy().T, strict=True):
+        known = np.unique(column[~np.isnan(column)])
+        if not len(known):
+            raise ValueError(f"target {name}: no training molecule has a value of it")
+        if len(known) == 1 and task == "classification":
+            raise ValueError(f"target {name}: expected two classes, all training molecules have {known[0]:g}")
+        if len(known) == 1:
+            logger.warning(f"target {name}: all training molecules have {known[0]:g}: nothing is learned")
+    return {
+        "features": about.features,
+        "target_names": names,
+        "task": task,
+        "metric": about.metric or DEFAULT_METRIC[task],
+        "unit": about.unit,
+        "name": about.name,
+        "descriptors": [*get_features(about.features).descriptors] if about.features else [],
+    }
 
 
 def places(choice: str) -> range:

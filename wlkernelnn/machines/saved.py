@@ -15,6 +15,9 @@ from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_ten
 
 from .gaussian_process import GaussianProcess, Target
 from .known import KnownMean
+from .linear import LinearMachine
+from .linear_saved import FORMAT as LINEAR
+from .linear_saved import linear_digest, load_linear, save_linear
 from .molecules import MoleculeMachine
 from .parts import CHOICES, check_features, parts_of, summed
 
@@ -34,15 +37,21 @@ def is_machine(directory: str | os.PathLike[str]) -> bool:
     if not path.is_file():
         return False
     config = read_json(path)
-    return isinstance(config, dict) and config.get("format") == FORMAT
+    return isinstance(config, dict) and config.get("format") in (FORMAT, LINEAR)
 
 
-def save_machine(directory: str | os.PathLike[str], machine: MoleculeMachine) -> None:
+def save_machine(directory: str | os.PathLike[str], machine: MoleculeMachine | LinearMachine) -> None:
     """Write a fitted machine, with its training molecules and their targets, into a folder.
+
+    That of a linear machine holds the surroundings of training atoms instead, and no targets.
 
     Factors of the kernel, n² numbers for each target, are not kept: what needs them makes them anew.
     """
-    directory, process = Path(directory), machine.process_
+    directory = Path(directory)
+    if isinstance(machine, LinearMachine):
+        save_linear(directory, machine)
+        return
+    process = machine.process_
     directory.mkdir(parents=True, exist_ok=True)
     process.X_train_.save(directory / MOLECULES)
     write_tensors(directory / NUMBERS, _numbers(machine), {"format": FORMAT})
@@ -72,7 +81,7 @@ def _numbers(machine: MoleculeMachine) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()}
 
 
-def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine:
+def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearMachine:
     """The machine that :func:`save_machine` wrote: it predicts the same numbers.
 
     Raises:
@@ -84,6 +93,8 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected the folder of a kernel machine")
     config = read_json(path)
+    if isinstance(config, dict) and config.get("format") == LINEAR:
+        return load_linear(directory)
     train = PackedGraphs.load(directory / MOLECULES)
     tensors, header = read_tensors(directory / NUMBERS)
     numbers = {name: tensor.numpy() for name, tensor in tensors.items()}
@@ -142,8 +153,10 @@ def _process(
     return process
 
 
-def digest(machine: MoleculeMachine) -> str:
+def digest(machine: MoleculeMachine | LinearMachine) -> str:
     """SHA-256 of all that predictions depend on."""
+    if isinstance(machine, LinearMachine):
+        return linear_digest(machine)
     content = hashlib.sha256(json.dumps([machine.choice_, machine.about], sort_keys=True).encode())
     content.update(machine.process_.X_train_.digest().encode())
     for name, tensor in sorted(_numbers(machine).items()):

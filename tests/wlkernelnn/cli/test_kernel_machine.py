@@ -63,7 +63,7 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*command.split(), "--model", "gp", "--metric", "accuracy", "--seed", "3"]) == 0
     out, err = capsys.readouterr()
     assert "the least leave-one-out error (kernels 0." in err
-    assert "train, leave-one-out" in out
+    assert "train, left out" in out
     report = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert report["metric"] == "accuracy"
     assert set(report["targets"]["test"]) == {"active", "aza"}

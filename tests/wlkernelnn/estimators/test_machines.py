@@ -54,10 +54,11 @@ TARGETS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("name", ["gp", "linear"])
 @pytest.mark.parametrize("case", TARGETS)
-def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
+def test_what_is_saved_is_loaded_again(case: str, name: str, tmp_path: Path) -> None:
     kind, y = TARGETS[case]
-    model = kind(model="gp", random_state=0).fit(SMILES, y)
+    model = kind(model=name, random_state=0).fit(SMILES, y)
     model.save(tmp_path / "run")
     for again in (kind.load(tmp_path / "run"), pickle.loads(pickle.dumps(model))):
         assert again.get_params() == model.get_params()
@@ -77,7 +78,7 @@ def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
 
 
 def test_arguments_of_networks_are_ignored_with_a_warning() -> None:
-    message = r"epochs, fit_options: arguments of networks .*, which the kernel machine of model='auto' ign"
+    message = r"epochs, fit_options: arguments of networks .*, which the machine of model='auto' ign"
     with pytest.warns(UserWarning, match=message):
         MoleculeRegressor(epochs=3, fit_options={"ema_decay": 0.0}).fit(SMILES, SIZE)
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import norm
 
 from wlkernelnn.datasets import PackedGraphs, get_features
-from wlkernelnn.machines import MoleculeMachine, load_machine
+from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.training.options import BATCH
@@ -25,7 +25,7 @@ from .recalibration import FILE, LEAST_VALUES
 
 logger = logging.getLogger("wlkernelnn")
 
-Model = Ensemble | MoleculeMachine
+Model = Ensemble | MoleculeMachine | LinearMachine
 
 
 def load_run(path: str | os.PathLike[str]) -> Model:
@@ -90,7 +90,8 @@ class Columns:
     """Which columns a row of a table gets.
 
     Attributes:
-        kind: A ``"prediction"`` of each target, or a ``"fingerprint"``, which networks have.
+        kind: A ``"prediction"`` of each target, or a ``"fingerprint"``, which networks and linear machines
+            have.
         std: Also the standard deviation of a new measurement, ``<target>_std``. Several networks have this
             column anyway; without recalibration, and of classes, it is the deviation over the networks.
         interval: Also the bounds within which a new measurement lies with this probability, ``<target>_low``
@@ -120,11 +121,13 @@ class Columns:
         if self.kind == "fingerprint":
             if isinstance(model, Ensemble):
                 return model.fingerprint_names()
+            if isinstance(model, LinearMachine):
+                return [f"fp_{number}" for number in range(len(model.frequent_))]
             raise ValueError(
                 "a kernel machine has no fingerprints: it compares molecules by their counts; networks have "
-                "some (train with model wl or stack)"
+                "some (train with model wl or stack), and linear machines"
             )
-        if self.nearest and isinstance(model, Ensemble):
+        if self.nearest and not isinstance(model, MoleculeMachine):
             raise ValueError("nearest: a kernel machine has these (train with model auto or gp)")
         several = isinstance(model, Ensemble) and len(model.networks) > 1
         asked = [name for name in ("std", "interval") if getattr(self, name)]
@@ -155,9 +158,13 @@ class Columns:
             caches: See :meth:`Ensemble.caches`.
         """
         several = isinstance(model, Ensemble) and len(model.networks) > 1
-        if isinstance(model, Ensemble) and self.kind == "fingerprint":
-            return model.embed(data, batch_size, caches)
-        if isinstance(model, MoleculeMachine) and not (self.std or self.interval):
+        if self.kind == "fingerprint" and not isinstance(model, MoleculeMachine):
+            return (
+                model.embed(data, batch_size, caches)
+                if isinstance(model, Ensemble)
+                else model.fingerprint(data)
+            )
+        if not isinstance(model, Ensemble) and not (self.std or self.interval):
             mean, std = model.predict(data), None
         else:
             mean, std = mean_and_std(model, data, batch_size, caches)
@@ -176,7 +183,7 @@ class Columns:
 def digests(model: Model) -> list[str]:
     """SHA-256 of all that predictions depend on: of each network and the recalibration, or
     of the machine."""
-    if isinstance(model, MoleculeMachine):
+    if not isinstance(model, Ensemble):
         return [digest(model)]
     text = [] if model.recalibration is None else [model.recalibration.text()]
     return [*map(_of_network, model.networks), *(hashlib.sha256(each.encode()).hexdigest() for each in text)]

@@ -11,12 +11,38 @@ from typing import Any
 import numpy as np
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.machines import MoleculeMachine, save_machine
+from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
+from wlkernelnn.machines.molecules import MODELS
+from wlkernelnn.machines.parts import FEATURES, check_features
 from wlkernelnn.utils.files import alone_in, write_text
 
 from .metrics import get_metric, score
 from .run import check_free
 from .scoring import SPLITS, check_target_names, parts_of, rows_of, scored
+
+#: Machines by the names that users give them.
+MACHINES = (*MODELS, "linear")
+Machine = MoleculeMachine | LinearMachine
+
+
+def machine_named(model: str, seed: int) -> Machine:
+    """An unfitted machine, of :data:`MACHINES`."""
+    return (
+        LinearMachine(random_state=seed) if model == "linear" else MoleculeMachine(model, random_state=seed)
+    )
+
+
+def features_for(model: str, features: str | None) -> str:
+    """The features of molecules for a model, by default those that its machine, or its network, needs.
+
+    Raises:
+        ValueError: A kernel machine lacks a column in them.
+    """
+    if model.partition("+")[0] not in MODELS:
+        return features or "ogb"
+    features = features or FEATURES
+    check_features(features)
+    return features
 
 
 def train_machine(
@@ -27,16 +53,18 @@ def train_machine(
     model: str = "auto",
     metric: str | None = None,
     seed: int = 0,
-) -> tuple[MoleculeMachine, dict[str, Any]]:
-    """Fit a kernel machine to the training part, keep it in a folder, and score it.
+) -> tuple[Machine, dict[str, Any]]:
+    """Fit a machine to the training part, keep it in a folder, and score it.
 
-    The folder then holds ``config.json``, ``model.safetensors``, ``molecules.safetensors`` (the training
-    molecules with their targets, see ``README`` there), ``splits.json``, ``valid_predictions.csv``,
-    ``test_predictions.csv`` and ``metrics.json``, as a run of networks does: see :func:`train_run`.
+    The folder then holds ``config.json``, ``model.safetensors``, of a kernel machine
+    ``molecules.safetensors`` (the training molecules with their targets), ``README`` (what of the training
+    molecules is there), ``splits.json``, ``valid_predictions.csv``, ``test_predictions.csv`` and
+    ``metrics.json``, as a run of networks does: see :func:`train_run`.
 
     Args:
         data, split_idx, directory: See :func:`train_run`. The validation part is scored only.
-        model: See :class:`~wlkernelnn.machines.MoleculeMachine`.
+        model: ``"auto"`` and ``"gp"`` of :class:`~wlkernelnn.machines.MoleculeMachine`, or ``"linear"``, a
+            :class:`~wlkernelnn.machines.LinearMachine`.
         metric: In which it is scored; default the data set's own.
         seed: Of what is drawn.
 
@@ -46,7 +74,7 @@ def train_machine(
 
     Raises:
         ValueError: A split as :func:`train_run` refuses it, an unknown metric, or data that
-            :meth:`MoleculeMachine.fit` refuses.
+            the machine's ``fit`` refuses.
         FileExistsError, NotADirectoryError: As :func:`train_run`.
     """
     directory, parts = Path(directory), parts_of(data, split_idx)
@@ -57,11 +85,12 @@ def train_machine(
         check_free(directory)
         write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
         begin = time.perf_counter()
-        machine = MoleculeMachine(model, random_state=seed).fit(parts["train"])
+        machine = machine_named(model, seed).fit(parts["train"])
         seconds = time.perf_counter() - begin
         if metric is not None:
             machine.about["metric"] = metric
         left = score(machine.about["metric"], parts["train"].y.numpy(), machine.leave_one_out())
         save_machine(directory, machine)
-        chosen = {"leave_one_out": left, "choice": machine.choice_, "errors": machine.errors_}
-        return machine, scored(directory, machine, parts, seconds, **chosen)
+        chosen = machine.num_iterations_ if isinstance(machine, LinearMachine) else machine.choice_
+        more = {"leave_one_out": left, "choice": chosen, "errors": machine.errors_}
+        return machine, scored(directory, machine, parts, seconds, **more)

@@ -1,0 +1,202 @@
+"""The linear machine: penalties, weights, explanations and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit, logit
+from sklearn.linear_model import Ridge
+
+from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.kernels import WLVectorizer
+from wlkernelnn.machines import LinearMachine, explain, linear, load_machine, save_machine
+from wlkernelnn.machines.penalties import cross_validated, left_out, log_losses, logistic, ridge
+from wlkernelnn.machines.saved import digest
+
+SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N", "Cl", "c1ccccc1")]
+VALUES = np.array([len(text) + 2.0 * ("N" in text) for text in SMILES])
+RANDOM = np.random.default_rng(0)
+
+
+def packed(smiles: list[str], y: Any, **options: Any) -> PackedGraphs:
+    return load_molecules(smiles, y=np.asarray(y), cache=False, **options)
+
+
+DATA = packed(SMILES, VALUES)
+NEW = np.arange(48) % 3 == 0
+SEVERAL = np.stack([VALUES, np.where(VALUES > 14, np.nan, -VALUES)], axis=1)
+CLASSES = np.stack([VALUES > 8, ["N" in text for text in SMILES]], axis=1).astype(float)
+CLASSES[::7, 0] = np.nan
+
+
+@pytest.fixture(scope="module")
+def fitted() -> LinearMachine:
+    return LinearMachine().fit(DATA[~NEW])
+
+
+def test_leave_one_out_is_that_of_every_fit_without_a_row() -> None:
+    x, y = sparse.csr_array(RANDOM.poisson(1.0, (12, 20)).astype(float)), RANDOM.normal(size=12)
+    weight = RANDOM.uniform(0.5, 2, 12)
+    mean = np.average(y, weights=weight)
+    for penalty, found in zip((0.3, 4.0), left_out(x, y, weight, np.array([0.3, 4.0])), strict=True):
+        for i in range(12):
+            rest = np.arange(12) != i
+            model = Ridge(penalty, fit_intercept=False)
+            model.fit(x.toarray()[rest], (y - mean)[rest], weight[rest])
+            assert found[i] == pytest.approx(mean + model.predict(x.toarray()[[i]])[0], rel=1e-6)
+
+
+def test_a_weight_of_two_is_a_row_twice() -> None:
+    x, y = sparse.csr_array(RANDOM.poisson(1.0, (12, 6)).astype(float)), RANDOM.normal(size=12)
+    twice = np.arange(12).repeat(np.where(np.arange(12) < 4, 2, 1))
+    weight = np.where(np.arange(12) < 4, 2.0, 1.0)
+    for fit, target in ((ridge, y), (logistic, (y > 0).astype(float))):
+        one, other = fit(x, target, weight, 2.0), fit(x[twice], target[twice], np.ones(16), 2.0)
+        np.testing.assert_allclose(one[0], other[0], atol=1e-3)
+        assert one[1] == pytest.approx(other[1], abs=1e-3)
+
+
+def test_cross_validation_leaves_rows_out() -> None:
+    x = sparse.csr_array(np.eye(12))
+    y = np.arange(12) % 2.0
+    log_odds = cross_validated(x, y, np.ones(12), np.array([0.01, 1.0]), seed=0)
+    # A row has a column of its own: what others say of it is the intercept, near even.
+    assert np.abs(log_odds).max() < 0.5
+    np.testing.assert_allclose(
+        log_losses(np.array([[0.0, 2.0]]), np.array([1.0, 0.0])), [-np.log([0.5, 1 - expit(2)])]
+    )
+    alone = cross_validated(x, (np.arange(12) == 0).astype(float), np.ones(12), np.ones(1), seed=0)
+    np.testing.assert_allclose(alone, logit(1 / 12))
+
+
+def test_it_is_ridge_regression_on_counts(fitted: LinearMachine) -> None:
+    vectorizer = WLVectorizer(fitted.num_iterations_).fit(DATA[~NEW])
+    y = DATA[~NEW].y[:, 0].double().numpy()
+    model = Ridge(fitted.penalties_[0], fit_intercept=False, solver="cholesky")
+    model.fit(vectorizer.transform(DATA[~NEW]).toarray(), y - y.mean())
+    expected = y.mean() + model.predict(vectorizer.transform(DATA[NEW]).toarray())
+    mean, std = fitted.predict(DATA[NEW], return_std=True)
+    np.testing.assert_allclose(mean[:, 0], expected, rtol=1e-5)
+    left = fitted.leave_one_out()[:, 0]
+    assert std[:, 0] == pytest.approx(np.full(16, np.sqrt(np.mean((left - y) ** 2))))
+    assert fitted.errors_[fitted.num_iterations_] == min(fitted.errors_.values())
+    assert np.sqrt(np.mean((left - y) ** 2)) / y.std() == pytest.approx(min(fitted.errors_.values()))
+    assert np.abs(mean[:, 0] - VALUES[NEW]).mean() < 0.5
+
+
+def test_targets_are_independent_but_for_the_iterations() -> None:
+    both = LinearMachine().fit(packed(SMILES, SEVERAL))
+    assert np.isnan(both.leave_one_out()).tolist() == np.isnan(SEVERAL).tolist()
+    known = ~np.isnan(SEVERAL[:, 1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear, "DEPTHS", (both.num_iterations_,))
+        for t, rows in enumerate((np.ones(48, bool), known)):
+            alone = LinearMachine().fit(packed(SMILES, SEVERAL[:, t], on_invalid="skip"))
+            assert len(alone.leave_one_out()) == rows.sum()
+            np.testing.assert_allclose(
+                alone.predict(DATA)[:, 0], both.predict(DATA)[:, t], rtol=1e-3, atol=1e-3
+            )
+
+
+def test_classes() -> None:
+    machine = LinearMachine().fit(packed(SMILES, CLASSES, task="classification"))
+    probability = machine.predict(DATA)
+    known = ~np.isnan(CLASSES)
+    assert ((probability > 0.5) == (CLASSES > 0.5))[known].mean() > 0.95
+    left = machine.leave_one_out()
+    assert np.isnan(left).tolist() == np.isnan(CLASSES).tolist()
+    loss = -np.log(np.where(CLASSES > 0.5, left, 1 - left))
+    assert np.nanmean(loss, axis=0).mean() == pytest.approx(min(machine.errors_.values()))
+    with pytest.raises(ValueError, match="return_std: classes have probabilities"):
+        machine.predict(DATA, return_std=True)
+    with pytest.raises(ValueError, match="expected two classes, all training molecules have 1"):
+        LinearMachine().fit(packed(SMILES, np.ones(48), task="classification"))
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_atoms_add_up_to_the_prediction(task: str) -> None:
+    y = CLASSES if task == "classification" else SEVERAL
+    machine = LinearMachine().fit(packed(SMILES, y, task=task))
+    new = packed(["CCCCO", "NCCc1ccccc1Br", "[Na+].[Cl-]"], np.zeros((3, 2)))
+    explanation = explain(machine, new, most=3)
+    value = machine.predict(new)
+    np.testing.assert_allclose(explanation.prediction, logit(value) if task == "classification" else value)
+    assert explanation.ptr.tolist() == [0, 5, 15, 17]
+    np.testing.assert_allclose(explanation.prediction[2], machine.intercept_)  # nothing is known of salt
+    table = explanation.substructures
+    assert table.groupby(["graph", "target"]).size().max() == 3
+    assert set(table["graph"]) == {0, 1}
+    assert explanation.nearest.shape == (3, 0)
+    # All substructures together are the prediction as well.
+    whole = explain(machine, new, most=1000).substructures.groupby(["graph", "target"])["contribution"].sum()
+    np.testing.assert_allclose(
+        whole.to_numpy().reshape(2, 2) + machine.intercept_, explanation.prediction[:2]
+    )
+
+
+def test_choices_are_made_on_drawn_molecules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(linear._CHOICE_ROWS, "regression", 20)
+    monkeypatch.setattr(linear, "_AT_ONCE", 7)
+    machine = LinearMachine(random_state=1).fit(DATA)
+    assert (~np.isnan(machine.leave_one_out())).sum() == 20
+    assert np.abs(machine.predict(DATA)[:, 0] - VALUES).mean() < 0.5
+    assert machine.predict(DATA[:0]).shape == (0, 1)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_what_is_saved_is_loaded_again(task: str, tmp_path: Path) -> None:
+    machine = LinearMachine().fit(packed(SMILES, CLASSES, task=task))
+    save_machine(tmp_path, machine)
+    again = load_machine(tmp_path)
+    assert isinstance(again, LinearMachine)
+    np.testing.assert_array_equal(again.predict(DATA), machine.predict(DATA))
+    np.testing.assert_array_equal(again.fingerprint(DATA), machine.fingerprint(DATA))
+    np.testing.assert_array_equal(again.scale_, machine.scale_)
+    assert digest(again) == digest(machine) != digest(LinearMachine().fit(DATA))
+    assert again.errors_ == machine.errors_
+    assert again.num_parameters == machine.num_parameters
+    assert "confidential" in (tmp_path / "README").read_text()
+    assert not (tmp_path / "molecules.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_iterations": 9}, r"num_iterations must be one of \(1, 2, 3\), got 9"),
+        ({"num_iterations": 1}, r"weights must be \[\d+, 1\], got \[\d+, 1\]"),
+        ({"about": {}}, "KeyError: 'target_names'"),
+    ],
+)
+def test_damaged_folders(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    machine = LinearMachine()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear, "DEPTHS", (2,))
+        save_machine(tmp_path, machine.fit(DATA))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        load_machine(tmp_path)
+
+
+def test_fingerprints_count_the_most_frequent_colours(fitted: LinearMachine) -> None:
+    counts = fitted.fingerprint(DATA[~NEW])
+    having = (counts > 0).sum(axis=0)
+    assert (np.diff(having) <= 0).all()
+    assert having[0] == 32 * 3 / 4 + 8  # the last carbon of a chain, or the first
+    assert counts.shape[1] == len(fitted.weights_) < 1024
+
+
+def test_other_data_and_weights_are_refused(fitted: LinearMachine) -> None:
+    with pytest.raises(ValueError, match="fitted to features 'ogb', the data have 'duvenaud'"):
+        fitted.predict(load_molecules(["CCO"], features="duvenaud", cache=False))
+    with pytest.raises(ValueError, match="sample_weight must be 48 positive numbers"):
+        LinearMachine().fit(DATA, np.zeros(48))
+    with pytest.raises(ValueError, match="at least 2 molecules, got 1"):
+        LinearMachine().fit(DATA[:1])
+    with pytest.raises(TypeError, match="data must be PackedGraphs"):
+        LinearMachine().fit(SMILES)  # type: ignore[arg-type]

@@ -1,0 +1,90 @@
+"""Linear machines as folders: numbers in safetensors, everything else in JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from wlkernelnn.kernels.colour_table import ColourTable
+from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_tensors, write_text
+
+from .linear import DEPTHS, LinearMachine
+
+FORMAT = "wlkernelnn.linear/1"
+CONFIG, NUMBERS, README = "config.json", "model.safetensors", "README"
+_NUMBERS = ("weights", "intercept", "scale", "std", "penalties", "frequent")
+_KEPT = """A linear machine of wlkernelnn.
+
+A linear machine knows the substructures of the molecules that it was fitted to: model.safetensors holds
+every distinct atom of theirs with all that lies up to three bonds around it (codes of atoms and types of
+bonds), and its weight. Molecules and targets are not there, but small molecules are whole substructures,
+and others can be put together from theirs. If the training molecules are confidential, so is the folder.
+"""
+
+
+def save_linear(directory: Path, machine: LinearMachine) -> None:
+    """Write a fitted machine into a folder."""
+    directory.mkdir(parents=True, exist_ok=True)
+    write_tensors(directory / NUMBERS, _tensors(machine), {"format": FORMAT})
+    write_text(directory / README, _KEPT)
+    config = {
+        "format": FORMAT,
+        "kind": type(machine).__name__,
+        "num_iterations": machine.num_iterations_,
+        "errors": machine.errors_,
+        "about": machine.about,
+    }
+    write_text(directory / CONFIG, json_text(config, indent=2))  # last: a folder with a config is finished
+
+
+def load_linear(directory: Path) -> LinearMachine:
+    """The machine that :func:`save_linear` wrote: it predicts the same numbers.
+
+    Raises:
+        FileNotFoundError: A file is missing.
+        ValueError: A file is damaged or has another format, or files do not go together.
+    """
+    config = read_json(directory / CONFIG)
+    tensors, header = read_tensors(directory / NUMBERS)
+    machine = LinearMachine()
+    try:
+        if header["format"] != FORMAT:
+            raise ValueError(f"expected format {FORMAT}, got {header['format']!r}")
+        machine.about, machine.num_iterations_ = config["about"], config["num_iterations"]
+        if machine.num_iterations_ not in DEPTHS:
+            raise ValueError(f"num_iterations must be one of {DEPTHS}, got {machine.num_iterations_!r}")
+        machine.errors_ = {int(depth): error for depth, error in config["errors"].items()}
+        machine.table_ = ColourTable.from_tensors(tensors, machine.num_iterations_)
+        for name in _NUMBERS:
+            setattr(machine, f"{name}_", tensors[name].numpy())
+        expected = sum(machine.table_.sizes), len(machine.about["target_names"])
+        if machine.weights_.shape != expected:
+            raise ValueError(f"weights must be {list(expected)}, got {list(machine.weights_.shape)}")
+        for name in ("intercept_", "scale_", "std_"):
+            if (shape := getattr(machine, name).shape) != expected[1:]:
+                raise ValueError(f"{name[:-1]} must be [{expected[1]}], got {list(shape)}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
+        ) from error
+    return machine
+
+
+def linear_digest(machine: LinearMachine) -> str:
+    """SHA-256 of all that predictions depend on."""
+    content = hashlib.sha256(json.dumps(machine.about, sort_keys=True).encode())
+    for name, tensor in sorted(_tensors(machine).items()):
+        content.update(name.encode())
+        content.update(tensor.numpy().tobytes())
+    return content.hexdigest()
+
+
+def _tensors(machine: LinearMachine) -> dict[str, torch.Tensor]:
+    numbers = {name: getattr(machine, f"{name}_") for name in _NUMBERS}
+    return machine.table_.tensors() | {
+        name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()
+    }
