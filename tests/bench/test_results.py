@@ -20,6 +20,7 @@ from wlkernelnn.bench.molecules import (
     moleculenet,
     ogb,
     organic_ri,
+    ring_nodes,
     table,
     zinc,
 )
@@ -74,6 +75,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "organic_ri": of_molecules(organic_ri.TASKS, 3),
     "predict_speed": of_ratios,
     "ptb": ptb.TABLE,
+    "ring_nodes": ring_nodes.TABLE,
     "rkm_speed": of_ratios,
     "rrnn": rrnn.TABLE,
     "rrnn_speed": of_ratios,
