@@ -19,7 +19,7 @@ BENCHMARKS: dict[str, str] = {
     "predict-speed": "speed.prediction",
     "ptb": "language.ptb",
     "report": "harness.report",
-    "ring-nodes": "molecules.ring_nodes",
+    "ring-nodes": "kernels.ring_nodes",
     "rkm-speed": "speed.rkm",
     "rrnn": "language.rrnn.rrnn",
     "rrnn-speed": "speed.rrnn",

@@ -93,9 +93,9 @@ def run_members(
 
         members.append(run_method(name, split, fit, folder, decided_by=decided_by, known=known))
     if row.landmarks:
-        decided_by = {"landmarks": row.landmarks}
+        number = {"landmarks": row.landmarks}
         method = partial(fit_landmarks, row.landmarks, split)
-        members.append(run_method(name, split, method, folder, decided_by=decided_by, known=known))
+        members.append(run_method(name, split, method, folder, decided_by=number, known=known))
     if row.process:
         members.append(run_method(name, split, partial(fit_process, split), folder, known=known))
     together = members[0] if len(members) == 1 else ensemble(name, members)

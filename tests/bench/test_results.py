@@ -9,7 +9,7 @@ from typing import Any
 from wlkernelnn.bench.harness.races import Ratio, ratios
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
-from wlkernelnn.bench.kernels import graph_kernel_table, theorems
+from wlkernelnn.bench.kernels import graph_kernel_table, ring_nodes, theorems
 from wlkernelnn.bench.language import awd_lm, documents, ptb, sst
 from wlkernelnn.bench.language.rrnn import rrnn
 from wlkernelnn.bench.molecules import (
@@ -20,7 +20,6 @@ from wlkernelnn.bench.molecules import (
     moleculenet,
     ogb,
     organic_ri,
-    ring_nodes,
     table,
     zinc,
 )

@@ -17,12 +17,11 @@ from wlkernelnn.bench.harness.cells import Cell, Record, out_of
 from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
+from wlkernelnn.bench.molecules.moleculeace_table import DEVELOPMENT, FOLDER
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import MoleculeKernel
 from wlkernelnn.machines import GaussianProcess
 from wlkernelnn.machines.parts import parts_of
-
-from .moleculeace_table import DEVELOPMENT, FOLDER
 
 #: The features by the name of the column.
 FEATURES = {"without": "ogb+invariants", "with": "ogb+invariants+ring_nodes"}

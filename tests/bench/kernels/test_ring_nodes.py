@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.molecules import regression_set
-from wlkernelnn.bench.molecules import ring_nodes
+from wlkernelnn.bench.kernels import ring_nodes
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import featurize
 from wlkernelnn.kernels import WLSubtreeKernel
