@@ -9,6 +9,7 @@ BENCHMARKS: dict[str, str] = {
     "documents": "language.documents",
     "gp-speed": "speed.gaussian_processes",
     "graph-kernels": "kernels.graph_kernels",
+    "intervals": "molecules.intervals.intervals",
     "joint": "molecules.joint",
     "kernel-speed": "speed.kernels",
     "lfp": "signals.lfp",

@@ -24,6 +24,7 @@ from wlkernelnn.bench.molecules import (
     zinc,
 )
 from wlkernelnn.bench.molecules.cep import table as cep
+from wlkernelnn.bench.molecules.intervals import intervals
 from wlkernelnn.bench.signals import lfp
 from wlkernelnn.bench.speed import gaussian_processes
 from wlkernelnn.bench.speed import molecules as speed
@@ -64,6 +65,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "documents": documents.TABLE,
     "gp_speed": of_gaussian_processes,
     "graph_kernels": of_graph_kernels,
+    "intervals": intervals.TABLE,
     "joint": joint.TABLE,
     "kernel_speed": of_ratios,
     "lfp": lfp.TABLE,

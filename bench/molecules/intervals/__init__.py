@@ -1,0 +1,1 @@
+"""Predicted intervals: how many measurements lie in them."""

@@ -1,0 +1,34 @@
+"""The benchmark of predicted intervals, quickly, on a small set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.molecules import regression_set
+from wlkernelnn.bench.molecules.intervals import intervals
+from wlkernelnn.cli.main import main
+
+
+def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data" / "moleculeace").mkdir(parents=True)
+    data = regression_set(120)
+    frame = pd.DataFrame({"smiles": data.smiles, "y": data.y[:, 0].double().numpy(), "cliff_mol": 0})
+    frame["split"] = np.where(np.arange(120) < 10, "test", "train")
+    frame.to_csv(tmp_path / "data" / "moleculeace" / "CHEMBL237_EC50.csv", index=False)
+    monkeypatch.setattr(intervals, "NETWORKS", 2)
+    folders = ["--root", str(tmp_path / "data"), "--run-dir", str(tmp_path / "runs")]
+    command = ["benchmark", "intervals", "--quick", "--sets", "CHEMBL237_EC50", *folders]
+    assert main([*command, "--output-dir", str(tmp_path)]) == 0
+    runs = {run["model"]: run for run in json.loads((tmp_path / "intervals.json").read_text())["runs"]}
+    assert list(runs) == list(intervals.MODELS)
+    assert {tuple(run["counts"].values()) for run in runs.values()} == {(96, 12, 12)}
+    assert runs["spread"]["rmse"] == runs["ensemble"]["rmse"] != runs["alone"]["rmse"]
+    assert runs["spread"]["coverage_90"] < runs["ensemble"]["coverage_90"]
+    assert runs["alone"]["spearman"] is None
+    page = (tmp_path / "intervals.md").read_text()
+    assert f"| CHEMBL237_EC50 | kernel machine | 1 of 2 | {runs['gp']['rmse']:.3f} |" in page
