@@ -25,8 +25,10 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.molecules.additions import SIZE, morgan_counts
 from wlkernelnn.models import GraphNetwork
+from wlkernelnn.models.virtual_node import VirtualNode
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
+from wlkernelnn.utils.checks import check_dropout
 
 ALPHAS = tuple(10.0 ** np.arange(-1, 5))
 
@@ -124,14 +126,33 @@ class GINENetwork(GraphNetwork):
     """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
 
     As in OGB's example, each has a table of edge codes, a perceptron and batch norm.
+
+    Args:
+        node_dims, hidden_channels: As of :class:`~wlkernelnn.models.GraphKernelNetwork`.
+        num_layers: Number of convolutions.
+        layer_dropout: Probability that an entry of a layer's result is dropped.
+        residual: Whether the states before a layer are added to its result.
+        virtual_node: Whether between layers all nodes of a graph hear from each other.
+        **shared: Arguments of :class:`~wlkernelnn.models.GraphNetwork`, such as ``pooling`` and ``dropout``.
+
+    Raises:
+        ValueError: An argument is out of its range, or there are no edge codes.
     """
 
     def __init__(
-        self, node_dims: Sequence[int], hidden_channels: int = 128, num_layers: int = 4, **shared: Any
+        self,
+        node_dims: Sequence[int],
+        hidden_channels: int = 128,
+        num_layers: int = 4,
+        layer_dropout: float = 0.0,
+        residual: bool = False,
+        virtual_node: bool = False,
+        **shared: Any,
     ) -> None:
         super().__init__(node_dims, hidden_channels, num_steps=None, **shared)
         if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
+        check_dropout(layer_dropout, "layer_dropout")
         edge_tables, convs, norms = ([] for _ in range(3))
         # Batch norm has no variance for a batch of a single atom.
         single = {"allow_single_element": True}
@@ -141,12 +162,22 @@ class GINENetwork(GraphNetwork):
             convs.append(GINEConv(mlp, train_eps=True))
             norms.append(BatchNorm(hidden_channels, **single))
         self.edge_tables, self.convs, self.norms = map(torch.nn.ModuleList, (edge_tables, convs, norms))
+        between = num_layers - 1 if virtual_node else 0
+        self.virtual_nodes = torch.nn.ModuleList(VirtualNode(hidden_channels) for _ in range(between))
+        self.layer_dropout = torch.nn.Dropout(layer_dropout)
+        self.residual = residual
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
+        assert isinstance(graph, Data)
         edge_index, edge_type = self.edges(graph)
         h = self.encoder(codes)
-        for table, conv, norm in zip(self.edge_tables, self.convs, self.norms, strict=True):
-            h = norm(conv(h.relu(), edge_index, table(edge_type)))
+        g = h.new_zeros(graph.ptr.numel() - 1, h.size(1))
+        layers = zip(self.edge_tables, self.convs, self.norms, strict=True)
+        for layer, (table, conv, norm) in enumerate(layers):
+            if layer > 0 and self.virtual_nodes:
+                h, g = self.virtual_nodes[layer - 1](h, g, graph.ptr, graph.batch)
+            new = self.layer_dropout(norm(conv(h.relu(), edge_index, table(edge_type))))
+            h = h + new if self.residual else new
         return h
 
 

@@ -125,6 +125,8 @@ def test_gine_network_has_the_interface_of_ours(parts: tuple[PackedGraphs, ...])
     torch.testing.assert_close(net.predict(batch), net(batch))
     with pytest.raises(ValueError, match="edge codes"):
         baselines.GINENetwork([3])
+    with pytest.raises(ValueError, match="layer_dropout"):
+        baselines.GINENetwork([3], num_edge_types=2, layer_dropout=1.5)
 
 
 def test_gine_reads_edge_codes_and_trains_on_a_single_atom() -> None:
@@ -137,6 +139,49 @@ def test_gine_reads_edge_codes_and_trains_on_a_single_atom() -> None:
     assert not torch.allclose(net(single), net(other))
     atom = next(iter(PackedLoader(data[2:], 1)))
     assert net.train()(atom).isfinite().all()
+
+
+OF_LAYERS = {"none": {}, "residual": {"residual": True}, "virtual node": {"virtual_node": True}}
+
+
+@pytest.mark.parametrize("more", OF_LAYERS.values(), ids=OF_LAYERS)
+def test_gine_layers_drop_only_in_training(more: dict[str, bool]) -> None:
+    torch.manual_seed(0)
+    data = regression_set()
+    net = baselines.GINENetwork.from_data(data, hidden_channels=8, num_layers=3, layer_dropout=0.5, **more)
+    batch = next(iter(PackedLoader(data, 5)))
+    out = net(batch)
+    assert out.shape == (5, 1)
+    assert not torch.equal(out, net(batch))
+    out.sum().backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in net.parameters())
+    net.eval()
+    torch.testing.assert_close(net(batch), net(batch), rtol=0, atol=0)
+
+
+def test_gine_adds_what_was_before_a_layer() -> None:
+    data = regression_set()
+    net = baselines.GINENetwork.from_data(data, hidden_channels=8, num_layers=1, residual=True).eval()
+    batch = next(iter(PackedLoader(data, 5)))
+    whole = net.states(batch.x, batch)
+    net.residual = False
+    torch.testing.assert_close(whole - net.states(batch.x, batch), net.encoder(batch.x))
+
+
+def test_gine_virtual_node_joins_all_atoms() -> None:
+    data = load_molecules(["CCCCCCCC", "CCCCCCCO"], y=[1.0, 2.0], cache=False)
+    batch = next(iter(PackedLoader(data, 2)))
+    for virtual_node in (False, True):
+        torch.manual_seed(0)
+        net = baselines.GINENetwork.from_data(
+            data, hidden_channels=8, num_layers=2, virtual_node=virtual_node
+        ).eval()
+        h = net.states(batch.x, batch)
+        # The first atoms of both are seven bonds away from the difference.
+        assert torch.allclose(h[0], h[8], atol=1e-6) != virtual_node
+    # A norm of 2 · 8 and a map of 8 · 9 between two layers.
+    plain = baselines.GINENetwork.from_data(data, hidden_channels=8, num_layers=2)
+    assert baselines.count_parameters(net) - baselines.count_parameters(plain) == 2 * 8 + 8 * 9
 
 
 def test_gine_is_trained_by_the_same_recipe(parts: tuple[PackedGraphs, ...]) -> None:
