@@ -53,9 +53,9 @@ class OGBOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: gine, wl-gated, stack, stack-rw, wl-machine, stack-machine, gine-machine,
-            ensemble, and of ogbg-molhiv stack-rings, wl-machine-rings, landmarks, stack-landmarks,
-            stack-machines; by default all.
+        models: Which rows: gine, gine-virtual, wl-gated, stack, stack-rw, wl-machine, stack-machine,
+            gine-machine, ensemble, and of ogbg-molhiv stack-rings, wl-machine-rings, landmarks,
+            stack-landmarks, stack-machines; by default all.
         epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
         quick: One epoch of few graphs of each part, of one seed, without files to submit: only to see that
