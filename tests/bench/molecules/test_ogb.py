@@ -308,3 +308,23 @@ def test_a_machine_beside_networks(root: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_unknown_names(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["benchmark", "ogb", "--name", "ogbg-ppa"]) != 0
     assert "name must be one of ogbg-molhiv" in capsys.readouterr().err
+
+
+def test_both_machines_beside_a_network(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = replace(SMALL, title="together", machine=(1,), landmarks=3, grid={})
+    landmarks = replace(SMALL, title="landmarks", members=0, landmarks=3, grid={})
+    monkeypatch.setitem(ogb.RECIPES, "ogbg-molbbbp", {"landmarks": landmarks, "together": together})
+    alone, *both = run(root, "ogbg-molbbbp")
+    assert (alone["parameters"], len(both)) == (4, 3)
+    # The machine is fitted once.
+    assert {record["member_parameters"][2] for record in both} == {4}
+    assert {record["members"][2]["folder"] for record in both} == {alone["folder"]}
+    assert both[0]["parameters"] == sum(both[0]["member_parameters"])
+    parts = [
+        pd.read_csv(root / "out" / member["folder"] / "test_predictions.csv") for member in both[0]["members"]
+    ]
+    mean = np.mean([part["p_np_pred"] for part in parts], axis=0)
+    expected = Evaluator("ogbg-molbbbp").eval(
+        {"y_true": parts[0][["p_np"]].to_numpy(), "y_pred": mean[:, None]}
+    )
+    assert both[0]["scores"]["test"]["roc_auc"] == pytest.approx(expected["rocauc"])
