@@ -1,7 +1,9 @@
-"""Two classes by Gaussian process regression: its means become probabilities."""
+"""Two classes by a Gaussian process of their log-odds."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,17 +16,60 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .gaussian_process import GaussianProcess
+from .evidence import LaplaceEvidence
+from .gaussian_process import GaussianProcess, Target
+from .laplace import Labels, laplace
+from .posterior import ExactPosterior, NystromPosterior
+
+logger = logging.getLogger("wlkernelnn")
+
+
+class LatentProcess(GaussianProcess):
+    r"""A Gaussian process of the log-odds of class 1, by Laplace's approximation.
+
+    .. math::
+        p(y_i = 1) = \frac{1}{1 + \exp(-\mu - f(x_i))}, \qquad
+        f \sim \mathcal{GP}\big(0, \textstyle\sum_p a_p K_p\big)
+
+    with the log-odds μ of the class in the training rows. Amplitudes and free hyper-parameters maximise the
+    approximate marginal likelihood. What it predicts, and leaves out, are means and deviations of log-odds.
+
+    The arguments are those of :class:`GaussianProcess`; targets are 0 and 1.
+    """
+
+    def _standardise(self, target: Target) -> None:
+        ones = target.weight @ target.y
+        # Half a row of each class more, so that one class alone has log-odds.
+        target.mean = float(logit((ones + 0.5) / (target.weight.sum() + 1)))
+
+    def _evidence(
+        self, target: Target, rows: np.ndarray, grams: Sequence[np.ndarray | None], X: Any
+    ) -> LaplaceEvidence:
+        labels = Labels(target.y[rows], target.weight[rows], target.mean)
+        return LaplaceEvidence(target.kernels, grams, X, labels)
+
+    def _exact(self, target: Target, gram: np.ndarray) -> ExactPosterior:
+        labels = Labels(target.y, target.weight, target.mean)
+        return laplace(lambda y, noise: ExactPosterior(gram.copy(), y, noise), labels)[0]
+
+    def _nystrom(
+        self, target: Target, square: np.ndarray, cross: np.ndarray, prior: np.ndarray
+    ) -> NystromPosterior:
+        labels = Labels(target.y, target.weight, target.mean)
+        posterior = NystromPosterior(square, cross, prior)
+        return laplace(posterior.condition, labels)[0]
 
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
-    r"""Tells two classes apart by Gaussian process regression on −1 and 1, for one target or several.
+    r"""Tells two classes apart by a Gaussian process of their log-odds, for one target or several.
 
     .. math::
         p(y = 1 \mid x) = \frac{1}{1 + \exp(-(a \, \mu(x) + b))}
 
-    with the posterior mean μ of :class:`GaussianProcess`. Slope a ≥ 0 and intercept b of each target are
-    Platt's scaling (Platt 2000, with his regularised targets) of the leave-one-out means of training rows.
+    with the posterior mean μ of the log-odds, by Laplace's approximation (Rasmussen and Williams 2006,
+    section 3.4), its amplitudes by the approximate marginal likelihood. Slope a ≥ 0 and intercept b of each
+    target are Platt's scaling (Platt 2000, with his regularised targets) of the leave-one-out means of
+    training rows; a is about 1.
 
     >>> from wlkernelnn.kernels import MoleculeKernel
     >>> from wlkernelnn.machines import GaussianProcessClassifier
@@ -38,7 +83,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: The two classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
-        machine_: The :class:`GaussianProcess` on −1 (the first class) and 1 (the second).
+        machine_: The process of the log-odds of the second class.
         slope_, intercept_: a and b of each target, ``[T]``.
     """
 
@@ -70,21 +115,22 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: Structures ``[n]``.
             y: Two classes of any names ``[n]``, or 0 and 1 ``[n, T]``; NaN or ``None`` where one is missing.
+                A target of ``[n, T]`` with one class alone has its frequency everywhere, and a warning.
             sample_weight: Positive numbers ``[n]``.
 
         Raises:
-            ValueError: A target has one class alone, there are more than two, or others than 0 and 1 of
-                ``[n, T]``; or as :meth:`GaussianProcess.fit`.
+            ValueError: Not two classes, or others than 0 and 1 of ``[n, T]``; or as
+                :meth:`GaussianProcess.fit`.
         """
-        sign, self.classes_ = signs(y, len(X))
-        self.machine_ = GaussianProcess(**self.get_params(deep=False)).fit(X, sign, sample_weight)
-        means, _ = self.machine_.leave_one_out()
-        weight = np.ones(len(sign)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        scalings = []
-        for mean, column in zip(np.atleast_2d(means.T), np.atleast_2d(sign.T), strict=True):
-            known = ~np.isnan(column)
-            scalings.append(platt_scaling(mean[known], column[known] > 0, weight[known]))
-        self.slope_, self.intercept_ = np.transpose(scalings)
+        label, self.classes_ = labels_of(y, len(X))
+        self.machine_ = LatentProcess(**self.get_params(deep=False)).fit(X, label, sample_weight)
+        columns = label.reshape(len(label), -1)
+        for number, column in enumerate(columns.T):
+            if len(only := np.unique(column[~np.isnan(column)])) == 1:
+                only_one = f"all rows have class {only[0]:g}: its frequency is predicted"
+                logger.warning(f"target {number}: {only_one}")
+        means = self.machine_.leave_one_out()[0].reshape(columns.shape)
+        self.slope_, self.intercept_ = platt_scalings(means, columns, sample_weight)
         return self
 
     def _probability(self, means: Any) -> np.ndarray:
@@ -126,8 +172,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         return self._probability(self.machine_.leave_one_out()[0])
 
 
-def signs(y: ArrayLike, length: int) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
-    """−1 and 1 for the classes of each target, NaN where it is missing; and the classes."""
+def labels_of(y: ArrayLike, length: int) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
+    """0 and 1 for the classes of each target, NaN where it is missing; and the classes."""
     labels = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
     if labels.ndim not in (1, 2) or len(labels) != length:
         raise ValueError(f"y must be [{length}] or [{length}, T], as long as X, got {[*labels.shape]}")
@@ -135,24 +181,29 @@ def signs(y: ArrayLike, length: int) -> tuple[np.ndarray, np.ndarray | list[np.n
     found = np.array(np.unique(labels[known]).tolist())
     if several and not np.isin(found, (0, 1)).all():
         raise ValueError(f"y [n, T] must hold 0, 1, and NaN where one is missing, got {found[:5].tolist()}")
-    if len(found) > 2:
+    if not several and len(found) != 2:
         raise ValueError(f"y: expected two classes, got {len(found)} ({found[:5].tolist()})")
-    second = 1 if several else found[-1:]
-    sign = np.full(labels.shape, np.nan)
-    sign[known] = np.where(labels[known] == second, 1.0, -1.0)
-    for number, (column, there) in enumerate(zip(np.atleast_2d(sign.T), np.atleast_2d(known.T), strict=True)):
-        if len(np.unique(column[there])) == 1:
-            only = np.atleast_2d(labels.T)[number, there][0]
-            raise ValueError(
-                f"y: target {number} has one class alone, {only}; a classifier needs rows of both"
-            )
-    return sign, [np.array([0, 1])] * labels.shape[1] if several else found
+    label = np.full(labels.shape, np.nan)
+    label[known] = labels[known] == (1 if several else found[1])
+    return label, [np.array([0, 1])] * labels.shape[1] if several else found
+
+
+def platt_scalings(means: np.ndarray, y: np.ndarray, weight: ArrayLike | None = None) -> np.ndarray:
+    """Slopes and intercepts ``[2, T]`` of targets ``[n, T]``, NaN where one is missing."""
+    weights = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    known = [~np.isnan(column) for column in y.T]
+    return np.transpose(
+        [
+            platt_scaling(mean[there], column[there] > 0, weights[there])
+            for mean, column, there in zip(means.T, y.T, known, strict=True)
+        ]
+    )
 
 
 def platt_scaling(means: np.ndarray, positive: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Slope and intercept of the log-odds, by maximum likelihood under Platt's targets.
 
-    A negative slope, which few rows can have by chance, is 0 instead.
+    A negative slope, which few rows can have by chance, is 0 instead; so it is of one class alone.
 
     Args:
         means: ``[n]``.
@@ -162,9 +213,12 @@ def platt_scaling(means: np.ndarray, positive: np.ndarray, weight: np.ndarray) -
     sums = weight @ positive, weight @ ~positive
     # Equation (7) of Platt 2000: (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2).
     target = np.where(positive, (sums[0] + 1) / (sums[0] + 2), 1 / (sums[1] + 2))
+    constant = 0.0, float(logit(weight @ target / weight.sum()))
+    if not min(sums):
+        return constant
     # A fractional target is a row of each class.
     rows, label = np.tile(means, 2)[:, None], np.repeat([1, 0], len(means))
     both = np.concatenate([weight * target, weight * (1 - target)])
     model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(rows, label, sample_weight=both)
     slope, intercept = float(model.coef_[0, 0]), float(model.intercept_[0])
-    return (slope, intercept) if slope > 0 else (0.0, float(logit(weight @ target / weight.sum())))
+    return (slope, intercept) if slope > 0 else constant

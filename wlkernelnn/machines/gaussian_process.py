@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.utils.checks import check_count
 
-from .evidence import Evidence
+from .evidence import Evidence, RegressionEvidence
 from .posterior import ExactPosterior, NystromPosterior
 
 
@@ -132,10 +132,42 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         self.X_train_, self.n_targets_, self.landmarks_ = X, y.shape[1], None
         if self.num_landmarks is not None and self.num_landmarks < len(y):
             self.landmarks_ = np.sort(order[: self.num_landmarks])
-        self.targets_ = [_target(parts, t, column, weight) for t, column in enumerate(y.T)]
+        self.targets_ = [self._target(parts, t, column, weight) for t, column in enumerate(y.T)]
         self._find_hyper_parameters(order)
         self._find_posteriors()
         return self
+
+    def _target(self, parts: list[Kernel], number: int, y: np.ndarray, weight: np.ndarray) -> Target:
+        """A target before its hyper-parameters are known."""
+        rows = np.flatnonzero(~np.isnan(y))
+        if not len(rows):
+            raise ValueError(f"y: target {number} has no value")
+        y, weight = y[rows], weight[rows]
+        kernels = [deepcopy(part) if part.n_dims else part for part in parts]
+        target = Target(rows, 0.0, 1.0, kernels, np.empty(0), 0.0, y, weight)
+        self._standardise(target)
+        return target
+
+    def _standardise(self, target: Target) -> None:
+        y, weight = target.y, target.weight
+        target.mean = float(np.average(y, weights=weight))
+        target.scale = float(np.sqrt(np.average((y - target.mean) ** 2, weights=weight)))
+        target.y = (y - target.mean) / (target.scale or 1.0)
+
+    def _evidence(
+        self, target: Target, rows: np.ndarray, grams: Sequence[np.ndarray | None], X: Any
+    ) -> Evidence:
+        """Of some of the rows of a target."""
+        return RegressionEvidence(target.kernels, grams, X, target.y[rows], target.weight[rows])
+
+    def _exact(self, target: Target, gram: np.ndarray) -> ExactPosterior:
+        return ExactPosterior(gram, target.y, target.noise / target.weight)
+
+    def _nystrom(
+        self, target: Target, square: np.ndarray, cross: np.ndarray, prior: np.ndarray
+    ) -> NystromPosterior:
+        posterior = NystromPosterior(square, cross, prior)
+        return posterior.condition(target.y, target.noise / target.weight)
 
     def _find_hyper_parameters(self, order: np.ndarray) -> None:
         place = np.argsort(order)
@@ -149,12 +181,11 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         for target, rows in zip(self.targets_, chosen, strict=True):
             index = np.searchsorted(together, rows)
             known = np.searchsorted(target.rows, rows)
-            evidence = Evidence(
-                target.kernels,
+            evidence = self._evidence(
+                target,
+                known,
                 [None if gram is None else gram[np.ix_(index, index)] for gram in grams],
                 take(X, index) if any(gram is None for gram in grams) else None,
-                target.y[known],
-                target.weight[known],
             )
             target.amplitudes, target.noise = evidence.maximize()
 
@@ -163,7 +194,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         rows = [target.rows for target in self.targets_]
         if marks is None:
             for target, gram in zip(self.targets_, self._sums(self.X_train_, None, rows, rows), strict=True):
-                target.posterior = ExactPosterior(gram, target.y, target.noise / target.weight)
+                target.posterior = self._exact(target, gram)
             return
         X = take(self.X_train_, marks)
         each = [np.arange(len(marks))] * len(rows)
@@ -171,9 +202,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         crosses = self._sums(self.X_train_, X, rows, each)
         priors = self._priors(self.X_train_)
         for target, square, cross, prior in zip(self.targets_, squares, crosses, priors, strict=True):
-            target.posterior = NystromPosterior(
-                square, cross, prior[target.rows], target.y, target.noise / target.weight
-            )
+            target.posterior = self._nystrom(target, square, cross, prior[target.rows])
 
     def _sums(
         self, X: Any, Y: Any, rows: Sequence[np.ndarray], columns: Sequence[np.ndarray]
@@ -253,17 +282,6 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
     def _shaped(self, columns: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         return columns[0] if self._single else np.stack([*columns], axis=1)
-
-
-def _target(parts: list[Kernel], number: int, y: np.ndarray, weight: np.ndarray) -> Target:
-    rows = np.flatnonzero(~np.isnan(y))
-    if not len(rows):
-        raise ValueError(f"y: target {number} has no value")
-    y, weight = y[rows], weight[rows]
-    mean = float(np.average(y, weights=weight))
-    scale = float(np.sqrt(np.average((y - mean) ** 2, weights=weight)))
-    kernels = [deepcopy(part) if part.n_dims else part for part in parts]
-    return Target(rows, mean, scale, kernels, np.empty(0), 0.0, (y - mean) / (scale or 1.0), weight)
 
 
 def summands(kernel: Kernel) -> list[Kernel]:

@@ -17,7 +17,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.utils.checks import check_one_of
 
-from .classifier import platt_scaling
+from .classifier import LatentProcess, platt_scalings
 from .gaussian_process import GaussianProcess
 from .known import KnownGram, KnownMean
 from .parts import CHOICES, about_training, check_features, drawn_rows, memory, parts_of, places, summed
@@ -57,7 +57,7 @@ class MoleculeMachine(BaseEstimator):
         random_state: Seed of what is drawn.
 
     Attributes:
-        process_: The :class:`GaussianProcess`; of classes on −1 and 1.
+        process_: The :class:`GaussianProcess`; of classes, of their log-odds.
         scaling_: Of classes, slope and intercept of the log-odds of each target ``[2, T]``, as of
             :class:`GaussianProcessClassifier`; else ``None``.
         choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
@@ -86,14 +86,14 @@ class MoleculeMachine(BaseEstimator):
 
         Raises:
             TypeError: ``data`` is not packed.
-            ValueError: Other features, less than two molecules, a target without any value or with one
-                class alone, or exact inference would not fit into memory.
+            ValueError: Other features, less than two molecules, a target without any value, or exact
+                inference would not fit into memory.
         """
         check_packed("data", data)
         check_one_of("model", self.model, MODELS)
         check_features(data.description.features)
-        self.about = about_training(data)
-        y = self.process_targets(data)
+        self.about = about_training(data, one_class=True)
+        y = data.y.numpy().astype(np.float64)
         num_landmarks = self._num_landmarks(*y.shape)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
@@ -106,7 +106,7 @@ class MoleculeMachine(BaseEstimator):
         self.errors_, processes = {}, {}
         for choice in CHOICES:
             chosen = [grams[i] for i in places(choice)]
-            processes[choice] = GaussianProcess(summed(chosen), **options).fit(np.arange(len(rows)), y[rows])
+            processes[choice] = self.kind(summed(chosen), **options).fit(np.arange(len(rows)), y[rows])
             self.errors_[choice] = self._error(processes[choice], y[rows])
         self.choice_ = min(self.errors_, key=self.errors_.__getitem__)
         self._tell(len(rows), len(train), num_landmarks)
@@ -120,20 +120,20 @@ class MoleculeMachine(BaseEstimator):
         else:
             del grams, processes
             kernel = summed(parts_of(self.choice_))
-            self.process_ = GaussianProcess(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
+            self.process_ = self.kind(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
         self.scaling_: np.ndarray | None = None
         if self._classifies:
-            self.scaling_ = self._scaling(self.process_.leave_one_out()[0], y)
+            self.scaling_ = platt_scalings(self.process_.leave_one_out()[0], y)
         return self
 
     @property
     def _classifies(self) -> bool:
         return bool(self.about["task"] == "classification")
 
-    def process_targets(self, data: PackedGraphs) -> np.ndarray:
-        """The targets of the process, float64 ``[len(data), T]``: −1 and 1 of classes."""
-        y = data.y.numpy().astype(np.float64)
-        return 2 * y - 1 if self._classifies else y
+    @property
+    def kind(self) -> type[GaussianProcess]:
+        """The class of the process."""
+        return LatentProcess if self._classifies else GaussianProcess
 
     def _grams(self, parts: Sequence[Kernel], data: PackedGraphs) -> list[np.ndarray]:
         for part in parts:
@@ -148,24 +148,11 @@ class MoleculeMachine(BaseEstimator):
         means, _ = process.leave_one_out()
         if self._classifies:
             # −log of the probability of the class that a molecule has.
-            errors = -log_expit(y * self._log_odds(means, self._scaling(means, y)))
+            slope, intercept = platt_scalings(means, y)
+            errors = -log_expit((2 * y - 1) * (means * slope + intercept))
             return float(np.nanmean(errors, axis=0).mean())
         errors = np.sqrt(np.nanmean((means - y) ** 2, axis=0))
         return float(np.mean(errors / [target.scale or 1.0 for target in process.targets_]))
-
-    @staticmethod
-    def _scaling(means: np.ndarray, y: np.ndarray) -> np.ndarray:
-        known = [~np.isnan(column) for column in y.T]
-        return np.transpose(
-            [
-                platt_scaling(mean[there], column[there] > 0, np.ones(there.sum()))
-                for mean, column, there in zip(means.T, y.T, known, strict=True)
-            ]
-        )
-
-    @staticmethod
-    def _log_odds(means: np.ndarray, scaling: np.ndarray) -> np.ndarray:
-        return means * scaling[0] + scaling[1]
 
     def leave_one_out(self) -> np.ndarray:
         """What all other training molecules predict for each, float64 ``[n, T]``, NaN where it has no target.
@@ -179,7 +166,7 @@ class MoleculeMachine(BaseEstimator):
 
     def _values(self, means: np.ndarray) -> np.ndarray:
         """Values or probabilities, from the means of the process."""
-        return means if self.scaling_ is None else expit(self._log_odds(means, self.scaling_))
+        return means if self.scaling_ is None else expit(means * self.scaling_[0] + self.scaling_[1])
 
     def _tell(self, compared: int, rows: int, num_landmarks: int | None) -> None:
         figures = ", ".join(f"{CHOICES[choice]} {error:.3f}" for choice, error in self.errors_.items())

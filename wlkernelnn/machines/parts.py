@@ -60,14 +60,19 @@ def check_features(features: str) -> None:
         )
 
 
-def about_training(data: PackedGraphs) -> dict[str, Any]:
+def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any]:
     """``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name`` and ``descriptors`` of data.
 
     A target that is the same for all molecules is told to the user.
 
+    Args:
+        data: The training molecules.
+        one_class: A target may have one class alone.
+
     Raises:
         TypeError: ``data`` is not packed.
-        ValueError: Less than two molecules, or a target without any value or with one class alone.
+        ValueError: Less than two molecules, or a target without any value or, unless ``one_class``, with one
+            class alone.
     """
     check_packed("data", data)
     if len(data) < 2:
@@ -79,10 +84,12 @@ def about_training(data: PackedGraphs) -> dict[str, Any]:
         known = np.unique(column[~np.isnan(column)])
         if not len(known):
             raise ValueError(f"target {name}: no training molecule has a value of it")
-        if len(known) == 1 and task == "classification":
+        if len(known) > 1:
+            continue
+        if task == "classification" and not one_class:
             raise ValueError(f"target {name}: expected two classes, all training molecules have {known[0]:g}")
-        if len(known) == 1:
-            logger.warning(f"target {name}: all training molecules have {known[0]:g}: nothing is learned")
+        learned = "its frequency is predicted" if task == "classification" else "nothing is learned"
+        logger.warning(f"target {name}: all training molecules have {known[0]:g}: {learned}")
     return {
         "features": about.features,
         "target_names": names,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, lapack, solve_triangular
 
@@ -10,7 +12,7 @@ _JITTER = 1e-8
 
 
 class ExactPosterior:
-    """The posterior of f at all training rows, y = f + noise / weight.
+    """The posterior of f at all training rows, y = f + noise.
 
     Args:
         gram: The kernel ``[n, n]``, which is overwritten.
@@ -24,9 +26,20 @@ class ExactPosterior:
 
     def __init__(self, gram: np.ndarray, y: np.ndarray, noise: np.ndarray) -> None:
         gram[np.diag_indices_from(gram)] += noise
+        self.noise = noise
+        # Transposed, a symmetric matrix is the same in LAPACK's order, so that its factor takes its place.
+        self.lower = cholesky(gram.T, lower=True, overwrite_a=True, check_finite=False)
+        self.observe(y)
+
+    def observe(self, y: np.ndarray) -> None:
+        """Take other targets ``[n]``, with the same noise."""
         self.y = y
-        self.lower = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
         self.alpha = cho_solve((self.lower, True), y, check_finite=False)
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """The mean of f at the training rows, ``[n]``."""
+        return self.y - self.noise * self.alpha
 
     def mean(self, cross: np.ndarray) -> np.ndarray:
         """Of new rows, from their kernel with the training rows ``[m, n]``."""
@@ -64,24 +77,38 @@ class NystromPosterior:
         landmarks: The kernel of the landmarks ``[m, m]``.
         cross: The kernel of all training rows with the landmarks ``[n, m]``, which is overwritten.
         prior: The kernel of each row with itself ``[n]``.
-        y, noise: As of :class:`ExactPosterior`.
+
+    It says nothing before :meth:`condition`.
     """
 
-    def __init__(
-        self, landmarks: np.ndarray, cross: np.ndarray, prior: np.ndarray, y: np.ndarray, noise: np.ndarray
-    ) -> None:
+    def __init__(self, landmarks: np.ndarray, cross: np.ndarray, prior: np.ndarray) -> None:
         jitter = _JITTER * np.diagonal(landmarks).mean()
         landmarks[np.diag_indices_from(landmarks)] += jitter
         self.root = cholesky(landmarks, lower=True, overwrite_a=True, check_finite=False)
         self.features = self._features(cross)
-        self.y, self.noise = y, noise + self._rest(self.features, prior)
-        weighted = self.features / self.noise[:, None]
-        inner = self.features.T @ weighted
+        self.rest = self._rest(self.features, prior)
+
+    def condition(self, y: np.ndarray, noise: np.ndarray) -> Self:
+        """Take targets and noise, as of :class:`ExactPosterior`."""
+        self.own_noise, self.noise = noise, noise + self.rest
+        scaled = self.features / np.sqrt(self.noise)[:, None]
+        inner = scaled.T @ scaled  # of one array with itself, numpy computes half
         inner[np.diag_indices_from(inner)] += 1
         self.lower = cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
-        self.weight = cho_solve((self.lower, True), weighted.T @ y, check_finite=False)
+        self.observe(y)
+        return self
+
+    def observe(self, y: np.ndarray) -> None:
+        """Take other targets ``[n]``, with the same noise."""
+        self.y = y
+        self.weight = cho_solve((self.lower, True), self.features.T @ (y / self.noise), check_finite=False)
         # What a row of the kernel with the landmarks is multiplied with for the mean, [m].
         self.alpha = solve_triangular(self.root, self.weight, lower=True, trans=1, check_finite=False)
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """The mean of f at the training rows, ``[n]``."""
+        return self.y - self.own_noise * (self.y - self.features @ self.weight) / self.noise
 
     def _features(self, cross: np.ndarray) -> np.ndarray:
         return solve_triangular(self.root, cross.T, lower=True, check_finite=False).T

@@ -13,7 +13,7 @@ import torch
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_tensors, write_text
 
-from .gaussian_process import GaussianProcess, Target
+from .gaussian_process import GaussianProcess
 from .known import KnownMean
 from .linear import LinearMachine
 from .linear_saved import FORMAT as LINEAR
@@ -126,30 +126,18 @@ def _process(
     for part in parts:
         if hasattr(part, "fit"):
             part.fit(train)
-    process = GaussianProcess(summed(parts), num_landmarks=num_landmarks)
+    process = machine.kind(summed(parts), num_landmarks=num_landmarks)
     process.X_train_, process.landmarks_ = train, numbers.get("landmarks")
-    y = machine.process_targets(train)
+    y = train.y.numpy().astype(np.float64)
     process.n_targets_, process._single = y.shape[1], False
-    process.targets_ = []
-    for t, column in enumerate(y.T):
-        rows = np.flatnonzero(~np.isnan(column))
+    process.targets_ = [process._target(parts, t, column, np.ones(len(y))) for t, column in enumerate(y.T)]
+    for t, target in enumerate(process.targets_):
         alpha = numbers[f"alpha.{t}"]
-        if len(alpha) != len(rows if process.landmarks_ is None else process.landmarks_):
+        if len(alpha) != len(target.rows if process.landmarks_ is None else process.landmarks_):
             raise ValueError(f"alpha of target {t} has {len(alpha)} entries, which are not those of its rows")
-        mean, scale = float(numbers["mean"][t]), float(numbers["scale"][t])
-        process.targets_.append(
-            Target(
-                rows=rows,
-                mean=mean,
-                scale=scale,
-                kernels=parts,
-                amplitudes=numbers["amplitudes"][t],
-                noise=float(numbers["noise"][t]),
-                y=(column[rows] - mean) / (scale or 1.0),
-                weight=np.ones(len(rows)),
-                posterior=KnownMean(alpha),
-            )
-        )
+        target.mean, target.scale = float(numbers["mean"][t]), float(numbers["scale"][t])
+        target.amplitudes, target.noise = numbers["amplitudes"][t], float(numbers["noise"][t])
+        target.posterior = KnownMean(alpha)
     return process
 
 

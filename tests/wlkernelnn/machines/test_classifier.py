@@ -10,12 +10,13 @@ from scipy.special import expit, log_expit
 from sklearn.base import clone, is_classifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.utils import estimator_checks
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, objects
-from wlkernelnn.machines import GaussianProcess, GaussianProcessClassifier
+from wlkernelnn.machines import GaussianProcessClassifier
 from wlkernelnn.machines.classifier import platt_scaling
 
 RANDOM = np.random.default_rng(0)
@@ -47,19 +48,40 @@ def test_scaling_is_the_least_cross_entropy_of_platts_targets() -> None:
     assert 1 < platt_scaling(np.linspace(-1, 1, 10), np.arange(10) > 4, np.ones(10))[0] < 20
 
 
-def test_equals_logistic_regression_on_leave_one_out_means() -> None:
+def test_equals_logistic_regression_on_leave_one_out_log_odds() -> None:
     machine = GaussianProcessClassifier(RBF()).fit(X, Y)
-    process = GaussianProcess(RBF()).fit(X, 2.0 * Y - 1)
-    means, _ = process.leave_one_out()
+    means, _ = machine.machine_.leave_one_out()
     target = regularised(Y > 0, np.ones(80))
     line = LogisticRegression(C=np.inf, tol=1e-8).fit(
         np.concatenate([means, means])[:, None], np.repeat([1, 0], 80), np.concatenate([target, 1 - target])
     )
-    np.testing.assert_allclose(
-        machine.predict_proba(NEW), line.predict_proba(process.predict(NEW)[:, None]), rtol=1e-6
-    )
+    odds = machine.machine_.predict(NEW)
+    np.testing.assert_allclose(machine.predict_proba(NEW), line.predict_proba(odds[:, None]), rtol=1e-6)
     np.testing.assert_allclose(machine.leave_one_out(), line.predict_proba(means[:, None])[:, 1], rtol=1e-6)
     assert ((machine.leave_one_out() > 0.5) == Y).mean() > 0.8
+    # The log-odds are nearly right without any scaling.
+    assert 0.7 < machine.slope_[0] < 1.4
+
+
+def test_few_of_a_class() -> None:
+    x = RANDOM.normal(size=(400, 2))
+    y = (x[:, 0] + 0.3 * RANDOM.normal(size=400) > 2).astype(int)
+    assert 0 < y.mean() < 0.06
+    for num_landmarks in (None, 100):
+        machine = GaussianProcessClassifier(RBF(), num_landmarks=num_landmarks).fit(x, y)
+        left_out = machine.leave_one_out()
+        assert roc_auc_score(y, left_out) > 0.9
+        assert left_out.mean() == pytest.approx(y.mean(), rel=0.2)
+        assert log_loss(y, left_out) < 0.7 * log_loss(y, np.full(400, y.mean()))
+
+
+def test_one_class_alone_has_its_frequency(caplog: pytest.LogCaptureFixture) -> None:
+    y = np.stack([Y, np.where(np.arange(80) < 30, 1, np.nan)], axis=1)
+    machine = GaussianProcessClassifier(RBF()).fit(X, y)
+    assert "target 1: all rows have class 1: its frequency is predicted" in caplog.text
+    assert "target 0" not in caplog.text
+    alone = machine.predict_proba(NEW)[1]
+    np.testing.assert_allclose(alone[:, 1], 31 / 32)
 
 
 def test_a_negative_slope_is_zero() -> None:
@@ -103,8 +125,7 @@ def test_weights_are_repeated_rows() -> None:
         rtol=1e-6,
     )
     weighted = GaussianProcessClassifier(RBF()).fit(X, Y, weight)
-    process = GaussianProcess(RBF()).fit(X, 2.0 * Y - 1, weight)
-    expected = platt_scaling(process.leave_one_out()[0], Y > 0, weight)
+    expected = platt_scaling(weighted.machine_.leave_one_out()[0], Y > 0, weight)
     np.testing.assert_allclose([*weighted.slope_, *weighted.intercept_], expected)
 
 
@@ -148,8 +169,7 @@ def test_scikit_learns_tools_take_it() -> None:
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (["a"] * 24, "y: target 0 has one class alone, a; a classifier needs rows of both"),
-        (np.stack([[0, 1] * 12, [0] * 24], axis=1), "y: target 1 has one class alone, 0; a classifier"),
+        (["a"] * 24, r"y: expected two classes, got 1 \(\['a'\]\)"),
         (np.stack([[0, 1] * 12, [np.nan] * 24], axis=1), "y: target 1 has no value"),
         (["a", "b", "c"] * 8, r"y: expected two classes, got 3 \(\['a', 'b', 'c'\]\)"),
         (np.stack([[0, 1] * 12, [1, 2] * 12], axis=1), r"y \[n, T\] must hold 0, 1, and NaN"),

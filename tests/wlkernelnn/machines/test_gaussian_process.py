@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from wlkernelnn.datasets import featurize
 from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, WLSubtreeKernel
 from wlkernelnn.machines import GaussianProcess
-from wlkernelnn.machines.evidence import Evidence
+from wlkernelnn.machines.evidence import RegressionEvidence
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 2))
@@ -58,7 +58,7 @@ def test_gradients_of_the_evidence_are_its_slopes(num_parts: int) -> None:
     kernels = [RBF(), RBF(0.5, "fixed"), RBF(2.0)][:num_parts]
     grams = [None if kernel.n_dims else kernel(X) for kernel in kernels]
     weight = RANDOM.uniform(0.5, 2, size=60)
-    evidence = Evidence(kernels, grams, X, (Y - Y.mean()) / Y.std(), weight)
+    evidence = RegressionEvidence(kernels, grams, X, (Y - Y.mean()) / Y.std(), weight)
     own = sum(kernel.n_dims for kernel in kernels)
     at = np.concatenate([evidence.centre + RANDOM.normal(size=num_parts + 1), np.full(own, -0.3)])
     error = check_grad(lambda v: evidence.loss(v)[0], lambda v: evidence.loss(v)[1], at)
@@ -78,9 +78,8 @@ def test_leaving_one_out_is_fitting_without_it(num_landmarks: int | None) -> Non
         kernel = target.amplitudes[0] * RBF(1.0, "fixed")(X)
         if num_landmarks:
             marks = machine.landmarks_
-            inside = type(posterior)(
-                kernel[np.ix_(marks, marks)], kernel[:, marks], np.diag(kernel).copy(), target.y, noise
-            )
+            inside = type(posterior)(kernel[np.ix_(marks, marks)], kernel[:, marks], np.diag(kernel).copy())
+            inside.condition(target.y, noise)
             cross = kernel[i : i + 1, marks]
         else:
             inside = type(posterior)(kernel.copy(), target.y, noise)

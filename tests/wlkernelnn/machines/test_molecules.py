@@ -97,8 +97,14 @@ def test_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(data), machine.predict(data))
     np.testing.assert_allclose(again.leave_one_out(), left, rtol=1e-5)
     assert again.errors_[machine.choice_] == pytest.approx(log_loss, rel=1e-4)
-    with pytest.raises(ValueError, match="target y: expected two classes, all training molecules have 1"):
-        MoleculeMachine().fit(packed(SMILES, np.ones(48), task="classification"))
+
+
+def test_one_class_alone(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    machine = MoleculeMachine().fit(packed(SMILES, np.zeros(48), task="classification"))
+    assert "target y: all training molecules have 0: its frequency is predicted" in caplog.text
+    np.testing.assert_allclose(machine.predict(DATA[:3]), 1 / 50)
+    save_machine(tmp_path, machine)
+    np.testing.assert_array_equal(load_machine(tmp_path).predict(DATA), machine.predict(DATA))
 
 
 def several() -> PackedGraphs:
