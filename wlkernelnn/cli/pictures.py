@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,15 +17,44 @@ from wlkernelnn.training.molecules.metrics import reliability
 from wlkernelnn.training.molecules.uncertainty import error_by_deviation
 from wlkernelnn.utils.files import atomic_path
 
+# In a run folder.
+PICTURE = "test_calibration.svg"
+# So many targets are drawn, the first ones.
+_MOST = 12
 # More points are drawn as pixels.
 _MANY = 2000
 _MARKED = (0.5, 0.8, 0.9, 0.95)
 
 
+def draw_run(directory: Path, about: dict[str, Any], report: dict[str, Any]) -> Path | None:
+    """A picture of the test part of a run, ``test_calibration.svg`` beside its predictions.
+
+    Args:
+        directory: The run folder.
+        about: Of its model.
+        report: Its scores.
+
+    Returns:
+        Where it is; ``None`` without a test part, or without deviations.
+    """
+    source, path, names = directory / "test_predictions.csv", directory / PICTURE, about["target_names"]
+    classes = about["task"] == "classification"
+    if "test" not in report or not (classes or "uncertainty" in report):
+        return None
+    table = pd.read_csv(source)
+    target, mean = (table[[f"{name}{end}" for name in names]].to_numpy(float) for end in ("", "_pred"))
+    if classes:
+        draw_reliability(path, names, target, mean)
+    else:
+        std = table[[f"{name}_std" for name in names]].to_numpy(float)
+        draw_deviations(path, names, target, mean, std, about.get("unit", ""))
+    return path
+
+
 def draw_deviations(
     path: Path, names: Sequence[str], target: np.ndarray, mean: np.ndarray, std: np.ndarray, unit: str = ""
 ) -> None:
-    """A row of panels for each target: coverage, error by deviation, and parity with error bars.
+    """A row of panels for each of the first 12 targets: coverage, error by deviation, parity with error bars.
 
     Args:
         path: A .png, .svg or .pdf file.
@@ -31,6 +62,7 @@ def draw_deviations(
         target, mean, std: ``[G, tasks]``, NaN = missing.
         unit: Of the targets.
     """
+    names = names[:_MOST]
     figure = Figure(figsize=(12, 4 * len(names)), layout="constrained")
     rows = figure.subplots(len(names), 3, squeeze=False)
     in_unit = f", {unit}" if unit else ""
@@ -74,7 +106,7 @@ def _parity(axis: Axes, y: np.ndarray, p: np.ndarray, s: np.ndarray) -> None:
 
 
 def draw_reliability(path: Path, names: Sequence[str], target: np.ndarray, probability: np.ndarray) -> None:
-    """A row of panels for each target: the share of class 1 by its probability, and how many there are.
+    """A row of panels for each of the first 12 targets: the share of class 1 by its probability, and counts.
 
     Args:
         path: A .png, .svg or .pdf file.
@@ -82,6 +114,7 @@ def draw_reliability(path: Path, names: Sequence[str], target: np.ndarray, proba
         target: 0 and 1 ``[G, tasks]``, NaN = missing.
         probability: Of class 1, ``[G, tasks]``.
     """
+    names = names[:_MOST]
     figure = Figure(figsize=(8, 4 * len(names)), layout="constrained")
     for t, (name, axes) in enumerate(zip(names, figure.subplots(len(names), 2, squeeze=False), strict=True)):
         known = ~np.isnan(target[:, t])

@@ -143,6 +143,8 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
 
+    from .pictures import draw_run
+
     # All that can be refused before data are read.
     ensemble_options(fit_options, run_options.ensemble_size)
     _check_idle(parser, parsed)
@@ -163,7 +165,7 @@ def main(argv: list[str] | None = None) -> None:
         write_text(config_path, config_text(parsed))
         if is_network:
             try:
-                _, report = train_run(
+                model, report = train_run(
                     data,
                     split_idx,
                     directory,
@@ -177,7 +179,7 @@ def main(argv: list[str] | None = None) -> None:
                 where = f"{error} (--config {config_path} --resume goes on)".lstrip()
                 raise KeyboardInterrupt(where) from None
         else:
-            _, report = train_machine(
+            model, report = train_machine(
                 data,
                 split_idx,
                 directory,
@@ -185,7 +187,10 @@ def main(argv: list[str] | None = None) -> None:
                 metric=fit_options.metric,
                 seed=fit_options.seed,
             )
+        picture = draw_run(directory, model.about, report)
     _show(data, split_name, directory, report)
+    if picture is not None:
+        print(f"picture of the test part: {picture}")
 
 
 def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, FitOptions, score, train_run
+from wlkernelnn.training.molecules.columns import nearest
 from wlkernelnn.training.molecules.machine import MACHINES, features_for, machine_named
 from wlkernelnn.utils.checks import check_one_of
 
@@ -167,7 +168,8 @@ class MoleculeEstimator(SavedEstimator):
 
         Returns:
             The similarity, from 0 to 1, and the position of that molecule in the ``X`` of ``fit``, ``[n]``
-            each; see :meth:`MoleculeMachine.nearest`.
+            each; see :meth:`MoleculeMachine.nearest`. Where it is 0 no substructure is
+            shared: kernels then predict their mean with the deviation of the prior, and a warning says so.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -177,7 +179,7 @@ class MoleculeEstimator(SavedEstimator):
         check_is_fitted(self)
         if not isinstance(machine := self._fitted, MoleculeMachine):
             raise ValueError(f"nearest: a kernel machine compares molecules, model={self.model!r} does not")
-        return machine.nearest(molecules_of(X, machine.about["features"]))
+        return nearest(machine, molecules_of(X, machine.about["features"]))
 
     def _options(self, seed: int) -> FitOptions:
         own = ("epochs", "batch_size", "lr", "weight_decay", "patience")

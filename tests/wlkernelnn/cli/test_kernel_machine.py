@@ -51,6 +51,7 @@ def test_a_run_and_its_files(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert report["test"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-5)
     within = error < norm.ppf(0.95) * table["Act_std"]
     assert report["uncertainty"]["mean"]["coverage_90"] == pytest.approx(within.mean())
+    assert ">share of targets within" in (run / "test_calibration.svg").read_text()
     assert "confidential" in (run / "README").read_text()
     # It is not begun over what is there.
     assert main(["train", "--config", f"{run / 'config.yaml'}"]) == 1
@@ -70,6 +71,7 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert f"{report['leave_one_out']:.4f}" in out
     columns = pd.read_csv(tmp_path / "run" / "test_predictions.csv").columns.tolist()
     assert columns == ["row", "smiles", "active", "active_pred", "aza", "aza_pred"]
+    assert ">share of class 1" in (tmp_path / "run" / "test_calibration.svg").read_text()
     evaluate = f"evaluate --data-path {table} --model-path {tmp_path / 'run'}"
     assert main(evaluate.split()) == 0
     out = capsys.readouterr().out

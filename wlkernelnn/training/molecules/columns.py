@@ -176,8 +176,26 @@ class Columns:
             each += [mean - half, mean + half]
         values = np.stack(each, axis=2).reshape(len(mean), len(each) * mean.shape[1])
         if self.nearest and isinstance(model, MoleculeMachine):
-            values = np.column_stack([values, model.nearest(data)[0]])
+            values = np.column_stack([values, nearest(model, data)[0]])
         return values.astype(np.float32)
+
+
+def nearest(machine: MoleculeMachine, data: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
+    """:meth:`MoleculeMachine.nearest`, with a warning of molecules that share no substructure."""
+    similarity, row = machine.nearest(data)
+    strangers = np.flatnonzero(similarity == 0)
+    if len(strangers):
+        predicted = {
+            "kernels": "the mean of the training targets, with the deviation of the prior",
+            "both": "the mean of the training targets and what descriptors add",
+            "descriptors": "what descriptors alone say",
+        }
+        first = int(data.row[strangers[0]]) + 1
+        logger.warning(
+            f"{len(strangers):,} of {len(data):,} molecules share no substructure with training molecules "
+            f"(similarity 0), first data row {first:,}: predicted is {predicted[machine.choice_]}"
+        )
+    return similarity, row
 
 
 def digests(model: Model) -> list[str]:

@@ -68,3 +68,23 @@ def test_another_rdkit(machine: MoleculeMachine, tmp_path: Path) -> None:
 def test_no_such_interval(interval: float) -> None:
     with pytest.raises(ValueError, match="interval must be above 0 and below 1"):
         Columns(interval=interval)
+
+
+def test_strangers_are_named(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without descriptors they are predicted as the mean, with the deviation of the prior."""
+    smiles = [f"{'C' * n}{end}" for n in range(6, 14) for end in ("O", "N", "=O", "(=O)O")]
+    values = np.arange(32.0)
+    machine = MoleculeMachine(random_state=0)
+    monkeypatch.setattr(MoleculeMachine, "_error", lambda _, process, y: len(process.targets_[0].kernels) % 8)
+    machine.fit(molecules_from(smiles, values, features=FEATURES, cache=False))
+    assert machine.choice_ == "kernels"
+    data = molecules_from(["CCCCCCO", "FF", "ClCl"], features=FEATURES, cache=False)
+    found = Columns(std=True, nearest=True).values(machine, data)
+    assert found[0, 2] == 1
+    assert found[1:, 2].tolist() == [0, 0]
+    (target,) = machine.process_.targets_
+    np.testing.assert_allclose(found[1:, 0], values.mean(), rtol=1e-6)
+    prior = values.std() * np.sqrt(target.amplitudes.sum() + target.noise)
+    np.testing.assert_allclose(found[1:, 1], prior, rtol=1e-6)
+    said = "2 of 3 molecules share no substructure with training molecules (similarity 0), first data row 2: "
+    assert f"{said}predicted is the mean of the training targets, with the deviation of the" in caplog.text
