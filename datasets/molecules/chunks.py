@@ -135,14 +135,7 @@ def _encode(read: Molecules, smiles: Sequence[str], per_atom: np.ndarray, featur
         "num_edges": 2 * num_bonds,
     }
     if features.ring_nodes:
-        # The type of a bond is the first of its columns.
-        of_bond = features.decode_edge(bond_code[ring_bond])[:, 0]
-        ring = np.repeat(np.arange(len(read.ring_sizes)), read.ring_sizes)
-        num_aromatic = np.bincount(
-            ring, of_bond == features.bond[0].values.index("AROMATIC"), len(read.ring_sizes)
-        )
-        of_ring = num_aromatic == read.ring_sizes
-        part = with_ring_nodes(part, features, read.num_rings, read.ring_sizes, read.members, of_ring)
+        part = with_ring_nodes(part, features, read, bond_code[ring_bond])
     # Non-negative integers in the smallest type: faster to sort and to send.
     return {name: values.astype(np.min_scalar_type(values.max(initial=0))) for name, values in part.items()}
 

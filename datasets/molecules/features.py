@@ -63,7 +63,7 @@ class Features:
         bond: Columns of a bond.
         rings: Names of the columns of ring counts that follow those of ``atom``.
         pharmacophores: Names of the column of pharmacophoric features that follows them, if it is wanted.
-        ring_nodes: Whether rings are nodes too, with a column of their size and aromaticity at the end.
+        ring_nodes: Name of the column that follows them and says what ring a node is, if rings are nodes too.
         num_node_values: Steps of random walks whose encodings follow the codes of an atom, see
             :func:`~wlkernelnn.datasets.walk_encodings`; 0 without.
         graph_values: What describes whole molecules: ``"morgan"``, counts of their fingerprint,
@@ -81,7 +81,7 @@ class Features:
     bond: tuple[Column, ...]
     rings: tuple[str, ...] = ()
     pharmacophores: tuple[str, ...] = ()
-    ring_nodes: bool = False
+    ring_nodes: tuple[str, ...] = ()
     num_node_values: int = 0
     graph_values: str = ""
     num_graph_values: int = 0
@@ -95,19 +95,16 @@ class Features:
 
     def __post_init__(self) -> None:
         first, *others = (len(column.values) for column in self.bond)
-        of_rings = (RING_NODE,) * self.ring_nodes
-        names = (*(column.name for column in self.atom), *self.rings, *self.pharmacophores, *of_rings)
+        of_rings = len(self.ring_nodes)
+        added = (*self.rings, *self.pharmacophores, *self.ring_nodes)
         more = [MOST + 1] * len(self.rings) + [NUM_PHARMACOPHORES] * len(self.pharmacophores)
+        more += [NUM_RING_NODES] * of_rings
         made = {
-            "node_columns": names,
-            "node_dims": (
-                *(len(column.values) for column in self.atom),
-                *more,
-                *[NUM_RING_NODES] * len(of_rings),
-            ),
+            "node_columns": (*(column.name for column in self.atom), *added),
+            "node_dims": (*(len(column.values) for column in self.atom), *more),
             "edge_columns": tuple(column.name for column in self.bond),
-            "edge_dims": (first + self.ring_nodes, *others),
-            "num_edge_types": prod((first, *others)) + self.ring_nodes,
+            "edge_dims": (first + of_rings, *others),
+            "num_edge_types": prod((first, *others)) + of_rings,
         }
         self.__dict__.update(made)  # what is frozen is not assigned to
 
@@ -284,7 +281,7 @@ def get_features(name: str) -> Features:
         atom=(*codes.atom, _MASS_DIFFERENCE) if invariants else codes.atom,
         pharmacophores=("pharmacophore",) if invariants else (),
         rings=COLUMNS if match["rings"] else (),
-        ring_nodes=bool(match["ring_nodes"]),
+        ring_nodes=(RING_NODE,) if match["ring_nodes"] else (),
         num_node_values=steps,
         graph_values=graph_values,
         num_graph_values=SIZE if graph_values == "morgan" else len(names),

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wlkernelnn.ops.spans import bounds_of
+
 from .additions import SIZES
 from .features import RING_NODE, Features, get_features
+from .rdkit_reader import Molecules
 
 if TYPE_CHECKING:
     from wlkernelnn.datasets.graphs.packed import PackedGraphs
@@ -19,45 +22,34 @@ def ring_codes(ring_sizes: np.ndarray, aromatic: np.ndarray) -> np.ndarray:
 
 
 def with_ring_nodes(
-    part: dict[str, np.ndarray],
-    features: Features,
-    num_rings: np.ndarray,
-    ring_sizes: np.ndarray,
-    members: np.ndarray,
-    aromatic: np.ndarray,
+    part: dict[str, np.ndarray], features: Features, read: Molecules, bonds: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The arrays of some molecules (see :mod:`.chunks`), with a node for each ring.
 
     Args:
         part: Of the atoms alone, whose code in the column ``ring_node`` is 0.
         features: Say where this column is, and the edge code of a ring and its atom.
-        num_rings: ``[G]``.
-        ring_sizes: ``[R]``.
-        members: The atoms of the first ring, of the second, …, counted inside their molecule.
-        aromatic: ``[R]``.
+        read: The molecules, with their rings.
+        bonds: The edge codes of the bonds around the first ring, around the second, …
     """
-    num_atoms, num_edges = (
-        part["num_nodes"],
-        part["num_edges"]
-        + 2
-        * np.bincount(np.repeat(np.arange(len(num_rings)), num_rings), ring_sizes, len(num_rings)).astype(
-            np.int64
-        ),
-    )
-    num_nodes = num_atoms + num_rings
+    num_atoms, num_edges = read.num_atoms, 2 * (read.num_bonds + read.num_members)
+    num_nodes = num_atoms + read.num_rings
     start, atom_start = np.cumsum(num_nodes) - num_nodes, np.cumsum(num_atoms) - num_atoms
     # Where atoms and rings stand in the end.
     atom = np.arange(num_atoms.sum()) + np.repeat(start - atom_start, num_atoms)
     ring = np.delete(np.arange(num_nodes.sum()), atom)
     target = np.repeat(atom, part["in_degree"])
-    source = part["source"] + np.repeat(start, part["num_edges"])
-    hub = np.repeat(ring, ring_sizes)
-    around = members + np.repeat(np.repeat(start, num_rings), ring_sizes)
+    source = part["source"] + np.repeat(start, 2 * read.num_bonds)
+    hub = np.repeat(ring, read.ring_sizes)
+    around = read.members + np.repeat(start, read.num_members)
     target, source = np.concatenate([target, hub, around]), np.concatenate([source, around, hub])
     edge_type = np.concatenate([part["edge_type"], np.full(2 * len(hub), features.ring_edge)])
     order = np.lexsort((source, target))
 
-    kinds, kind = np.unique(ring_codes(ring_sizes, aromatic), return_inverse=True)
+    # The type of a bond is the first of its columns.
+    of_type = features.decode_edge(bonds)[:, 0] == features.bond[0].values.index("AROMATIC")
+    aromatic = np.logical_and.reduceat(of_type, bounds_of(read.ring_sizes)[:-1])
+    kinds, kind = np.unique(ring_codes(read.ring_sizes, aromatic), return_inverse=True)
     rows = np.zeros((len(kinds), part["node_table"].shape[1]), dtype=np.int64)
     rows[:, features.node_columns.index(RING_NODE)] = kinds
     node_type = np.empty(len(atom) + len(ring), dtype=np.int64)

@@ -29,7 +29,8 @@ class DataOptions:
             the one of chirality depends on the order in which a SMILES names atoms), "duvenaud" (the
             neural fingerprint's, used in the paper, without chirality) or "lei" (those of the paper's
             release, without it too). More can be added: "+rings" tells
-            each atom in how many rings of each size it lies, "+rw16" how likely a walk along random bonds
+            each atom in how many rings of each size it lies, "+ring_nodes" gives each ring a node that is
+            joined to its atoms, "+rw16" tells how likely a walk along random bonds
             is back at it after 1, 2, ... 16 steps (any number from 1 to 64), "+morgan" each molecule its
             Morgan fingerprint (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in
             "ogb+rings+rw16+rdkit".

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wlkernelnn.datasets.molecules.features import RING_NODE, get_features
+from wlkernelnn.datasets.molecules.features import get_features
 from wlkernelnn.kernels.flat_graphs import FlatGraphs
 from wlkernelnn.utils.checks import check_one_of
 
@@ -44,7 +44,7 @@ def coded(graphs: FlatGraphs, coding: str | None) -> FlatGraphs:
     assert graphs.x is not None
     assert graphs.edge_type is not None
     # Which ring a node is counts in all of them.
-    names = *CODINGS[coding], *(RING_NODE,) * features.ring_nodes
+    names = *CODINGS[coding], *features.ring_nodes
     place = [features.node_columns.index(name) for name in names]
     bond_type = features.decode_edge(graphs.edge_type)[..., features.edge_columns.index("bond_type")]
     return replace(graphs, x=np.ascontiguousarray(graphs.x[:, place]), edge_type=bond_type)
