@@ -32,7 +32,8 @@ class ExplainOptions:
             of several networks the mean. Where rings are nodes, the atoms of a ring share equally what its
             node has. Of a machine it is exact: molecules.csv has prediction = atoms + descriptors + mean and,
             of a kernel machine, the nearest training molecules, substructures.csv the
-            substructures that add or take most.
+            substructures that add or take most. Of a joint model the weighted sum of both: molecules.csv has
+            what its networks add as one column more, networks.
         smiles_columns: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
         drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
@@ -63,8 +64,8 @@ def main(argv: list[str] | None = None) -> None:
 
     from wlkernelnn.datasets import load_molecules
     from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
-    from wlkernelnn.machines import LinearMachine, MoleculeMachine
-    from wlkernelnn.training import load_run
+    from wlkernelnn.training import Ensemble, JointModel, load_run
+    from wlkernelnn.training.molecules.columns import kernel_machine
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
 
@@ -84,12 +85,12 @@ def main(argv: list[str] | None = None) -> None:
     )
     names = model.about["target_names"]
     tables: dict[str, pd.DataFrame] = {}
-    if isinstance(model, MoleculeMachine | LinearMachine):
-        contributions, tables = explained(model, data, options.batch_size)
-        least = LEAST * model.scale_
-    else:
+    if isinstance(model, Ensemble):
         contributions = atom_contributions(model.networks, data, options.batch_size)
         least = LEAST * model.networks[0].target_std.cpu().numpy()
+    else:
+        contributions, tables = explained(model, data, options.batch_size)
+        least = LEAST * (model.machine if isinstance(model, JointModel) else model).scale_
     atoms = _atoms(data, names, contributions)
     for name, table in {**tables, "atoms.csv": atoms}.items():
         with atomic_path(directory / name) as temporary:
@@ -101,7 +102,7 @@ def main(argv: list[str] | None = None) -> None:
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
             write_text(directory / name, drawing(smiles, of_atoms[:, task], float(least[task])))
     rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
-    if isinstance(model, MoleculeMachine) and model.choice_ == "descriptors":
+    if (machine := kernel_machine(model)) and machine.choice_ == "descriptors":
         print("the machine predicts from descriptors alone: atoms add nothing, see molecules.csv")
     print(
         f"{len(data):,} molecules{rejected}: {len(atoms):,} atoms in {directory / 'atoms.csv'}, "

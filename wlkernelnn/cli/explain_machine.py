@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 from rdkit import Chem
 
 from wlkernelnn.machines import Explanation, LinearMachine, MoleculeMachine, explain
+from wlkernelnn.training import JointModel
+from wlkernelnn.training.molecules.explain import atom_contributions
 
 if TYPE_CHECKING:
     from wlkernelnn.datasets import PackedGraphs
@@ -19,22 +22,47 @@ NEIGHBOURS, SUBSTRUCTURES = 3, 10
 
 
 def explained(
-    machine: Machine, data: PackedGraphs, batch_size: int
+    model: Machine | JointModel, data: PackedGraphs, batch_size: int
 ) -> tuple[np.ndarray, dict[str, pd.DataFrame]]:
     """What each atom adds ``[ΣV, T]``, and tables by the names of their files."""
+    machine = model.machine if isinstance(model, JointModel) else model
     atoms, molecules, substructures = [], [], []
     for begin in range(0, max(1, len(data)), batch_size):
         part = data[begin : begin + batch_size]
         explanation = explain(machine, part, most=SUBSTRUCTURES, neighbours=NEIGHBOURS)
+        more = None
+        if isinstance(model, JointModel):
+            explanation, more = _times(explanation, 1 - model.share), model.of_networks(part)
         atoms.append(explanation.atoms)
-        molecules.append(_molecules(machine, part, explanation))
+        molecules.append(_molecules(machine, part, explanation, more))
         substructures.append(_substructures(machine, part, explanation))
-    tables = {"molecules.csv": pd.concat(molecules), "substructures.csv": pd.concat(substructures)}
-    return np.concatenate(atoms), tables
+    of_atoms = np.concatenate(atoms)
+    if isinstance(model, JointModel):
+        of_atoms += model.share * atom_contributions(model.ensemble.networks, data, batch_size)
+    return of_atoms, {"molecules.csv": pd.concat(molecules), "substructures.csv": pd.concat(substructures)}
 
 
-def _molecules(machine: Machine, data: PackedGraphs, explanation: Explanation) -> pd.DataFrame:
-    """Of each molecule and target the sum that is its prediction, and the nearest training molecules."""
+def _times(explanation: Explanation, factor: np.ndarray) -> Explanation:
+    """An explanation of the predictions times a factor of each target ``[T]``."""
+    table = explanation.substructures
+    return replace(
+        explanation,
+        atoms=explanation.atoms * factor,
+        descriptors=explanation.descriptors * factor,
+        mean=explanation.mean * factor,
+        substructures=table.assign(
+            contribution=table["contribution"] * factor[table["target"].to_numpy(int)]
+        ),
+    )
+
+
+def _molecules(
+    machine: Machine, data: PackedGraphs, explanation: Explanation, networks: np.ndarray | None
+) -> pd.DataFrame:
+    """Of each molecule and target the sum that is its prediction, and the nearest training molecules.
+
+    Networks, where there are some, add ``[n, T]``.
+    """
     of_atoms = explanation.prediction - explanation.descriptors - explanation.mean
     tables = []
     for t, name in enumerate(machine.about["target_names"]):
@@ -42,11 +70,15 @@ def _molecules(machine: Machine, data: PackedGraphs, explanation: Explanation) -
             "row": data.row.numpy() + 1,
             "smiles": data.smiles,
             "target": name,
-            "prediction": explanation.prediction[:, t],
+            "prediction": (explanation.prediction if networks is None else explanation.prediction + networks)[
+                :, t
+            ],
             "atoms": of_atoms[:, t],
             "descriptors": explanation.descriptors[:, t],
             "mean": explanation.mean[t],
         }
+        if networks is not None:
+            columns["networks"] = networks[:, t]
         tables.append(pd.DataFrame(columns | _nearest(machine, explanation, t)))
     return pd.concat(tables).sort_values("row", kind="stable")
 

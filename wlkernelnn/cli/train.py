@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Namespace
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,16 +29,19 @@ class RunOptions:
             substructures.
         model: "auto" and "gp" are a kernel machine, a Gaussian process on exact kernels of molecules and on
             their descriptors: exact, or with "auto" and more than 10,000 molecules on 4,096 landmarks.
-            "linear" is ridge or logistic regression on counts of substructures, for 100,000 molecules. "wl"
-            and "stack" are networks: a Weisfeiler-Lehman kernel layer, or deep kernel layers one upon
-            another.
+            "linear" is ridge or logistic regression on counts of substructures, for 100,000 molecules and
+            more. "wl" and "stack" are networks: a Weisfeiler-Lehman kernel layer, or deep kernel layers one
+            upon another. "gp+wl", "gp+stack", "linear+wl" and "linear+stack" are a machine and networks,
+            weighted by five-fold cross-validation, which trains six times as many networks.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
         resume: Go on with a training of networks that was interrupted; all other options as they were
             (--config takes the config.yaml of the run folder).
     """
 
     output_dir: Path
-    model: Literal["auto", "gp", "linear", "wl", "stack"] = "auto"
+    model: Literal[
+        "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
+    ] = "auto"
     ensemble_size: int = 1
     resume: bool = False
 
@@ -139,7 +144,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn.models import SHORT_NAMES
-    from wlkernelnn.training.molecules.machine import features_for, train_machine
+    from wlkernelnn.training.molecules.machine import features_for, train_joint, train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
 
@@ -150,12 +155,11 @@ def main(argv: list[str] | None = None) -> None:
     _check_idle(parser, parsed)
     directory = run_options.output_dir
     _check_folder(parser, parsed, directory)
-    is_network = run_options.model in NETWORKS
-    if is_network:
-        network = SHORT_NAMES[run_options.model]
-        network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[run_options.model])
+    if name := _network_of(run_options.model):
+        network = SHORT_NAMES[name]
+        network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[name])
         network.check_arguments(**network_options)
-    else:
+    if run_options.model not in NETWORKS:
         data_options.features = features_for(run_options.model, data_options.features)
     config_path = directory / "config.yaml"
     with alone_in(directory):
@@ -163,14 +167,16 @@ def main(argv: list[str] | None = None) -> None:
         split_idx, split_name = split_options.apply(data)
         parsed.resume = False  # the file says what the run is, not how it came about
         write_text(config_path, config_text(parsed))
-        if is_network:
+        if name:
+            train: Callable[..., tuple[Any, dict[str, Any]]] = partial(train_run, kind=network.__name__)
+            if run_options.model not in NETWORKS:
+                train = partial(train_joint, model=run_options.model)
             try:
-                model, report = train_run(
+                model, report = train(
                     data,
                     split_idx,
                     directory,
                     fit_options,
-                    kind=network.__name__,
                     network=network_options,
                     ensemble_size=run_options.ensemble_size,
                     resume=run_options.resume,
@@ -203,8 +209,8 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"])))
     for part, count in report["counts"].items():
         found, title = report.get(part), part
-        if part == "train" and "leave_one_out" in report:
-            found, title = report["leave_one_out"], "train, left out"
+        if part == "train" and (left := report.get("leave_one_out", report.get("left_out"))) is not None:
+            found, title = left, "train, left out"
         table.add_row(title, f"{count:,}", "" if found is None else score_text(found))
     Console().print(table)
     if data.rejects:
@@ -212,6 +218,12 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     print(
         f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
     )
+
+
+def _network_of(model: str) -> str:
+    """The network in a model, or nothing."""
+    name = model.rpartition("+")[2]
+    return name if name in NETWORKS else ""
 
 
 def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
@@ -224,7 +236,10 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
     for choice, owners in (("model", of_models), ("schedule", OF_SCHEDULES)):
         chosen = getattr(parsed, choice)
         for option, known in owners.items():
-            if chosen not in known and getattr(parsed, option) != parser.defaults[option]:
+            if (
+                not {chosen, _network_of(chosen)} & {*known}
+                and getattr(parsed, option) != parser.defaults[option]
+            ):
                 raise ValueError(
                     f"{option_name(option)} is an option of --{choice} {' and '.join(known)}, "
                     f"but the {choice} is {chosen}"

@@ -17,11 +17,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training import Ensemble, FitOptions, score, train_run
-from wlkernelnn.training.molecules.columns import nearest
-from wlkernelnn.training.molecules.machine import MACHINES, features_for, machine_named
+from wlkernelnn.training import Ensemble, FitOptions, score, train_joint, train_run
+from wlkernelnn.training.molecules.columns import kernel_machine, nearest
+from wlkernelnn.training.molecules.machine import JOINT, MACHINES, features_for, machine_named
 from wlkernelnn.utils.checks import check_one_of
 
 from .data import molecules_of, train_and_valid
@@ -29,7 +28,7 @@ from .saved import SavedEstimator
 
 # Arguments of networks that the molecules and their targets give.
 _OF_DATA = ("node_dims", "num_edge_types", "num_tasks", "task", "num_node_values", "num_graph_values")
-MODELS = (*MACHINES, *SHORT_NAMES)
+MODELS = (*MACHINES, *SHORT_NAMES, *JOINT)
 # Arguments that networks alone have.
 OF_NETWORKS = (
     *(
@@ -58,7 +57,9 @@ class MoleculeEstimator(SavedEstimator):
 
     def __init__(
         self,
-        model: Literal["auto", "gp", "linear", "wl", "stack"] = "auto",
+        model: Literal[
+            "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
+        ] = "auto",
         *,
         features: str | None = None,
         ensemble_size: int = 1,
@@ -105,22 +106,50 @@ class MoleculeEstimator(SavedEstimator):
         check_one_of("model", self.model, MODELS)
         if self.model in MACHINES:
             self._fit_machine(X, y, names, seed)
+        elif self.model in JOINT:
+            self._fit_joint(X, y, names, seed)
         else:
             self._fit_networks(X, y, names, seed)
 
     def _fit_machine(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
-        parameters = inspect.signature(type(self)).parameters
-        if idle := [name for name in OF_NETWORKS if getattr(self, name) != parameters[name].default]:
-            warnings.warn(
-                f"{', '.join(idle)}: arguments of networks (model='wl' or 'stack'), which the machine "
-                f"of model={self.model!r} ignores",
-                stacklevel=4,
-            )
+        self._warn(OF_NETWORKS, "arguments of networks (model='wl' or 'stack'), which the machine")
         data = self._data(X, y, features_for(self.model, self.features), target_names=tuple(names))
         machine = machine_named(self.model, seed).fit(data)
-        self.__dict__.pop("ensemble_", None)
+        self._forget()
         self.machine_ = machine
         self.validation_score_: float | None = score(self._metric, y, machine.leave_one_out())
+
+    def _fit_joint(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
+        self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")
+        options, network = self._options(seed), self._network()
+        data = self._data(X, y, features_for(self.model, self.features))
+        with _training, torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
+            joint, report = train_joint(
+                data,
+                {"train": np.arange(len(data))},
+                Path(directory) / "run",
+                options,
+                model=self.model,
+                network=network,
+                ensemble_size=self.ensemble_size,
+                progress=self.progress,
+            )
+        for part in (joint.machine, joint.ensemble):
+            part.about["target_names"] = [*names]
+        self._forget()
+        self.joint_ = joint
+        self.validation_score_ = report["left_out"]
+
+    def _warn(self, arguments: Sequence[str], why: str) -> None:
+        """Name arguments that were given and do nothing."""
+        parameters = inspect.signature(type(self)).parameters
+        if idle := [name for name in arguments if getattr(self, name) != parameters[name].default]:
+            warnings.warn(f"{', '.join(idle)}: {why} of model={self.model!r} ignores", stacklevel=5)
+
+    def _forget(self) -> None:
+        """The model of an earlier fit."""
+        for name in ("machine_", "ensemble_", "joint_"):
+            self.__dict__.pop(name, None)
 
     def _fit_networks(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
         options, network = self._options(seed), self._network()
@@ -140,7 +169,7 @@ class MoleculeEstimator(SavedEstimator):
                 progress=self.progress,
             )
         ensemble.about["target_names"] = [*names]
-        self.__dict__.pop("machine_", None)
+        self._forget()
         self.ensemble_ = ensemble
         self.validation_score_ = report.get("valid")
 
@@ -177,7 +206,7 @@ class MoleculeEstimator(SavedEstimator):
                 network.
         """
         check_is_fitted(self)
-        if not isinstance(machine := self._fitted, MoleculeMachine):
+        if (machine := kernel_machine(self._fitted)) is None:
             raise ValueError(f"nearest: a kernel machine compares molecules, model={self.model!r} does not")
         return nearest(machine, molecules_of(X, machine.about["features"]))
 
@@ -187,11 +216,12 @@ class MoleculeEstimator(SavedEstimator):
         return FitOptions(seed=seed, **{name: getattr(self, name) for name in own}, **more)
 
     def _network(self) -> dict[str, Any]:
-        known = set(inspect.signature(SHORT_NAMES[self.model]).parameters) - {*_OF_DATA}
+        kind = SHORT_NAMES[self.model.rpartition("+")[2]]
+        known = set(inspect.signature(kind).parameters) - {*_OF_DATA}
         more = self._more("network_options", known, ("hidden_channels", "dropout"))
         width = {} if self.hidden_channels is None else {"hidden_channels": self.hidden_channels}
         options = {"dropout": self.dropout, **width, **more}
-        SHORT_NAMES[self.model].check_arguments(**options)
+        kind.check_arguments(**options)
         return options
 
     def _more(self, argument: str, known: set[str], own: Collection[str]) -> dict[str, Any]:

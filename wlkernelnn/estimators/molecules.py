@@ -32,29 +32,33 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
     Args:
         model: ``"auto"`` and ``"gp"`` are a kernel machine, :class:`~wlkernelnn.machines.MoleculeMachine`:
-            exact, or with ``"auto"`` and more than 10,000 molecules on 4,096 landmarks. ``"linear"``
-            is a :class:`~wlkernelnn.machines.LinearMachine`, for 100,000 molecules. ``"wl"`` and
+            exact, or with ``"auto"`` and more than 10,000 molecules on 4,096 landmarks. ``"linear"`` is a
+            :class:`~wlkernelnn.machines.LinearMachine`, for 100,000 molecules and more. ``"wl"`` and
             ``"stack"`` are networks, :class:`~wlkernelnn.models.GraphKernelNetwork` and
             :class:`~wlkernelnn.models.KernelStackNetwork`; all further arguments but ``features`` and
-            ``random_state`` are theirs, and a kernel machine warns that it ignores them.
+            ``random_state`` are theirs, and machines warn that they ignore them. ``"gp+wl"``,
+            ``"gp+stack"``, ``"linear+wl"`` and ``"linear+stack"`` are a
+            :class:`~wlkernelnn.training.JointModel` of a machine and networks, which trains six times as
+            many networks.
         features: Of the molecules, see :func:`~wlkernelnn.datasets.get_features`; default
-            ``"ogb+invariants+descriptors"``, which a kernel machine needs, and ``"ogb"`` of networks.
+            ``"ogb+invariants+descriptors"``, which a kernel machine needs, and ``"ogb"`` of other models.
         ensemble_size: Networks, which differ in their seeds and predict by their mean.
         hidden_channels: Width of a network; default its own.
         dropout, epochs, batch_size, lr, weight_decay, patience: See the network and
             :class:`~wlkernelnn.training.FitOptions`.
         validation_fraction: Part of the molecules, drawn at random, on which the best epoch is chosen;
-            0 for the last epoch. All other molecules are trained on; a kernel machine takes all.
+            0 for the last epoch. All other molecules are trained on; machines and joint models take all.
         network_options, fit_options: Any other arguments of the network and of ``FitOptions``.
         random_state: Seed of what is drawn: of rows, the validation part, initial weights, the order of
             molecules and dropout.
         progress: Show a progress bar.
 
     Attributes:
-        machine_: The kernel machine, if the model is one.
+        machine_: The machine, if the model is one.
         ensemble_: The networks, an :class:`~wlkernelnn.training.Ensemble`, if the model is one.
-        validation_score_: Score of the validation part in ``ensemble_.about["metric"]``, or ``None``; of a
-            kernel machine that of leave-one-out predictions, in closed form.
+        joint_: The :class:`~wlkernelnn.training.JointModel`, if the model is one.
+        validation_score_: Score of the validation part in ``ensemble_.about["metric"]``, or ``None``; of
+            machines and joint models that of training molecules left out.
     """
 
     _task = "regression"

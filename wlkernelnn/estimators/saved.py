@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
-from wlkernelnn.training import Ensemble, check_free, load_run, save_checkpoint
+from wlkernelnn.training import Ensemble, JointModel, check_free, load_run, save_checkpoint
 from wlkernelnn.training.molecules.columns import Model
 from wlkernelnn.training.molecules.ensemble import ORIGIN
+from wlkernelnn.training.molecules.joint import save_joint
 from wlkernelnn.training.molecules.scoring import check_target_names
 from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import json_text, read_json, write_text
@@ -29,18 +30,21 @@ class SavedEstimator(BaseEstimator, ABC):
     _task: Literal["regression", "classification"]
     ensemble_: Ensemble
     machine_: MoleculeMachine | LinearMachine
+    joint_: JointModel
     validation_score_: float | None
 
     @property
     def _fitted(self) -> Model:
-        """The networks or the machine."""
+        """The networks, the machine, or both."""
+        if "joint_" in vars(self):
+            return self.joint_
         return self.machine_ if "machine_" in vars(self) else self.ensemble_
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the model into a run folder, for :meth:`load` and ``wlkernelnn predict``.
 
-        That of a kernel machine holds the training molecules and their targets, that of a linear machine
-        their substructures.
+        That of a kernel machine, alone or in a joint model, holds the training molecules and their targets,
+        that of a linear machine their substructures.
 
         Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
         1, ``y=<the second class>``, whose probability it is.
@@ -73,6 +77,8 @@ class SavedEstimator(BaseEstimator, ABC):
                 save_checkpoint(Path(directory) / f"model_{i}", net, self._fitted.about)
             if self._fitted.recalibration is not None:
                 self._fitted.recalibration.save(directory)
+        elif isinstance(self._fitted, JointModel):
+            save_joint(directory, self._fitted)
         else:
             save_machine(directory, self._fitted)
         write_text(Path(directory) / ESTIMATOR, text)
@@ -109,6 +115,8 @@ class SavedEstimator(BaseEstimator, ABC):
             model.validation_score_ = state["valid"]
             if isinstance(fitted, Ensemble):
                 model.ensemble_ = fitted
+            elif isinstance(fitted, JointModel):
+                model.joint_ = fitted
             else:
                 model.machine_ = fitted
             model._set_outputs(state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.machines.parts import FEATURES
+from wlkernelnn.training.molecules import machine
 
 TRAIN, NEW = SMILES[::3] + SMILES[1::3], SMILES[2::3]
 Y, Y_NEW = np.concatenate([SIZE[::3], SIZE[1::3]]), SIZE[2::3]
@@ -30,15 +32,15 @@ def fitted() -> MoleculeRegressor:
 
 
 def test_it_is_the_machine_of_all_molecules(fitted: MoleculeRegressor) -> None:
-    machine = MoleculeMachine().fit(load_molecules(TRAIN, y=Y, features=FEATURES, cache=False))
+    alone = MoleculeMachine().fit(load_molecules(TRAIN, y=Y, features=FEATURES, cache=False))
     new = load_molecules(NEW, features=FEATURES, cache=False)
     mean, std = fitted.predict(NEW, return_std=True)
-    for one, other in zip((mean, std), machine.predict(new, return_std=True), strict=True):
+    for one, other in zip((mean, std), alone.predict(new, return_std=True), strict=True):
         assert_allclose(one, other[:, 0], rtol=1e-5)
     assert_allclose(fitted.predict(NEW), mean)
     assert fitted.score(NEW, Y_NEW) == pytest.approx(r2_score(Y_NEW, mean))
     assert fitted.score(NEW, Y_NEW) > 0.95
-    left = machine.leave_one_out()[:, 0]
+    left = alone.leave_one_out()[:, 0]
     assert fitted.validation_score_ == pytest.approx(np.sqrt(np.mean((left - Y) ** 2)), rel=1e-4)
     similarity, position = fitted.nearest(TRAIN[:5])
     assert_allclose(similarity, 1)
@@ -133,3 +135,43 @@ def test_one_class_is_refused_alone_and_not_beside_others(caplog: pytest.LogCapt
     model = MoleculeClassifier().fit(SMILES, several)
     assert "target all: all training molecules have 1: its frequency is predicted" in caplog.text
     np.testing.assert_allclose(model.predict_proba(SMILES[:5])[1][:, 1], 61 / 62)
+
+
+SHORT = {"epochs": 2, "hidden_channels": 8, "network_options": {"num_iterations": 2}, "random_state": 3}
+
+
+@pytest.mark.parametrize("case", ["two", "names"])
+def test_joint_models(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "FOLDS", 2)
+    kind, y = TARGETS[case]
+    model = kind(model="linear+wl", **SHORT).fit(SMILES, y)
+    data = load_molecules(SMILES, cache=False)
+    model.save(tmp_path / "run")
+    again = kind.load(tmp_path / "run")
+    assert again.validation_score_ == model.validation_score_
+    assert_array_equal(again.predict(SMILES), model.predict(SMILES))
+    if case == "two":
+        mean, std = again.predict(SMILES, return_std=True)
+        assert_array_equal(mean, model.joint_.predict(data))
+        assert (std > 0).all()
+    else:
+        assert_array_equal(again.predict_proba(SMILES)[:, 1:], model.joint_.predict(data))
+    with pytest.raises(ValueError, match="nearest: a kernel machine compares molecules"):
+        model.nearest(SMILES)
+    model.set_params(model="linear", **dict.fromkeys(["hidden_channels", "network_options"]), epochs=100)
+    assert not hasattr(model.fit(SMILES, y), "joint_")
+
+
+def test_a_joint_model_has_no_validation_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "FOLDS", 2)
+    message = (
+        "validation_fraction: networks train to their last epoch, which the joint model of model='linear"
+    )
+    with pytest.warns(UserWarning, match=message):
+        MoleculeRegressor(model="linear+wl", validation_fraction=0.3, **SHORT).fit(SMILES, SIZE)
+
+
+def test_unknown_models_are_refused_with_all_names() -> None:
+    names = "auto, gp, linear, wl, stack, gp+wl, gp+stack, linear+wl, linear+stack"
+    with pytest.raises(ValueError, match=re.escape(f"model must be one of {names}, got 'svm'")):
+        MoleculeRegressor(model="svm").fit(SMILES, SIZE)  # type: ignore[arg-type]

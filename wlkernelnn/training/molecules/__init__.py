@@ -3,7 +3,8 @@
 from .columns import Columns, has_deviations, load_run, mean_and_std
 from .ensemble import Ensemble, load_ensemble
 from .fitting import fit
-from .machine import train_machine
+from .joint import JointModel
+from .machine import train_joint, train_machine
 from .metrics import METRICS, get_metric, score, score_tasks, unscored
 from .prediction import embed, predict
 from .run import check_free, train_run
@@ -14,6 +15,7 @@ __all__ = [
     "METRICS",
     "Columns",
     "Ensemble",
+    "JointModel",
     "calibration",
     "check_free",
     "embed",
@@ -27,6 +29,7 @@ __all__ = [
     "predict",
     "score",
     "score_tasks",
+    "train_joint",
     "train_machine",
     "train_run",
     "uncertainty",

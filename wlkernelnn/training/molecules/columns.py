@@ -21,26 +21,33 @@ from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of
 
 from .ensemble import KINDS, Ensemble, Kind, check_descriptors, load_ensemble
+from .joint import NETWORKS, JointModel, is_joint, load_joint
 from .recalibration import FILE, LEAST_VALUES
 
 logger = logging.getLogger("wlkernelnn")
 
-Model = Ensemble | MoleculeMachine | LinearMachine
+Model = Ensemble | MoleculeMachine | LinearMachine | JointModel
 
 
 def load_run(path: str | os.PathLike[str]) -> Model:
-    """What a run folder holds: networks, or a kernel machine.
+    """What a run folder holds: networks, a machine, or both.
 
     Raises:
         FileNotFoundError: Neither lies there, or the training of networks has not ended.
         ValueError: A file is damaged, or predictions need other descriptors than this RDKit has.
     """
-    if not is_machine(path):
+    if not is_machine(path) and not is_joint(path):
         return load_ensemble(path)
-    machine = load_machine(path)
-    here = [*get_features(machine.about["features"]).descriptors]
-    check_descriptors(Path(path), machine.about["descriptors"], here)
-    return machine
+    model = load_joint(path) if is_joint(path) else load_machine(path)
+    here = [*get_features(model.about["features"]).descriptors]
+    check_descriptors(Path(path), model.about["descriptors"], here)
+    return model
+
+
+def kernel_machine(model: Model) -> MoleculeMachine | None:
+    """The kernel machine of a run, which knows its training molecules."""
+    machine = model.machine if isinstance(model, JointModel) else model
+    return machine if isinstance(machine, MoleculeMachine) else None
 
 
 def mean_and_std(
@@ -123,11 +130,13 @@ class Columns:
                 return model.fingerprint_names()
             if isinstance(model, LinearMachine):
                 return [f"fp_{number}" for number in range(len(model.frequent_))]
+            if isinstance(model, JointModel):
+                raise ValueError(f"a joint model has no fingerprints: its networks, in {NETWORKS}, have some")
             raise ValueError(
                 "a kernel machine has no fingerprints: it compares molecules by their counts; networks have "
                 "some (train with model wl or stack), and linear machines"
             )
-        if self.nearest and not isinstance(model, MoleculeMachine):
+        if self.nearest and kernel_machine(model) is None:
             raise ValueError("nearest: a kernel machine has these (train with model auto or gp)")
         several = isinstance(model, Ensemble) and len(model.networks) > 1
         asked = [name for name in ("std", "interval") if getattr(self, name)]
@@ -158,7 +167,7 @@ class Columns:
             caches: See :meth:`Ensemble.caches`.
         """
         several = isinstance(model, Ensemble) and len(model.networks) > 1
-        if self.kind == "fingerprint" and not isinstance(model, MoleculeMachine):
+        if self.kind == "fingerprint" and isinstance(model, Ensemble | LinearMachine):
             return (
                 model.embed(data, batch_size, caches)
                 if isinstance(model, Ensemble)
@@ -175,8 +184,8 @@ class Columns:
             half = norm.ppf((1 + self.interval) / 2) * std
             each += [mean - half, mean + half]
         values = np.stack(each, axis=2).reshape(len(mean), len(each) * mean.shape[1])
-        if self.nearest and isinstance(model, MoleculeMachine):
-            values = np.column_stack([values, nearest(model, data)[0]])
+        if self.nearest and (machine := kernel_machine(model)) is not None:
+            values = np.column_stack([values, nearest(machine, data)[0]])
         return values.astype(np.float32)
 
 
@@ -201,6 +210,8 @@ def nearest(machine: MoleculeMachine, data: PackedGraphs) -> tuple[np.ndarray, n
 def digests(model: Model) -> list[str]:
     """SHA-256 of all that predictions depend on: of each network and the recalibration, or
     of the machine."""
+    if isinstance(model, JointModel):
+        return [*digests(model.machine), *digests(model.ensemble), model.digest()]
     if not isinstance(model, Ensemble):
         return [digest(model)]
     text = [] if model.recalibration is None else [model.recalibration.text()]

@@ -1,9 +1,11 @@
-"""Fit a kernel machine of a run folder, and say how well it does."""
+"""Fit the machine of a run folder, alone or with networks, and say how well it does."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,26 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
 from wlkernelnn.machines.parts import FEATURES, check_features
+from wlkernelnn.models import SHORT_NAMES
+from wlkernelnn.training.options import FitOptions
+from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.files import alone_in, write_text
 
+from .ensemble import Ensemble
+from .joint import MACHINE, NETWORKS, JointModel, best_share, is_joint, joined, save_joint
 from .metrics import get_metric, score
-from .run import check_free
+from .run import check_free, train_run
 from .scoring import SPLITS, check_target_names, parts_of, rows_of, scored
 
 #: Machines by the names that users give them.
 MACHINES = (*MODELS, "linear")
 Machine = MoleculeMachine | LinearMachine
+#: Joint models: a machine and a kind of network.
+JOINT = tuple(f"{machine}+{network}" for machine in ("gp", "linear") for network in SHORT_NAMES)
+#: Parts of the training molecules, each predicted by what was fitted to the others.
+FOLDS = 5
+
+logger = logging.getLogger("wlkernelnn")
 
 
 def machine_named(model: str, seed: int) -> Machine:
@@ -94,3 +107,116 @@ def train_machine(
         chosen = machine.num_iterations_ if isinstance(machine, LinearMachine) else machine.choice_
         more = {"leave_one_out": left, "choice": chosen, "errors": machine.errors_}
         return machine, scored(directory, machine, parts, seconds, **more)
+
+
+def train_joint(
+    data: PackedGraphs,
+    split_idx: dict[str, np.ndarray],
+    directory: str | os.PathLike[str],
+    options: FitOptions | None = None,
+    *,
+    model: str = "gp+wl",
+    network: dict[str, Any] | None = None,
+    ensemble_size: int = 1,
+    resume: bool = False,
+    progress: bool = True,
+) -> tuple[JointModel, dict[str, Any]]:
+    """Fit a machine and networks to the training part, weigh them, keep both in a folder, and score them.
+
+    Five times both are fitted to four fifths of the training molecules, and predict the others; that decides
+    the weights, see :class:`JointModel`. Then both are fitted to all of them: this trains six times as many
+    networks as ``ensemble_size``. Networks train to their last epoch: the validation part is scored only.
+
+    The folder then holds ``joint.json`` (the weights), ``machine`` and ``networks`` (run folders of both),
+    ``splits.json``, ``valid_predictions.csv``, ``test_predictions.csv`` and ``metrics.json``.
+
+    Args:
+        data, split_idx, directory, options, network, ensemble_size, progress: See :func:`train_run`.
+        model: One of :data:`JOINT`.
+        resume: Keep the networks that are finished and go on with the one that was interrupted.
+
+    Returns:
+        The model and the content of ``metrics.json``, with the score of the training molecules left out, of
+        both parts and of both together.
+
+    Raises:
+        ValueError: As :func:`train_machine` and :func:`train_run`, or an unknown model.
+        FileExistsError, NotADirectoryError: As :func:`train_run`.
+    """
+    check_one_of("model", model, JOINT)
+    directory, options, begin = Path(directory), options or FitOptions(), time.perf_counter()
+    machine_name, _, network_name = model.partition("+")
+    check_target_names(data.description.target_names)
+    parts = parts_of(data, split_idx)
+    train, every = parts["train"], np.asarray(split_idx["train"])
+    if options.metric is not None:
+        get_metric(options.metric, data.task or "regression")
+
+    def fitted(rows: np.ndarray, folder: Path) -> tuple[Machine, Ensemble]:
+        # The machine first: it takes seconds, and refuses what it cannot do.
+        machine = machine_named(machine_name, options.seed).fit(train[rows])
+        ensemble, _ = train_run(
+            data,
+            {"train": every[rows]},
+            folder,
+            options,
+            kind=SHORT_NAMES[network_name].__name__,
+            network=network,
+            ensemble_size=ensemble_size,
+            resume=resume,
+            progress=progress,
+        )
+        return machine, ensemble
+
+    with alone_in(directory):
+        if not resume or is_joint(directory):
+            check_free(directory)
+        write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
+        y = train.y.numpy().astype(np.float64)
+        classifies = data.task == "classification"
+        one, other, std = (np.full(y.shape, np.nan) for _ in range(3))
+        for k, fold in enumerate(_folds(y, classifies, options.seed)):
+            logger.info(f"fold {k + 1} of {FOLDS}")
+            others = np.setdiff1d(np.arange(len(y)), fold)
+            try:
+                machine, ensemble = fitted(others, directory / "folds" / str(k))
+            except ValueError as error:
+                raise ValueError(f"without fold {k + 1} of {FOLDS}: {error}") from error
+            other[fold] = ensemble.predict(train[fold])[0]
+            one[fold] = machine.predict(train[fold])
+            if not classifies:
+                std[fold] = machine.predict(train[fold], return_std=True)[1]
+        share = best_share(y, one, other, classifies)
+        both = joined(one, other, share, classifies)
+        inflation = (
+            np.ones(len(share)) if classifies else np.sqrt(np.nanmean(((y - both) / std) ** 2, axis=0))
+        )
+        result = JointModel(*fitted(np.arange(len(y)), directory / NETWORKS), share, inflation)
+        if options.metric is not None:
+            result.about["metric"] = options.metric
+        save_joint(directory, result)
+        shutil.rmtree(directory / "folds")
+        metric = result.about["metric"]
+        scores = {name: score(metric, y, each) for name, each in ((MACHINE, one), (NETWORKS, other))}
+        shares = ", ".join(f"{each:.2f}" for each in share)
+        logger.info(
+            f"molecules left out: {metric} {scores[MACHINE]:.4g} of the machine, {scores[NETWORKS]:.4g} "
+            f"of the networks; share of the networks {shares}"
+        )
+        left = {"left_out": score(metric, y, both), "left_out_parts": scores, "share": share.tolist()}
+        return result, scored(directory, result, parts, time.perf_counter() - begin, **left)
+
+
+def _inflation(error: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Root mean square of errors in units of deviations, which are 0 of a constant target, ``[T]``."""
+    return np.asarray(np.sqrt(np.nanmean(np.divide(error, std, out=error * 0, where=std > 0) ** 2, axis=0)))
+
+
+def _folds(y: np.ndarray, classifies: bool, seed: int) -> list[np.ndarray]:
+    """Positions of the folds, drawn; classes are dealt out to them, those of the rarest target evenly."""
+    order = np.random.RandomState(seed).permutation(len(y))
+    if classifies:
+        least = np.minimum((y == 0).sum(axis=0), (y == 1).sum(axis=0))
+        # The last key counts most.
+        order = order[np.lexsort(np.nan_to_num(y[order], nan=-1).T[np.argsort(-least, kind="stable")])]
+    return [np.sort(order[k::FOLDS]) for k in range(min(FOLDS, len(y)))]

@@ -26,6 +26,7 @@ from wlkernelnn.utils.files import alone_in, atomic_path, read_json, write_text
 
 from .ensemble import ORIGIN, Ensemble, load_ensemble, network_folders, read_origin
 from .fitting import check_fit, fit
+from .joint import is_joint
 from .metrics import get_metric
 from .recalibration import FILE as RECALIBRATION
 from .recalibration import LEAST_VALUES
@@ -188,7 +189,7 @@ def check_free(directory: str | os.PathLike[str]) -> None:
     """Raise an error if the folder holds a run already, or is a file."""
     if Path(directory).is_file():
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
-    if network_folders(Path(directory)) or is_machine(directory):
+    if network_folders(Path(directory)) or is_machine(directory) or is_joint(directory):
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
 
 
