@@ -9,7 +9,7 @@ import sys
 VERBS = {
     "train": "Train a model on a table of SMILES, and keep it in a run folder.",
     "predict": "Predict for every row of a table of SMILES, in order.",
-    "fingerprint": "Learned fingerprints for every row of a table of SMILES, in order.",
+    "fingerprint": "Fingerprints for every row of a table of SMILES, in order.",
     "explain": "Say of every atom how much it adds to the predictions for its molecule.",
     "evaluate": "Score a trained run on a table of SMILES with measured targets.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
