@@ -113,8 +113,10 @@ class MoleculeEstimator(SavedEstimator):
 
     def _fit_machine(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
         self._warn(OF_NETWORKS, "arguments of networks (model='wl' or 'stack'), which the machine")
-        data = self._data(X, y, features_for(self.model, self.features), target_names=tuple(names))
-        machine = machine_named(self.model, seed).fit(data)
+        machine, features = machine_named(self.model, seed), features_for(self.model, self.features)
+        if isinstance(machine, MoleculeMachine):
+            machine.num_landmarks(*y.shape)  # too little memory is said before molecules are read
+        machine.fit(self._data(X, y, features, target_names=tuple(names)))
         self._forget()
         self.machine_ = machine
         self.validation_score_: float | None = score(self._metric, y, machine.leave_one_out())
@@ -174,13 +176,12 @@ class MoleculeEstimator(SavedEstimator):
         self.validation_score_ = report.get("valid")
 
     def _data(self, X: Any, y: np.ndarray, features: str, **description: Any) -> PackedGraphs:
-        graphs = molecules_of(X, features)
         unknown = np.flatnonzero(np.isnan(y).all(axis=1))
         if len(unknown):
             raise ValueError(
                 f"y: {len(unknown):,} rows have no target, the first is data row {unknown[0] + 1}"
             )
-        return graphs.with_targets(y, task=self._task, metric=self._metric, **description)
+        return molecules_of(X, features).with_targets(y, task=self._task, metric=self._metric, **description)
 
     def _predict(self, X: Any) -> np.ndarray:
         """Values or probabilities, ``[n, T]``."""

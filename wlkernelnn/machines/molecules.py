@@ -94,7 +94,7 @@ class MoleculeMachine(BaseEstimator):
         check_features(data.description.features)
         self.about = about_training(data, one_class=True)
         y = data.y.numpy().astype(np.float64)
-        num_landmarks = self._num_landmarks(*y.shape)
+        num_landmarks = self.num_landmarks(*y.shape)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
 
@@ -177,7 +177,12 @@ class MoleculeMachine(BaseEstimator):
         if num_landmarks is not None:
             logger.info(f"{rows:,} molecules: {num_landmarks:,} of them, drawn, are landmarks")
 
-    def _num_landmarks(self, rows: int, targets: int) -> int | None:
+    def num_landmarks(self, rows: int, targets: int) -> int | None:
+        """How many landmarks so many training molecules and targets take; ``None``: the machine is exact.
+
+        Raises:
+            ValueError: Exact inference would not fit into memory.
+        """
         needed, there = 16 * rows**2 * targets, memory()
         if self.model == "auto":
             return _LANDMARKS if rows > _MOST_EXACT else None

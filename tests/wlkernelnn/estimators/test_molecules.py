@@ -306,7 +306,12 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "none": ({}, [], [], "validation_fraction=0.1 of 0 molecules leaves too few in a part"),
     "no fraction": ({"validation_fraction": "a"}, SMILES, SIZE, "validation_fraction must be in"),
     "length": ({}, SMILES, SIZE[:3], r"y must be \[60\]"),
-    "model": ({"model": "gcn"}, SMILES, SIZE, "model must be one of auto, gp, wl, stack, got 'gcn'"),
+    "model": (
+        {"model": "gcn"},
+        SMILES,
+        SIZE,
+        "model must be one of auto, gp, linear, .*wl, stack, got 'gcn'",
+    ),
     "features": ({"features": "ecfp"}, SMILES, SIZE, "ecfp"),
     "lr": ({"lr": -1.0}, SMILES, SIZE, "lr must be above 0"),
     "members": ({"ensemble_size": 0}, SMILES, SIZE, "ensemble_size"),

@@ -196,7 +196,7 @@ def test_more_rows_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> 
         MoleculeMachine("gp").fit(DATA)
     monkeypatch.setattr(molecules, "memory", lambda: 64 * 10**9)
     with pytest.raises(ValueError, match="needs about 160 GB for 100,000 molecules and 1 target"):
-        MoleculeMachine("gp")._num_landmarks(100_000, 1)
+        MoleculeMachine("gp").num_landmarks(100_000, 1)
 
 
 def test_duplicates_with_different_targets() -> None:

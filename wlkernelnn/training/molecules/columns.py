@@ -194,15 +194,15 @@ def nearest(machine: MoleculeMachine, data: PackedGraphs) -> tuple[np.ndarray, n
     similarity, row = machine.nearest(data)
     strangers = np.flatnonzero(similarity == 0)
     if len(strangers):
-        predicted = {
-            "kernels": "the mean of the training targets, with the deviation of the prior",
-            "both": "the mean of the training targets and what descriptors add",
-            "descriptors": "what descriptors alone say",
+        says = {
+            "kernels": "predicts the mean of the training targets, with the deviation of the prior",
+            "both": "predicts the mean of the training targets and what descriptors add",
+            "descriptors": "compares descriptors alone",
         }
         first = int(data.row[strangers[0]]) + 1
         logger.warning(
             f"{len(strangers):,} of {len(data):,} molecules share no substructure with training molecules "
-            f"(similarity 0), first data row {first:,}: predicted is {predicted[machine.choice_]}"
+            f"(similarity 0), first data row {first:,}. There the kernel machine {says[machine.choice_]}"
         )
     return similarity, row
 

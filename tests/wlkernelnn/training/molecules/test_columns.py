@@ -86,5 +86,5 @@ def test_strangers_are_named(caplog: pytest.LogCaptureFixture, monkeypatch: pyte
     np.testing.assert_allclose(found[1:, 0], values.mean(), rtol=1e-6)
     prior = values.std() * np.sqrt(target.amplitudes.sum() + target.noise)
     np.testing.assert_allclose(found[1:, 1], prior, rtol=1e-6)
-    said = "2 of 3 molecules share no substructure with training molecules (similarity 0), first data row 2: "
-    assert f"{said}predicted is the mean of the training targets, with the deviation of the" in caplog.text
+    said = "2 of 3 molecules share no substructure with training molecules (similarity 0), first data row 2. "
+    assert f"{said}There the kernel machine predicts the mean of the training targets, with" in caplog.text

@@ -1,0 +1,79 @@
+"""Inputs with little or nothing to learn: the right value, or an error that says what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.estimators import SIZE, SMALL, SMILES
+from wlkernelnn import MoleculeRegressor
+from wlkernelnn.estimators import base
+from wlkernelnn.machines import molecules
+
+ATOMS = ["C", "N", "O", "[Na+]", "[Cl-]", "[K+]", "F", "S", "P", "[Xe]"]
+MODELS: dict[str, dict[str, Any]] = {"auto": {}, "linear": {"model": "linear"}, "wl": SMALL}
+
+
+@pytest.mark.parametrize("model", ["auto", "linear"])
+def test_duplicates_with_different_targets(model: str) -> None:
+    """Predicted is their mean; how far they are apart is noise, which deviations have."""
+    twice = np.concatenate([SIZE - 2, SIZE + 2])
+    machine = MoleculeRegressor(model, random_state=0).fit(2 * SMILES, twice)
+    mean, std = machine.predict(SMILES, return_std=True)
+    assert np.abs(mean - SIZE).mean() < 1
+    assert 1.5 < std.mean() < 3.5
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_molecules_without_edges(model: str) -> None:
+    estimator = MoleculeRegressor(**MODELS[model]).fit(ATOMS, np.arange(10.0))
+    for values in (estimator.predict(ATOMS), estimator.predict(SMILES)):
+        assert np.isfinite(values).all()
+    # And new to a model of molecules with edges.
+    assert np.isfinite(MoleculeRegressor(**MODELS[model]).fit(SMILES, SIZE).predict(ATOMS)).all()
+
+
+@pytest.mark.parametrize("model", ["auto", "linear"])
+def test_constant_targets(model: str, caplog: pytest.LogCaptureFixture) -> None:
+    machine = MoleculeRegressor(model).fit(SMILES, np.full(60, 3.5))
+    assert "target y: all training molecules have 3.5: nothing is learned" in caplog.text
+    mean, std = machine.predict(SMILES, return_std=True)
+    assert mean.tolist() == [3.5] * 60
+    assert std.tolist() == [0] * 60
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("auto", "needs at least 2 molecules, got 1"),
+        ("linear", "needs at least 2 molecules, got 1"),
+        ("wl", "validation_fraction=0.1 of 1 molecules leaves too few in a part; 0 trains on all"),
+    ],
+)
+def test_one_molecule(model: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MoleculeRegressor(**MODELS[model]).fit(["CCO"], [1.0])
+
+
+def test_one_molecule_is_enough_for_a_network() -> None:
+    network = MoleculeRegressor(**SMALL, validation_fraction=0).fit(["CCO"], [1.0])
+    assert np.isfinite(network.predict(["CCO", "CCN"])).all()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_targets_that_are_all_missing(model: str) -> None:
+    with pytest.raises(ValueError, match="y: 60 rows have no target, the first is data row 1"):
+        MoleculeRegressor(**MODELS[model]).fit(SMILES, np.full(60, np.nan))
+
+
+def test_more_molecules_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said before molecules are read, which takes minutes."""
+    monkeypatch.setattr(molecules, "memory", lambda: 64 * 10**9)
+    monkeypatch.setattr(base, "molecules_of", lambda *_: pytest.fail("molecules are read"))
+    message = (
+        "needs about 160 GB for 100,000 molecules and 1 target.*machine has 64 GB: take model='auto', whi"
+    )
+    with pytest.raises(ValueError, match=message):
+        MoleculeRegressor("gp").fit(["C"] * 100_000, np.zeros(100_000))
