@@ -17,6 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, FitOptions, score, train_joint, train_run
 from wlkernelnn.training.molecules.columns import kernel_machine, nearest

@@ -310,7 +310,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         {"model": "gcn"},
         SMILES,
         SIZE,
-        "model must be one of auto, gp, linear, .*wl, stack, got 'gcn'",
+        "model must be one of auto, gp, linear, wl, stack, gp.wl, gp.stack, .*got 'gcn'",
     ),
     "features": ({"features": "ecfp"}, SMILES, SIZE, "ecfp"),
     "lr": ({"lr": -1.0}, SMILES, SIZE, "lr must be above 0"),
