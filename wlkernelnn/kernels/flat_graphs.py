@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import networkx
@@ -39,6 +39,7 @@ class FlatGraphs:
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
         features: Name of the columns of ``x`` and of the digits of ``edge_type``, of molecules.
         is_atom: Booleans ``[ΣV]`` of molecules whose rings are nodes too; ``None``: no ring is a node.
+        shared: Results that several kernels need of the same edges, by name, each with its ``source``.
     """
 
     x: np.ndarray | None
@@ -52,6 +53,7 @@ class FlatGraphs:
     untyped: bool = False
     features: str = ""
     is_atom: np.ndarray | None = None
+    shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def sizes(self) -> np.ndarray:

@@ -172,5 +172,7 @@ class LaplaceEvidence(Evidence):
 
 def _inverse(lower: np.ndarray) -> np.ndarray:
     """The inverse of a matrix with this Cholesky factor."""
-    inverse, _ = lapack.dpotri(lower, lower=True)
-    return np.tril(inverse) + np.tril(inverse, -1).T
+    inverse, _ = lapack.dpotri(lower, lower=True)  # its lower half; the upper one is 0, as that of the factor
+    whole = inverse + inverse.T
+    whole[np.diag_indices_from(whole)] /= 2
+    return np.asarray(whole)

@@ -39,7 +39,7 @@ class Explanation:
             ``graph``, ``target``, ``kernel``, ``coding``, ``radius``, ``contribution`` and ``atoms``, a tuple
             for each time that the substructure occurs, counted within the graph.
         nearest: Rows of the nearest training structures ``[n, neighbours]``, nearest first.
-        similarity: The kernel of these divided by the sum of its amplitudes (of several targets the mean).
+        similarity: The mean of the kernels of counts with these, of a :class:`MoleculeMachine` of all eight.
     """
 
     atoms: np.ndarray
@@ -112,10 +112,10 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
         raise ValueError(f"graph {np.argmin(new.sizes)} has no nodes, to which nothing can be attributed")
 
     weights = slope * _weights(process)
-    shares = np.mean([target.amplitudes / target.amplitudes.sum() for target in targets], axis=0)
     atoms = np.zeros((int(new.node_ptr[-1]), len(targets)))
     descriptors = np.zeros((len(new), len(targets)))
     similarity = np.zeros((len(new), len(known)))
+    counting = sum(bool(_count_kernels(part)) for part in parts)
     found = []
     for p, part in enumerate(parts):
         weight = weights * [target.amplitudes[p] for target in targets]
@@ -123,10 +123,11 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
             for t, target in enumerate(targets):
                 gram = target.kernels[p](graphs, process.X_train_)
                 descriptors[:, t] += gram @ weight[:, t]
-            similarity += shares[p] * gram
+            if not counting:
+                similarity = machine.similarity(graphs) if isinstance(machine, MoleculeMachine) else gram
         for kernel, factor in _count_kernels(part):
             each = substructures(kernel, new, known, factor * weight)
-            similarity += shares[p] * factor * each.gram
+            similarity += factor * each.gram / counting
             atoms += each.of_nodes(new.sizes)
             found.append(each)
     shares, atom_ptr = atom_shares(new)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.utils.checks import check_count
 
 from .evidence import Evidence, RegressionEvidence
+from .known import Block, Known, add_block, flat_molecules, take
 from .posterior import ExactPosterior, NystromPosterior
 
 
@@ -83,6 +84,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         n_targets_: How many there are.
     """
 
+    known_: list[Known]
+
     def __init__(
         self,
         kernel: Kernel,
@@ -130,12 +133,19 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             if hasattr(part, "fit"):
                 part.fit(X)
         self.X_train_, self.n_targets_, self.landmarks_ = X, y.shape[1], None
+        self.count(X, parts)
         if self.num_landmarks is not None and self.num_landmarks < len(y):
             self.landmarks_ = np.sort(order[: self.num_landmarks])
         self.targets_ = [self._target(parts, t, column, weight) for t, column in enumerate(y.T)]
         self._find_hyper_parameters(order)
         self._find_posteriors()
         return self
+
+    def count(self, X: Any, parts: Sequence[Kernel] | None = None) -> None:
+        """Bring training structures or landmarks into the form in which others are compared with them."""
+        parts = [known.kernel for known in self.known_] if parts is None else parts
+        flat = flat_molecules(parts, X)
+        self.known_ = [Known.of(part, X, flat, self.n_jobs) for part in parts]
 
     def _target(self, parts: list[Kernel], number: int, y: np.ndarray, weight: np.ndarray) -> Target:
         """A target before its hyper-parameters are known."""
@@ -176,8 +186,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         ]
         together = np.unique(np.concatenate(chosen))
         X = take(self.X_train_, together)
-        parts = self.targets_[0].kernels
-        grams = [None if part.n_dims else self._gram(part, X) for part in parts]
+        grams = [None if known.kernel.n_dims else known.take(together).gram() for known in self.known_]
         for target, rows in zip(self.targets_, chosen, strict=True):
             index = np.searchsorted(together, rows)
             known = np.searchsorted(target.rows, rows)
@@ -193,40 +202,48 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         marks = self.landmarks_
         rows = [target.rows for target in self.targets_]
         if marks is None:
-            for target, gram in zip(self.targets_, self._sums(self.X_train_, None, rows, rows), strict=True):
-                target.posterior = self._exact(target, gram)
+            sums = self._sums(Known.own, rows, rows)
+            for target in self.targets_:
+                target.posterior = self._exact(target, sums.pop(0))  # and the sum's memory is free
             return
-        X = take(self.X_train_, marks)
         each = [np.arange(len(marks))] * len(rows)
-        squares = self._sums(X, None, each, each)
-        crosses = self._sums(self.X_train_, X, rows, each)
+        squares = self._sums(lambda known: known.take(marks).own(), each, each)
+        crosses = self._sums(lambda known: known.with_some(known.take(marks)), rows, each)
         priors = self._priors(self.X_train_)
         for target, square, cross, prior in zip(self.targets_, squares, crosses, priors, strict=True):
             target.posterior = self._nystrom(target, square, cross, prior[target.rows])
+        self.known_ = [known.take(marks) for known in self.known_]
 
     def _sums(
-        self, X: Any, Y: Any, rows: Sequence[np.ndarray], columns: Sequence[np.ndarray]
+        self,
+        compare: Callable[[Known], Iterator[Block]],
+        rows: Sequence[np.ndarray],
+        columns: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
-        """Σ a_p K_p(X, Y) of every target, some rows and columns of it; Grams of parts are shared."""
+        """Σ a_p K_p of every target, some rows and columns of it; blocks of parts are shared."""
         sums = [np.zeros((len(row), len(column))) for row, column in zip(rows, columns, strict=True)]
-        for p in range(len(self.targets_[0].kernels)):
-            shared: np.ndarray | None = None
-            for target, total, row, column in zip(self.targets_, sums, rows, columns, strict=True):
-                part = target.kernels[p]
-                if shared is None or part.n_dims:
-                    shared = self._gram(part, X, Y)
-                whole = total.shape == shared.shape
-                total += target.amplitudes[p] * (shared if whole else shared[np.ix_(row, column)])
+        every = range(len(sums))
+        for p, known in enumerate(self.known_):
+            for group in [[t] for t in every] if known.kernel.n_dims else [[*every]]:
+                own = replace(known, kernel=self.targets_[group[0]].kernels[p])
+                for block in compare(own):
+                    for t in group:
+                        add_block(sums[t], self.targets_[t].amplitudes[p], block, rows[t], columns[t])
         return sums
 
     def _priors(self, X: Any) -> list[np.ndarray]:
         return [
-            np.asarray(target.amplitudes @ np.stack([part.diag(X) for part in target.kernels]))
+            np.asarray(
+                target.amplitudes
+                @ np.stack(
+                    [
+                        replace(known, kernel=kernel).diag(X)
+                        for known, kernel in zip(self.known_, target.kernels, strict=True)
+                    ]
+                )
+            )
             for target in self.targets_
         ]
-
-    def _gram(self, part: Kernel, X: Any, Y: Any = None) -> np.ndarray:
-        return part.gram(X, Y, n_jobs=self.n_jobs) if hasattr(part, "gram") else np.asarray(part(X, Y))
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The posterior mean, float64 ``[n]`` or ``[n, T]``.
@@ -243,9 +260,9 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         marks, every = self.landmarks_, np.arange(len(X))
-        Y = self.X_train_ if marks is None else take(self.X_train_, marks)
         columns = [target.rows if marks is None else np.arange(len(marks)) for target in self.targets_]
-        crosses = self._sums(X, Y, [every] * self.n_targets_, columns)
+        flat = flat_molecules([known.kernel for known in self.known_], X)
+        crosses = self._sums(lambda known: known.others(X, flat), [every] * self.n_targets_, columns)
         both = list(zip(self.targets_, crosses, strict=True))
         mean = self._shaped([t.mean + t.scale * t.posterior.mean(cross) for t, cross in both])
         if not return_std:
@@ -287,8 +304,3 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 def summands(kernel: Kernel) -> list[Kernel]:
     """The terms of a sum of kernels."""
     return summands(kernel.k1) + summands(kernel.k2) if isinstance(kernel, Sum) else [kernel]
-
-
-def take(X: Any, rows: np.ndarray) -> Any:
-    """Some structures of a list, an array or a packed store."""
-    return [X[row] for row in rows] if isinstance(X, list | tuple | range) else X[rows]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,7 +18,7 @@ from wlkernelnn.utils.checks import check_one_of
 
 from .classifier import LatentProcess, platt_scalings
 from .gaussian_process import GaussianProcess
-from .known import KnownGram, KnownMean
+from .known import Known, KnownGram, KnownMean, flat_molecules
 from .parts import CHOICES, about_training, check_features, drawn_rows, memory, parts_of, places, summed
 
 logger = logging.getLogger("wlkernelnn")
@@ -102,7 +101,12 @@ class MoleculeMachine(BaseEstimator):
         rows = drawn_rows(y, _CHOICE_ROWS, seed)
         parts = parts_of("both")
         some = train if len(rows) == len(train) else train[rows]
-        grams = [KnownGram(gram) for gram in self._grams(parts, some)]
+        for part in parts:
+            if hasattr(part, "fit"):
+                part.fit(some)
+        flat = flat_molecules(parts, some)
+        known = [Known.of(part, some, flat, self.n_jobs) for part in parts]
+        grams = [KnownGram(each.gram()) for each in known]
         self.errors_, processes = {}, {}
         for choice in CHOICES:
             chosen = [grams[i] for i in places(choice)]
@@ -113,12 +117,13 @@ class MoleculeMachine(BaseEstimator):
         if len(rows) == len(train):
             self.process_ = processes[self.choice_]
             self.process_.X_train_ = train
-            known_parts = [parts[i] for i in places(self.choice_)]
-            self.process_.kernel = summed(known_parts)
+            self.process_.known_ = [known[i] for i in places(self.choice_)]
+            chosen_parts = [each.kernel for each in self.process_.known_]
+            self.process_.kernel = summed(chosen_parts)
             for target in self.process_.targets_:
-                target.kernels = known_parts
+                target.kernels = chosen_parts
         else:
-            del grams, processes
+            del grams, processes, known
             kernel = summed(parts_of(self.choice_))
             self.process_ = self.kind(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
         self.scaling_: np.ndarray | None = None
@@ -134,14 +139,6 @@ class MoleculeMachine(BaseEstimator):
     def kind(self) -> type[GaussianProcess]:
         """The class of the process."""
         return LatentProcess if self._classifies else GaussianProcess
-
-    def _grams(self, parts: Sequence[Kernel], data: PackedGraphs) -> list[np.ndarray]:
-        for part in parts:
-            if hasattr(part, "fit"):
-                part.fit(data)
-        return [
-            part.gram(data, n_jobs=self.n_jobs) if hasattr(part, "gram") else part(data) for part in parts
-        ]
 
     def _error(self, process: GaussianProcess, y: np.ndarray) -> float:
         """The leave-one-out error of a process: the mean over its targets."""
@@ -224,22 +221,41 @@ class MoleculeMachine(BaseEstimator):
             data: Molecules with the features of the training.
 
         Returns:
-            The largest mean of the eight kernels of counts with a training molecule, float64 ``[len(data)]``
-            from 0 to 1; and ``row`` of that molecule, int64 ``[len(data)]``.
+            The largest :meth:`similarity` with a training molecule, float64 ``[len(data)]`` from 0 to 1; and
+            ``row`` of that molecule, int64 ``[len(data)]``.
 
         Raises:
             NotFittedError, ValueError: As :meth:`predict`.
         """
         self._check(data)
-        train, parts = self.process_.X_train_, parts_of("kernels")
+        row = self.process_.X_train_.row.numpy()
 
         def of(some: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
-            values = sum(part.gram(some, train, n_jobs=self.n_jobs) for part in parts) / len(parts)
+            values = self.similarity(some)
             best = values.argmax(axis=1)
-            return values[np.arange(len(best)), best], train.row.numpy()[best]
+            return values[np.arange(len(best)), best], row[best]
 
-        similarity, row = self._in_blocks(data, of)
-        return similarity, row
+        similarity, rows = self._in_blocks(data, of)
+        return similarity, rows
+
+    def similarity(self, data: PackedGraphs) -> np.ndarray:
+        """The mean of the eight kernels of counts with each training molecule, float64 ``[len(data), n]``.
+
+        Raises:
+            NotFittedError, ValueError: As :meth:`predict`.
+        """
+        self._check(data)
+        known, train = self.process_.known_, self.process_.X_train_
+        parts = parts_of("kernels")
+        if self.choice_ == "descriptors" or self.process_.landmarks_ is not None:
+            flat = flat_molecules(parts, train)
+            known = [Known.of(part, train, flat, self.n_jobs) for part in parts]
+        flat = flat_molecules(parts, data)
+        values = np.zeros((len(data), len(train)))
+        for each in known[: len(parts)]:
+            for rows, columns, block in each.others(data, flat):
+                values[rows, columns] += block / len(parts)
+        return values
 
     def _in_blocks(
         self, data: PackedGraphs, compute: Callable[[PackedGraphs], tuple[np.ndarray, ...]]
@@ -252,6 +268,8 @@ class MoleculeMachine(BaseEstimator):
         """Factors are not saved: they are made when deviations are asked for."""
         means = [target.posterior for target in self.process_.targets_]
         if isinstance(means[0], KnownMean):
+            if self.process_.landmarks_ is not None:
+                self.process_.count(self.process_.X_train_)
             self.process_._find_posteriors()
             for target, mean in zip(self.process_.targets_, means, strict=True):
                 target.posterior.alpha = mean.alpha

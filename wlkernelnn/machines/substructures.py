@@ -14,6 +14,7 @@ from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end
 from wlkernelnn.kernels.graphs.codings import coded
 from wlkernelnn.kernels.graphs.count_kernel import counted, unary
 from wlkernelnn.kernels.graphs.counts import unit_rows
+from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atom_shares
 from wlkernelnn.ops.spans import bounds_of
 
@@ -68,7 +69,7 @@ def substructures(
         weight: ``[len(known), T]``.
     """
     graphs = end_to_end(coded(new, kernel.coding), coded(known, kernel.coding))
-    found = kernel._occurrences(graphs)
+    found = kernel._occurrences(graphs, Names())
     counts, owner, column = counted(found, graphs)
     counts.sort_indices()
     value, alike, gram = (_minmax if kernel.normalize == "minmax" else _products)(

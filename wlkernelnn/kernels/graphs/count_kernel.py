@@ -11,10 +11,11 @@ from scipy import sparse
 
 from wlkernelnn.kernels.base import StructureKernel, Values
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end, flat_graphs, paired
+from wlkernelnn.kernels.names import Names
 from wlkernelnn.ops.spans import bounds_of, places_of
 
 from .codings import FEATURES, coded
-from .counts import CountSide, count_matrix, count_sides, unit_rows
+from .counts import CountSide, count_matrix, count_side, count_sides, frequent_columns, unit_rows
 
 Normalization = Literal["minmax", "cosine"] | bool | None
 
@@ -54,8 +55,8 @@ class CountKernel(StructureKernel):
     coding: str | None
 
     @abstractmethod
-    def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
-        """All patterns of some graphs."""
+    def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
+        """All patterns of some graphs, numbered by names; −1 for one that complete names lack."""
 
     def features(self, X: Any) -> sparse.csr_array:
         """The counts themselves, for a solver that wants features: without ``normalize`` K(X) is Φ Φᵀ.
@@ -79,7 +80,7 @@ class CountKernel(StructureKernel):
         return FEATURES if self.coding else "ogb"
 
     def _counts(self, graphs: FlatGraphs) -> sparse.csr_array:
-        return counted(self._occurrences(graphs), graphs)[0]
+        return counted(self._occurrences(graphs, Names()), graphs)[0]
 
     def _encode(self, X: Any, Y: Any) -> tuple[CountSide, CountSide | None]:
         if self.normalize not in ("minmax", "cosine", True, False, None):
@@ -90,6 +91,19 @@ class CountKernel(StructureKernel):
         if self.normalize == "minmax":
             counts = unary(counts)
         return count_sides(counts, None if b is None else len(a))
+
+    def keep(self, X: Any) -> KeptCounts | None:
+        """Structures counted once, of a kernel with a ``coding`` and min-max; ``None`` of others.
+
+        Raises:
+            TypeError, ValueError: As a call.
+        """
+        return KeptCounts(self, X) if self.keeps else None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it keeps counts."""
+        return bool(self.coding) and self.normalize == "minmax"
 
     def _block(self, a: CountSide, b: CountSide, gradient: bool = False) -> Values:
         values = a.product(b)
@@ -112,12 +126,60 @@ def counted(found: Occurrences, graphs: FlatGraphs) -> tuple[sparse.csr_array, n
     return count_matrix(owner, column, len(graphs), len(patterns)), owner, column
 
 
-def unary(counts: sparse.csr_array) -> sparse.csr_array:
-    """A column of 0 and 1 for each column and "at least 1, 2, …": Σ min is their inner product."""
+class KeptCounts:
+    """Molecules that a min-max kernel has counted once: others are compared by their own counts alone.
+
+    Attributes:
+        side: The molecules, as the kernel compares them.
+    """
+
+    def __init__(self, kernel: CountKernel, X: Any) -> None:
+        self.kernel, self.names = kernel, Names()
+        counts, sizes = self._counts(X)
+        self.names.complete = True
+        self.most = largest_counts(counts)
+        ones = unary(counts, self.most)
+        self.is_frequent = frequent_columns(ones)
+        self.side = count_side(ones, self.is_frequent, sizes)
+
+    def _counts(self, X: Any) -> tuple[sparse.csr_array, np.ndarray]:
+        """Counts of the patterns with names, and how many patterns there are with those that have none."""
+        graphs = coded(flat_graphs(X, FEATURES), self.kernel.coding)
+        found = self.kernel._occurrences(graphs, self.names)
+        owner = np.repeat(np.arange(len(graphs)), graphs.sizes)[found.nodes[:, 0]]
+        known = found.pattern >= 0
+        width = len(self.most) if self.names.complete else int(found.pattern.max(initial=-1)) + 1
+        counts = count_matrix(owner[known], found.pattern[known], len(graphs), width)
+        return counts, np.bincount(owner, minlength=len(graphs)).astype(np.float64)
+
+    def read(self, X: Any) -> CountSide:
+        """Other molecules, to be compared with these.
+
+        Raises:
+            TypeError, ValueError: As a call of the kernel.
+        """
+        counts, sizes = self._counts(X)
+        return count_side(unary(counts, self.most), self.is_frequent, sizes)
+
+
+def largest_counts(counts: sparse.csr_array) -> np.ndarray:
+    """The largest count of each column."""
     counts.sum_duplicates()
-    times = counts.data.astype(np.int64)
     most = np.zeros(counts.shape[1], dtype=np.int64)
-    np.maximum.at(most, counts.indices, times)
+    np.maximum.at(most, counts.indices, counts.data.astype(np.int64))
+    return most
+
+
+def unary(counts: sparse.csr_array, most: np.ndarray | None = None) -> sparse.csr_array:
+    """A column of 0 and 1 for each column and "at least 1, 2, …": Σ min is their inner product.
+
+    Args:
+        counts: ``[n, columns]``.
+        most: How far each column counts, ``[columns]``; default to its largest count.
+    """
+    counts.sum_duplicates()
+    most = largest_counts(counts) if most is None else most
+    times = np.minimum(counts.data.astype(np.int64), most[counts.indices])
     bounds = bounds_of(times)
     column = places_of(bounds_of(most)[counts.indices], bounds)
     index = sparse.get_index_dtype(maxval=max(len(column), int(most.sum())))

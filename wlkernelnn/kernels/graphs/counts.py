@@ -58,6 +58,9 @@ class CountSide:
         rows = slice(begin, end)
         return replace(self, frequent=self.frequent[rows], rare=self.rare[rows], squares=self.squares[rows])
 
+    def take(self, rows: np.ndarray) -> CountSide:
+        return CountSide(self.frequent[rows], self.rare[rows], self.squares[rows])
+
     @cached_property
     def _rare_columns(self) -> sparse.csr_array:
         """The transpose, once for all blocks of this part."""
@@ -77,17 +80,26 @@ def count_sides(counts: sparse.csr_array, num_a: int | None = None) -> tuple[Cou
         counts: ``[n, columns]``, as of :func:`count_matrix`.
         num_a: Rows of the first side, the others are those of the second; ``None``: there is only one side.
     """
-    dtype = _dtype(counts)
-    spread = np.bincount(counts.indices, minlength=counts.shape[1])
-    is_frequent = spread > _FREQUENT * counts.shape[0]
-    both = CountSide(
-        frequent=counts[:, np.flatnonzero(is_frequent)].toarray().astype(dtype),
-        rare=counts[:, np.flatnonzero(~is_frequent)].astype(dtype),
-        squares=squared_norms(counts),
-    )
+    both = count_side(counts, frequent_columns(counts), squared_norms(counts))
     if num_a is None:
         return both, None
     return both.part(0, num_a), both.part(num_a, counts.shape[0])
+
+
+def frequent_columns(counts: sparse.csr_array) -> np.ndarray:
+    """Which columns many structures have, ``[columns]``."""
+    spread = np.bincount(counts.indices, minlength=counts.shape[1])
+    return np.asarray(spread > _FREQUENT * counts.shape[0])
+
+
+def count_side(counts: sparse.csr_array, is_frequent: np.ndarray, squares: np.ndarray) -> CountSide:
+    """A side with some columns dense."""
+    dtype = _dtype(counts)
+    return CountSide(
+        frequent=counts[:, np.flatnonzero(is_frequent)].toarray().astype(dtype),
+        rare=counts[:, np.flatnonzero(~is_frequent)].astype(dtype),
+        squares=squares,
+    )
 
 
 def squared_norms(counts: sparse.csr_array) -> np.ndarray:

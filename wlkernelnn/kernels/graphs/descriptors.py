@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,39 @@ from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
 # Normal quantiles beyond which values are the same.
 _MOST = 5.0
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Structures as the kernel of descriptors compares them.
+
+    Attributes:
+        values: Of :meth:`DescriptorKernel.transform`, ``[n, D]``.
+    """
+
+    values: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return np.ones(len(self.values), dtype=np.int64)
+
+    def part(self, begin: int, end: int) -> Quantiles:
+        return Quantiles(self.values[begin:end])
+
+    def take(self, rows: np.ndarray) -> Quantiles:
+        return Quantiles(self.values[rows])
+
+
+@dataclass(frozen=True)
+class KeptDescriptors:
+    """Structures that a fitted kernel of descriptors has transformed once."""
+
+    kernel: DescriptorKernel
+    side: Quantiles
+
+    def read(self, X: Any) -> Quantiles:
+        """Other structures, to be compared with these."""
+        return Quantiles(self.kernel.transform(X))
 
 
 class DescriptorKernel(GenericKernelMixin, Matern):
@@ -64,7 +98,22 @@ class DescriptorKernel(GenericKernelMixin, Matern):
             np.interp(values[:, column], *quantiles)
             for column, quantiles in zip(self.columns_, self.quantiles_, strict=True)
         ]
-        return np.reshape(columns, (len(columns), len(values))).T / np.sqrt(max(1, len(columns)))
+        scaled = np.reshape(columns, (len(columns), len(values))).T / np.sqrt(max(1, len(columns)))
+        return np.ascontiguousarray(scaled)
+
+    def keep(self, X: Any) -> KeptDescriptors | None:
+        """Structures transformed once, if the length scale is fixed."""
+        return None if self.n_dims else KeptDescriptors(self, Quantiles(self.transform(X)))
+
+    def _block(self, a: Quantiles, b: Quantiles) -> tuple[np.ndarray, None]:
+        """The kernel of all pairs of two sides."""
+        if not a.values.shape[1]:  # nothing tells any two apart
+            return np.ones((len(a.values), len(b.values))), None
+        # ‖a − b‖² by a product; what it rounds, the kernel does not see: it is smooth in the square at 0.
+        lengths = [np.einsum("ij,ij->i", side.values, side.values) for side in (a, b)]
+        squares = lengths[0][:, None] + lengths[1] - 2 * (a.values @ b.values.T)
+        far = np.sqrt(3 * np.maximum(squares, 0)) / self.length_scale
+        return (1 + far) * np.exp(-far), None
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """The Gram matrix, float64 ``[len(X), len(Y)]``, as of any kernel of scikit-learn."""

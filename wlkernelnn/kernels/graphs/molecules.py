@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from wlkernelnn.kernels.base import StructureKernel, Values
-from wlkernelnn.kernels.flat_graphs import paired
+from wlkernelnn.kernels.flat_graphs import flat_graphs, paired
 
 from .codings import FEATURES
-from .count_kernel import CountKernel
+from .count_kernel import CountKernel, KeptCounts
 from .counts import CountSide
 from .paths import PathKernel
 from .shortest_paths import ShortestPathKernel
@@ -30,6 +31,27 @@ class PartsSide:
 
     def part(self, begin: int, end: int) -> PartsSide:
         return PartsSide(tuple(side.part(begin, end) for side in self.sides))
+
+    def take(self, rows: np.ndarray) -> PartsSide:
+        return PartsSide(tuple(side.take(rows) for side in self.sides))
+
+
+class KeptParts:
+    """Molecules that each part has counted once, see :class:`KeptCounts`."""
+
+    def __init__(self, parts: Sequence[CountKernel], X: Any) -> None:
+        graphs = flat_graphs(X, FEATURES)
+        self.kept = [KeptCounts(part, graphs) for part in parts]
+
+    @property
+    def side(self) -> PartsSide:
+        """The molecules, as the kernel compares them."""
+        return PartsSide(tuple(kept.side for kept in self.kept))
+
+    def read(self, X: Any) -> PartsSide:
+        """Other molecules, to be compared with these."""
+        graphs = flat_graphs(X, FEATURES)
+        return PartsSide(tuple(kept.read(graphs) for kept in self.kept))
 
 
 class MoleculeKernel(StructureKernel):
@@ -67,6 +89,10 @@ class MoleculeKernel(StructureKernel):
             ShortestPathKernel(normalize="minmax", coding="ecfp"),
             PathKernel(4, normalize="minmax", coding="element"),
         )
+
+    def keep(self, X: Any) -> KeptParts:
+        """Molecules counted once; see :meth:`CountKernel.keep`."""
+        return KeptParts(self.parts, X)
 
     def _encode(self, X: Any, Y: Any) -> tuple[PartsSide, PartsSide | None]:
         a, b = paired(X, Y, FEATURES)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
-from wlkernelnn.kernels.flat_graphs import FlatGraphs, edge_labels, node_labels, row_numbers
+from wlkernelnn.kernels.flat_graphs import EDGE_FEATURES, FlatGraphs, columns_of
+from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
 from wlkernelnn.utils.checks import check_count
@@ -47,11 +49,11 @@ class PathKernel(CountKernel):
         self.normalize = normalize
         self.coding = coding
 
-    def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
+    def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
         check_count("length", self.length)
         graphs, atom = atoms_alone(graphs)
-        label = node_labels(graphs)
-        source, target, types = both_ways(graphs, self.edge_labels)
+        label = names.rows("nodes", columns_of(graphs.x), int(graphs.node_ptr[-1]))
+        source, target, types = both_ways(graphs, edge_names(graphs, names, self.edge_labels))
         degree = np.bincount(source, minlength=len(label))
         first = bounds_of(degree)[:-1]
         nodes: list[np.ndarray] = [np.arange(len(label))]
@@ -71,16 +73,24 @@ class PathKernel(CountKernel):
         along = [label[column] for column in nodes]
         read = [along[0], *(column for step in zip(edges, along[1:], strict=True) for column in step)]
         both = [np.concatenate([column, other]) for column, other in zip(read, read[::-1], strict=True)]
-        number = row_numbers(both, 2 * len(nodes[0])).reshape(2, -1)
+        number = names.rows("patterns", both, 2 * len(nodes[0])).reshape(2, -1)
         return Occurrences(number.min(axis=0), atom[np.stack(nodes, axis=1)])
 
 
-def both_ways(graphs: FlatGraphs, use_labels: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Edges in both directions, each once, sorted by source: sources, targets, labels ``[E]`` each."""
-    types = edge_labels(graphs) if use_labels else np.zeros(len(graphs.source), dtype=np.int64)
+def edge_names(graphs: FlatGraphs, names: Names, use_labels: bool) -> np.ndarray:
+    """One integer per edge, the same for edges of equal type, attributes and weight; or 0 for all."""
+    if not use_labels:
+        return np.zeros(len(graphs.source), dtype=np.int64)
+    columns = [column for name in EDGE_FEATURES for column in columns_of(getattr(graphs, name))]
+    return names.rows("edges", columns, len(graphs.source))
+
+
+def both_ways(graphs: FlatGraphs, types: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Edges in both directions, each once, sorted by source: sources, targets, types from −1 on, ``[E]``."""
+    types = types + 1
     num_nodes, num_types = int(graphs.node_ptr[-1]), int(types.max(initial=0)) + 1
     ends = [(graphs.source, graphs.target), (graphs.target, graphs.source)]
     # Digits of one number; nodes and types are in memory, so that it is far below 2⁶³.
-    number = np.unique(np.concatenate([(u * num_nodes + v) * num_types + types for u, v in ends]))
+    number = np.sort(pd.unique(np.concatenate([(u * num_nodes + v) * num_types + types for u, v in ends])))
     edge, types = np.divmod(number, num_types)
-    return *np.divmod(edge, max(num_nodes, 1)), types
+    return *np.divmod(edge, max(num_nodes, 1)), types - 1

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from wlkernelnn.kernels.base import cut
-from wlkernelnn.kernels.flat_graphs import FlatGraphs, node_labels
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, columns_of
+from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
 from wlkernelnn.utils.checks import check_count
@@ -47,19 +48,26 @@ class ShortestPathKernel(CountKernel):
         self.normalize = normalize
         self.coding = coding
 
-    def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
+    def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
         if self.max_distance is not None:
             check_count("max_distance", self.max_distance)
         graphs, atom = atoms_alone(graphs)
-        label = node_labels(graphs)
-        num_labels = int(label.max(initial=0)) + 1
-        patterns, pairs = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int64)]
-        for u, v, distance in distances(graphs, self.max_distance):
-            first, second = label[u], label[v]
-            low, high = np.minimum(first, second), np.maximum(first, second)
-            patterns.append((distance * num_labels + low) * num_labels + high)
-            pairs.append(np.stack([u, v], axis=1))
-        return Occurrences(np.concatenate(patterns), atom[np.concatenate(pairs)])
+        label = names.rows("nodes", columns_of(graphs.x), int(graphs.node_ptr[-1]))
+        u, v, distance = pairs(graphs, self.max_distance)
+        first, second = label[u], label[v]
+        columns = [distance, np.minimum(first, second), np.maximum(first, second)]
+        return Occurrences(names.rows("patterns", columns, len(u)), atom[np.stack([u, v], axis=1)])
+
+
+def pairs(graphs: FlatGraphs, most: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All that :func:`distances` gives, end to end: u, v and their distance; once for the same edges."""
+    source, found = graphs.shared.get(("pairs", most), (None, None))
+    if source is not graphs.source:
+        none = np.zeros(0, dtype=np.int64)
+        each = [(u, v, np.full(len(u), distance)) for u, v, distance in distances(graphs, most)]
+        found = tuple(np.concatenate([none, *columns]) for columns in zip(*each, strict=True)) or (none,) * 3
+        graphs.shared["pairs", most] = graphs.source, found
+    return found
 
 
 def distances(graphs: FlatGraphs, most: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:

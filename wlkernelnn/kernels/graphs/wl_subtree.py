@@ -11,17 +11,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.kernels.flat_graphs import (
     FlatGraphs,
+    columns_of,
     edge_labels,
     end_to_end,
     flat_graphs,
     node_labels,
     paired,
 )
+from wlkernelnn.kernels.names import Names
 from wlkernelnn.ops.colours import wl_colours
+from wlkernelnn.ops.colours.refine import sorted_columns
 from wlkernelnn.utils.checks import check_count
 
 from .count_kernel import CountKernel, Normalization, Occurrences
 from .counts import count_matrix
+from .paths import edge_names
 
 
 def graph_colours(graphs: FlatGraphs, num_iterations: int, use_edge_labels: bool) -> list[np.ndarray]:
@@ -83,11 +87,38 @@ class WLSubtreeKernel(CountKernel):
         self.normalize = normalize
         self.coding = coding
 
-    def _occurrences(self, graphs: FlatGraphs) -> Occurrences:
-        columns, _ = count_columns(graph_colours(graphs, self.num_iterations, self.edge_labels))
+    def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
+        check_count("num_iterations", self.num_iterations, least=0)
+        columns = _named_colours(graphs, self.num_iterations, self.edge_labels, names)
         nodes = np.arange(int(graphs.node_ptr[-1]))
         radius = np.repeat(np.arange(len(columns)), len(nodes))
         return Occurrences(np.concatenate(columns), np.tile(nodes, len(columns))[:, None], radius)
+
+
+def _named_colours(
+    graphs: FlatGraphs, num_iterations: int, use_edge_labels: bool, names: Names
+) -> list[np.ndarray]:
+    """Colours as of :func:`graph_colours`, of each iteration with numbers of its own; −1: without a name."""
+    number = int(graphs.node_ptr[-1])
+    colour = names.rows("nodes", columns_of(graphs.x), number)
+    edge = edge_names(graphs, names, use_edge_labels)
+    order = np.argsort(graphs.target, kind="stable")
+    source, edge = graphs.source[order], edge[order]
+    degree = np.bincount(graphs.target, minlength=number)
+    begin = np.cumsum(degree) - degree
+    columns, first = [colour], names.sizes["nodes"]
+    for t in range(1, num_iterations + 1):
+        own = colour[source]
+        around = np.where((own < 0) | (edge < 0), -1, own * names.sizes.get("edges", 1) + edge)
+        finer = np.full(number, -1)
+        for d in np.flatnonzero(np.bincount(degree)):
+            nodes = np.flatnonzero(degree == d)
+            sorted_around = sorted_columns(around[begin[nodes] + np.arange(d)[:, None]])
+            finer[nodes] = names.rows((t, d), [colour[nodes], *sorted_around], len(nodes))
+        colour = names.rows(t, [degree, finer], number)
+        columns.append(np.where(colour < 0, -1, colour + first))
+        first += names.sizes[t]
+    return columns
 
 
 class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

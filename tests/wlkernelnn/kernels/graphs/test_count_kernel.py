@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 
 from tests.graphs import random_packed
-from wlkernelnn.kernels import PathKernel, ShortestPathKernel, WLKernel, WLSubtreeKernel
+from wlkernelnn.kernels import MoleculeKernel, PathKernel, ShortestPathKernel, WLKernel, WLSubtreeKernel
+from wlkernelnn.kernels.flat_graphs import flat_graphs
+from wlkernelnn.kernels.graphs.codings import FEATURES
 from wlkernelnn.kernels.graphs.count_kernel import CountKernel, unary
 from wlkernelnn.testing import assert_psd
 
@@ -89,3 +91,27 @@ def test_unknown_names_are_refused() -> None:
         WLSubtreeKernel(normalize="max")(["C"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"coding must be .*ogb.*got 'ecfp6'"):
         WLSubtreeKernel(coding="ecfp6")(["C"])
+
+
+def test_kept_counts_are_the_kernel_itself() -> None:
+    """New molecules have atoms, bonds and patterns that the kept ones lack, and more of a pattern."""
+    known = ["CCO", "c1ccccc1O", "C", "[Na+].[Cl-]", "CC(=O)NC", "CCCCCCCC"]
+    new = ["CCN", "C" * 30, "S(F)(F)(F)(F)(F)F", "C#N", "[Xe]", "c1ccccc1C(=O)O", "CCO"]
+    shared = flat_graphs(known, FEATURES), flat_graphs(new, FEATURES)
+    for kernel in (
+        *(WLSubtreeKernel(h, normalize="minmax", coding=name) for h, name in ((0, "element"), (3, "ecfp"))),
+        WLSubtreeKernel(2, edge_labels=False, normalize="minmax", coding="fcfp"),
+        ShortestPathKernel(normalize="minmax", coding="ecfp"),
+        ShortestPathKernel(3, normalize="minmax", coding="element"),
+        *(PathKernel(n, normalize="minmax", coding="ogb") for n in (1, 4, 6)),
+        PathKernel(4, edge_labels=False, normalize="minmax", coding="element"),
+        MoleculeKernel(),
+    ):
+        kept = kernel.keep(shared[0])
+        assert kept is not None
+        np.testing.assert_array_equal(kernel._block(kept.read(shared[1]), kept.side)[0], kernel(new, known))
+        np.testing.assert_array_equal(kernel._block(kept.side, kept.side)[0], kernel(known))
+        some = kept.side.take(np.array([4, 1]))
+        np.testing.assert_array_equal(kernel._block(some, kept.side)[0], kernel(known)[[4, 1]])
+    assert WLSubtreeKernel(2, normalize="minmax").keep(known) is None
+    assert WLSubtreeKernel(2, coding="ecfp").keep(known) is None
