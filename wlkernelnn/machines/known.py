@@ -111,7 +111,7 @@ def add_block(
     total: np.ndarray, amplitude: float, block: Block, rows: np.ndarray, columns: np.ndarray
 ) -> None:
     """Add a block to the sum ``[len(rows), len(columns)]`` of some rows and columns, in increasing order."""
-    (r, c, values) = block
+    r, c, values = block
     i, j = (
         slice(*np.searchsorted(rows, [r.start, r.stop])),
         slice(*np.searchsorted(columns, [c.start, c.stop])),
