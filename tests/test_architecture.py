@@ -22,6 +22,7 @@ FLOORS = {
     "kernels": 2,
     "sequence": 2,
     "datasets": 2,
+    "colours": 3,
     "machines": 3,
     "models": 3,
     "training": 3,

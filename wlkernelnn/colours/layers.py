@@ -1,0 +1,287 @@
+"""One layer of message passing, from the colours of a level to those of the next."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from contextlib import nullcontext
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric import nn as pyg
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, MessagePassing
+from torch_geometric.nn import aggr as aggregations
+from torch_geometric.nn.aggr.fused import FusedAggregation
+from torch_geometric.utils import scatter
+
+from wlkernelnn.conv.graph import EdgeFeatures, Graph
+from wlkernelnn.conv.graph import Step as KernelStep
+from wlkernelnn.conv.kernel_conv import KernelConv
+from wlkernelnn.ops.graph import SortedEdges
+
+from .colouring import Colouring, Step
+from .norms import CountedRows, has_batch_statistics
+
+Values = Mapping[str, Any]
+_KNOWN = (
+    pyg.SAGEConv,
+    pyg.GraphConv,
+    pyg.GINConv,
+    pyg.GINEConv,
+    pyg.GATConv,
+    pyg.GATv2Conv,
+    pyg.TransformerConv,
+    pyg.PNAConv,
+    pyg.NNConv,
+    pyg.CGConv,
+    pyg.ResGatedGraphConv,
+)
+# What an aggregation of a set may be; others depend on the order of the neighbours, or draw numbers.
+_OF_SETS = (
+    aggregations.SumAggregation,
+    aggregations.MeanAggregation,
+    aggregations.MaxAggregation,
+    aggregations.MinAggregation,
+    aggregations.MulAggregation,
+    aggregations.VarAggregation,
+    aggregations.StdAggregation,
+    aggregations.SoftmaxAggregation,
+    aggregations.PowerMeanAggregation,
+    aggregations.MedianAggregation,
+    aggregations.QuantileAggregation,
+    aggregations.DegreeScalerAggregation,
+    aggregations.MultiAggregation,
+    FusedAggregation,
+)
+
+
+def num_steps(conv: MessagePassing) -> int:
+    """How many edges far a layer sees."""
+    if isinstance(conv, KernelConv):
+        walks = getattr(conv, "walks", None)
+        length = (walks[0] if walks else conv).walk_length
+        return getattr(conv, "num_iterations", 1) + length - 2
+    return 1
+
+
+def least_level(conv: MessagePassing) -> int:
+    """The level that the input of a layer must have: GCN divides by the degrees of neighbours."""
+    return int(type(conv).forward is GCNConv.forward and bool(conv.normalize))
+
+
+def refusal(conv: MessagePassing) -> str | None:
+    """Why a layer cannot go by colours, if it cannot."""
+    if getattr(conv, "dropout", 0.0):
+        return "dropout of attention must differ between nodes of the same colour"
+    if conv.flow != "source_to_target":
+        return f'colours are made of incoming edges, the flow is "{conv.flow}"'
+    if getattr(conv, "cached", False):
+        return "with cached=True it computes on the graph of its first call"
+    parts = [conv.aggr_module, *conv.aggr_module.modules()]
+    for part in parts:
+        if isinstance(part, aggregations.Aggregation) and not isinstance(part, _OF_SETS):
+            return f"{type(part).__name__} depends on more than the set of the neighbours"
+    return None
+
+
+def run_layer(
+    conv: MessagePassing,
+    colours: Colouring,
+    level: int,
+    nodes: Values,
+    edges: Values,
+    index: str,
+    others: Values,
+) -> Tensor:
+    """Run a layer from the colours of ``level``: rows of the level :func:`num_steps` higher.
+
+    Args:
+        conv: The layer.
+        colours: The batch.
+        level: The level of its inputs.
+        nodes: Arguments that are rows of the level: tensors, or pairs for sources and targets.
+        edges: Arguments that are rows of kinds of edges.
+        index: The name of the argument that takes ``edge_index``.
+        others: All other arguments.
+    """
+    if isinstance(conv, KernelConv):
+        return _run_kernel_layer(conv, colours, level, nodes, edges)
+    if least_level(conv):
+        return _run_gcn(conv, colours, level, nodes, edges)
+    if not _is_known(conv) and conv not in colours.checked:
+        colours.checked.add(conv)
+        _check(conv, colours, level, nodes, edges, index, others)
+    step = colours.steps[level]
+    sources, targets = step.size
+    pairs = {name: _pair(value, step) for name, value in nodes.items()}
+    edge_index = step.edge_index
+    edges = {name: value.index_select(0, step.kind) for name, value in edges.items()}
+    if isinstance(conv, (GATConv, GATv2Conv)) and conv.add_self_loops:
+        edge_index, edges = _with_loops(colours, step, edges, conv.fill_value)
+        conv = copy.copy(conv)
+        conv.add_self_loops = False
+    stacked = not _takes_pairs(conv, nodes)
+    context: Any = nullcontext()
+    if has_batch_statistics(conv):
+        # Batch norm knows its rows by their number: more targets, that do not count, tell them apart.
+        num_edges = edge_index.size(1)
+        extra = int(targets == num_edges or (stacked and sources + targets == num_edges))
+        more = int(not stacked and sources == num_edges)
+        count = torch.nn.functional.pad(colours.weights[level + 1], (0, extra))
+        below = torch.nn.functional.pad(colours.weights[level], (0, more))
+        pairs = {name: (_longer(one, more), _longer(two, extra)) for name, (one, two) in pairs.items()}
+        of_edges = {num_edges: count.index_select(0, edge_index[1])}
+        if stacked:
+            context = CountedRows(of_edges | {sources + targets + extra: torch.cat([0 * below, count])})
+        else:
+            context = CountedRows(of_edges | {sources + more: below, targets + extra: count})
+    with context:
+        if not stacked:
+            return conv(**pairs, **{index: edge_index}, **edges, **others)[:targets]
+        # A graph of the colours of both levels, with no edges into those of the lower.
+        whole = {name: torch.cat(pair) for name, pair in pairs.items()}
+        edge_index = torch.stack([edge_index[0], edge_index[1] + sources])
+        return conv(**whole, **{index: edge_index}, **edges, **others)[sources : sources + targets]
+
+
+def _is_known(conv: MessagePassing) -> bool:
+    """Whether a layer is one that the tests show to go by colours, with its own ``forward``."""
+    return any(type(conv).forward is known.forward for known in _KNOWN)
+
+
+def _check(
+    conv: MessagePassing,
+    colours: Colouring,
+    level: int,
+    nodes: Values,
+    edges: Values,
+    index: str,
+    others: Values,
+) -> None:
+    """Compare a layer by colours with itself by nodes, once.
+
+    Raises:
+        ValueError: They differ.
+    """
+    conv = copy.deepcopy(conv).eval()
+    colours.checked.add(conv)
+    by_nodes = {
+        name: tuple(part if part is None else colours.nodes(part, level) for part in value)
+        if isinstance(value, (tuple, list))
+        else colours.nodes(value, level)
+        for name, value in nodes.items()
+    } | {name: colours.edges(value) for name, value in edges.items()}
+    with torch.no_grad():
+        expected = conv(**by_nodes, **{index: colours.edge_index}, **others)
+        found = colours.nodes(run_layer(conv, colours, level, nodes, edges, index, others), level + 1)
+    scale = expected.abs().max() if expected.numel() else 1.0
+    if expected.shape != found.shape or ((expected - found).abs() > 1e-4 * scale).any():
+        raise ValueError(
+            f"{type(conv).__name__}: its result at a node depends on more than the node, its neighbours and the "
+            "edges from them, such as degrees of neighbours, two steps at once, or chance: it cannot go by colours"
+        )
+
+
+def _pair(value: Any, step: Step) -> tuple[Tensor, Tensor | None]:
+    source, target = value if isinstance(value, (tuple, list)) else (value, value)
+    return source, None if target is None else step.lift(target)
+
+
+def _longer(value: Tensor | None, extra: int) -> Tensor | None:
+    if value is None or not extra:
+        return value
+    return torch.cat([value, value[:1].expand(extra, *value.shape[1:])])
+
+
+def _takes_pairs(conv: MessagePassing, nodes: Values) -> bool:
+    """Whether the layer says that it takes a pair of states, of sources and of targets."""
+    given = signature(type(conv).forward).parameters
+    return all(
+        any(word in str(given[name].annotation) for word in ("Tuple", "tuple", "Pair")) for name in nodes
+    )
+
+
+def _with_loops(
+    colours: Colouring, step: Step, edges: Values, fill: float | Tensor | str
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Edges with a loop at every target, as GAT adds them: those that are there make room."""
+    edge_index = step.edge_index
+    if colours.loops is not None:
+        kept = (~colours.loops).index_select(0, step.kind).nonzero().squeeze(1)
+        edge_index = edge_index.index_select(1, kept)
+        edges = {name: value.index_select(0, kept) for name, value in edges.items()}
+    targets = step.size[1]
+    looped = {}
+    for name, value in edges.items():
+        if isinstance(fill, str):
+            loop = scatter(value, edge_index[1], dim=0, dim_size=targets, reduce=fill)
+        else:
+            loop = value.new_empty(targets, *value.shape[1:])
+            loop[:] = fill
+        looped[name] = torch.cat([value, loop])
+    loops = torch.stack([step.own, torch.arange(targets, device=step.own.device)])
+    return torch.cat([edge_index, loops], dim=1), looped
+
+
+def _run_gcn(conv: GCNConv, colours: Colouring, level: int, nodes: Values, edges: Values) -> Tensor:
+    """GCN, whose weights are of the degrees of both ends: those of a colour are known from level 1 on."""
+    (x,) = nodes.values()
+    weight = next(iter(edges.values()), None)
+    if isinstance(x, (tuple, list)):
+        raise ValueError("GCNConv takes no pair of states")
+    # Without weights of edges PyG gives loops the weight 1, improved or not.
+    fill = (2.0 if conv.improved and weight is not None else 1.0) if conv.add_self_loops else None
+    weight = x.new_ones(colours.edge_first.numel()) if weight is None else weight.reshape(-1).to(x.dtype)
+    step = colours.steps[level]
+    weights, missing, degree = _degrees(colours, colours.steps[level], weight, fill)
+    _, _, below = _degrees(colours, colours.steps[level - 1], weight, fill)
+    edge_index = step.edge_index
+    if fill is not None:
+        loops = torch.stack([step.own.index_select(0, missing), missing])
+        edge_index = torch.cat([edge_index, loops], dim=1)
+    norm = below.index_select(0, edge_index[0]) * weights * degree.index_select(0, edge_index[1])
+    out = conv.propagate(edge_index, x=(conv.lin(x), None), edge_weight=norm, size=step.size)
+    return out if conv.bias is None else out + conv.bias
+
+
+def _degrees(
+    colours: Colouring, step: Step, weight: Tensor, fill: float | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The weights of a step's edges and of loops that are added, where these are, and degrees to the −1/2."""
+    target, targets = step.edge_index[1], step.size[1]
+    weights = weight.index_select(0, step.kind)
+    missing = torch.arange(targets, device=target.device)
+    if colours.loops is not None and fill is not None:
+        number = target[colours.loops.index_select(0, step.kind)].bincount(minlength=targets)
+        if number.numel() and number.max() > 1:
+            raise ValueError("GCNConv keeps one of several edges from a node to itself: merge them before")
+        missing = (number == 0).nonzero().squeeze(1)
+    degree = weights.new_zeros(targets).index_add(0, target, weights)
+    if fill is not None:
+        loops = weights.new_full((missing.numel(),), fill)
+        weights, degree = torch.cat([weights, loops]), degree.index_add(0, missing, loops)
+    scale = degree.pow(-0.5)
+    return weights, missing, scale.masked_fill(scale == float("inf"), 0.0)
+
+
+def _run_kernel_layer(
+    conv: KernelConv, colours: Colouring, level: int, nodes: Values, edges: Values
+) -> Tensor:
+    """A layer of this package, which knows levels itself."""
+    (x,) = nodes.values()
+    steps = []
+    for step, given in zip(colours.steps[level:], colours.quotient.levels[level:], strict=True):
+        of_step = {name: value.index_select(0, step.kind) for name, value in edges.items()}
+        weight = of_step.get("edge_weight")
+        features = EdgeFeatures(
+            None if weight is None else weight.reshape(-1, 1).to(x.dtype),
+            of_step.get("edge_attr"),
+            of_step.get("edge_type"),
+        )
+        sorted_edges = SortedEdges(given.source, given.target, given.indptr, step.size[0], None)
+        steps.append(
+            KernelStep(step.edge_index, step.size, features, None, (sorted_edges, features), step.own)
+        )
+    return conv.outputs(x, Graph(steps[: num_steps(conv)]))

@@ -1,0 +1,262 @@
+"""Any network of PyG, each Weisfeiler-Lehman colour computed once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cached_property
+from inspect import Parameter, signature
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+from torch_geometric import nn as pyg
+from torch_geometric.data import Data
+from torch_geometric.nn import MessagePassing
+
+from wlkernelnn.datasets.graphs.pyg import own_quotient
+from wlkernelnn.models import GraphNetwork
+from wlkernelnn.ops.autograd import traced as traced_by_others
+
+from .colouring import Colouring, colouring
+from .program import ROLES, Program, Rewriter, traced
+
+logger = logging.getLogger("wlkernelnn")
+
+# By nodes, if the layers would compute more than this share of the rows they have by nodes.
+MOST_ROWS = 0.8
+
+
+def to_colours(
+    net: nn.Module,
+    roles: Mapping[str, str] | None = None,
+    rowwise: tuple[type[nn.Module], ...] = (),
+) -> ColourNetwork:
+    r"""Make a network of PyG compute each Weisfeiler-Lehman colour once, with the same outputs and gradients.
+
+    The state of a node after l layers depends on its colour after l iterations of colour refinement alone:
+    on its own inputs, and those of the nodes and edges up to l edges away. In batches of small graphs with
+    discrete features, such as molecules, most nodes share their colour with others. Layers that take pairs of
+    states, sums over neighbours of any kind, perceptrons, norms per row, batch norm (which counts each colour
+    as often as it occurs), jumping knowledge and pooling by graphs go by colours. What comes after the last layer and
+    is unknown goes by nodes.
+
+    Dropout between layers drops a colour in all of its nodes.
+
+    Args:
+        net: Its ``forward`` takes tensors, named as PyG does (``x``, ``edge_index``, ``edge_attr``,
+            ``batch``, …), or a ``Data``. Traced by :mod:`torch.fx`: control flow may depend on ``training``
+            and on which arguments are given, not on values of tensors.
+        roles: What arguments are whose names do not say it: "node", "edge" or "graph".
+        rowwise: Classes of modules that compute every row from the same row, and that cannot be traced.
+
+    Returns:
+        A module with the same parameters, buffers and submodules. It is called as ``net`` is, or with a
+        ``Data`` that has the arguments as attributes.
+
+    Raises:
+        TypeError: ``net`` is not a module.
+        ValueError: A part of the network, named with its line, does what colours do not decide; or a role is
+            unknown.
+    """
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"net must be a torch.nn.Module, got {type(net).__name__}")
+    if isinstance(net, GraphNetwork):
+        raise ValueError(f'{type(net).__name__} goes by colours itself, with quotient="auto"')
+    for name, role in (roles or {}).items():
+        if role not in ROLES:
+            raise ValueError(f"roles[{name!r}] must be one of {', '.join(ROLES)}, got {role!r}")
+    return ColourNetwork(net, dict(roles or {}), tuple(rowwise))
+
+
+class ColourNetwork(nn.Module):
+    """See :func:`to_colours`. ``net`` is the network by nodes."""
+
+    net: nn.Module
+
+    def __init__(self, net: nn.Module, roles: dict[str, str], rowwise: tuple[type[nn.Module], ...]) -> None:
+        self.__dict__["net"] = net
+        training = net.training
+        super().__init__()
+        # The same parameters, buffers and modules under the same names: state_dicts are interchangeable.
+        for own in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+            self.__dict__[own] = net.__dict__[own]
+        self.training = training
+        self.roles, self.rowwise = roles, rowwise
+        self._programs: dict[Any, Program] = {}
+        self._checked: WeakSet[MessagePassing] = WeakSet()
+        self._told = False
+        if not self._takes_data:
+            self._trace_early()
+
+    @property
+    def training(self) -> bool:
+        return self.net.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self.net.training = mode
+
+    @cached_property
+    def _parameters_of_call(self) -> dict[str, Any]:
+        """The names of the arguments of ``net``, and their defaults."""
+        if isinstance(self.net, pyg.Sequential):
+            return dict.fromkeys(self.net.signature.param_dict, Parameter.empty)
+        return {name: given.default for name, given in signature(self.net.forward).parameters.items()}
+
+    @cached_property
+    def _takes_data(self) -> bool:
+        """Whether ``net`` takes a ``Data`` rather than tensors."""
+        needed = [name for name, default in self._parameters_of_call.items() if default is Parameter.empty]
+        return len(needed) == 1 and needed[0] != "x"
+
+    def _trace_early(self) -> None:
+        """Find what cannot go by colours, before there are batches: with the usual arguments, in both modes."""
+        usual = ("edge_attr", "edge_weight", "edge_type", "batch")
+        given = {
+            name: ... if default is Parameter.empty or name in usual else default
+            for name, default in self._parameters_of_call.items()
+        }
+        modes = {module: module.training for module in self.net.modules()}
+        try:
+            for mode in (not self.training, self.training):
+                self.net.train(mode)
+                self._program(given)
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+
+    def _program(self, given: Mapping[str, Any]) -> Program:
+        """What runs for such arguments, in the modes that the modules are in."""
+        modes = tuple(module.training for module in self.net.modules())
+        key = (
+            modes,
+            tuple(
+                (name, tuple(value.items()) if isinstance(value, dict) else value)
+                for name, value in given.items()
+            ),
+        )
+        if key not in self._programs:
+            graph = traced(self.net, given, self.rowwise)
+            self._programs[key] = Rewriter(self.net, graph, self.roles, self.rowwise).program()
+        return self._programs[key]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._call(args, kwargs)
+        data = next((value for value in (*args, *kwargs.values()) if isinstance(value, Data)), None)
+        if reason := self._by_nodes():
+            return self._run_by_nodes(call, reason)
+        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
+        for name, value in call.items():
+            if isinstance(value, Data):
+                attributes = value.to_dict()
+                given[name] = {name: ... if _varies(part) else None for name, part in attributes.items()}
+                values |= attributes
+            else:
+                given[name], values[name] = ... if _varies(value) else value, value
+        program = self._program(given)
+        colours = self._colours(program, values, data)
+        if isinstance(colours, str):
+            return self._run_by_nodes(call, colours)
+        colours.checked = self._checked
+        return program.run(self.net, colours, values)
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of ``net`` by their names."""
+        names = self._parameters_of_call
+        if not self._takes_data and len(args) == 1 and isinstance(args[0], Data):
+            data = args[0]
+            missing = [
+                name for name, default in names.items() if default is Parameter.empty and name not in data
+            ]
+            if missing:
+                raise ValueError(
+                    f"{type(self.net).__name__} takes {', '.join(missing)}; the batch has "
+                    f"{', '.join(sorted(data.keys()))}"
+                )
+            kwargs = {name: data[name] for name in names if name in data} | kwargs
+            args = ()
+        if len(args) > len(names):
+            raise TypeError(f"{type(self.net).__name__} takes {len(names)} arguments, got {len(args)}")
+        call = dict(zip(names, args, strict=False)) | kwargs
+        return {
+            name: call.get(name, default)
+            for name, default in names.items()
+            if name in call or default is not Parameter.empty
+        }
+
+    def _run_by_nodes(self, call: dict[str, Any], reason: str) -> Any:
+        if not self._told:
+            logger.warning(f"{type(self.net).__name__} goes by nodes: {reason}")
+            self._told = True
+        return self.net(**call)
+
+    def _by_nodes(self) -> str | None:
+        """Why this call cannot go by colours, whatever the batch."""
+        if torch.compiler.is_compiling() or traced_by_others():
+            return "transforms of torch follow no search for colours"
+        layers = [part for part in self.net.modules() if isinstance(part, MessagePassing)]
+        if any(layer.explain or layer._message_forward_hooks for layer in layers):
+            return "an explainer or hook looks at the messages of single nodes"
+        return None
+
+    def _colours(self, program: Program, values: Mapping[str, Any], data: Data | None) -> Colouring | str:
+        """The colours of a batch, or why it goes by nodes."""
+        given = {
+            role: values[name] for name, role in program.inputs.items() if role in ("edge_index", "batch")
+        }
+        edge_index, owner = given.get("edge_index"), given.get("batch")
+        if not isinstance(edge_index, Tensor):
+            return "its edge_index is not a dense tensor"
+        nodes, edges = program.names("node"), program.names("edge")
+        num_nodes = values[nodes[0]].size(0) if owner is None and nodes else owner.numel()
+        for names, rows in ((nodes, num_nodes), (edges, edge_index.size(1))):
+            for name in names:
+                if not isinstance(values[name], Tensor) or values[name].size(0) != rows:
+                    raise ValueError(
+                        f"{name} has shape {list(values[name].shape)}, expected {rows} rows; if it is of something "
+                        f"else, say so with to_colours(net, roles={{{name!r}: …}})"
+                    )
+        if any(values[name].requires_grad for name in (*nodes, *edges)):
+            return "gradients of the inputs are of single nodes"
+        if owner is None:
+            owner = edge_index.new_zeros(num_nodes)
+        elif (owner.diff() < 0).any():
+            return "the nodes of a graph do not stand side by side"
+        colours = self._known(data, program, values, edge_index)
+        if colours is None:
+            known = data.get("colours") if data is not None else None
+            colours = colouring(
+                program.depth,
+                edge_index,
+                owner,
+                [values[name] for name in nodes],
+                [values[name] for name in edges],
+                known,
+            )
+        if colours.num_rows > MOST_ROWS * program.depth * num_nodes:
+            return f"{colours.num_rows:,} of {program.depth * num_nodes:,} rows differ"
+        return colours
+
+    def _known(
+        self, data: Data | None, program: Program, values: Mapping[str, Any], edge_index: Tensor
+    ) -> Colouring | None:
+        """The colours that the loader found, if they are of all that the network reads."""
+        quotient = None if data is None else own_quotient(data)
+        if quotient is None or quotient.depth < program.depth:
+            return None
+        if not {*program.names("node")} <= {"x"} or not {*program.names("edge")} <= {"edge_type"}:
+            return None
+        if (edge_index[0] == edge_index[1]).any():
+            return None
+        kind = data.edge_type
+        first = kind.new_zeros(int(kind.max()) + 1 if kind.numel() else 0)
+        places = torch.arange(kind.numel() - 1, -1, -1, device=kind.device)
+        return Colouring(quotient, edge_index, kind, first.index_copy(0, kind.flip(0), places))
+
+
+def _varies(value: Any) -> bool:
+    """Whether an argument differs from batch to batch: tensors and numbers."""
+    return isinstance(value, (Tensor, int, float)) and not isinstance(value, bool)
