@@ -10,6 +10,7 @@ import pytest
 
 PACKAGES = (
     "wlkernelnn",
+    "wlkernelnn.colours",
     "wlkernelnn.conv",
     "wlkernelnn.models",
     "wlkernelnn.estimators",
@@ -35,6 +36,7 @@ HOMES = {
 CONTRACT = {
     "wlkernelnn": "WLKernelConv RandomWalkKernelConv DeepKernelConv MoleculeRegressor MoleculeClassifier",
     "wlkernelnn.models": "GraphKernelNetwork",
+    "wlkernelnn.colours": "to_colours Colours",
     "wlkernelnn.kernels": "RandomWalkKernel WLSubtreeKernel WLKernel StringKernel "
     "DeepGraphKernel DeepStringKernel ShortestPathKernel PathKernel MoleculeKernel",
     "wlkernelnn.sequence": "path_graph StringKernelConv StringKernelNetwork RKM SyncFilters "

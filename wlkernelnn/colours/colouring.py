@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from wlkernelnn.ops.colours import Quotient, wl_colours, wl_quotient
+from wlkernelnn.ops.colours import Quotient, is_of, wl_colours, wl_quotient
 from wlkernelnn.ops.colours.refine import numbered
 from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.edges import sort_edges
@@ -27,12 +27,14 @@ class Step(NamedTuple):
         edge_index: int64 ``[2, E']``: a colour of this level above one of the next.
         kind: int64 ``[E']``: the kind of each edge, a row of :meth:`Colouring.edge`.
         size: C and C'.
+        edges: The same edges, sorted by target, as the sums of this package take them.
     """
 
     own: Tensor
     edge_index: Tensor
     kind: Tensor
     size: tuple[int, int]
+    edges: SortedEdges
 
     def lift(self, h: Tensor) -> Tensor:
         """States of this level's colours as rows of the next level: ``[C, …]`` → ``[C', …]``."""
@@ -70,12 +72,14 @@ class Colouring:
         self.edge_kind, self.edge_first = edge_kind, edge_first
         #: Layers that are known to go by colours.
         self.checked: WeakSet[MessagePassing] = WeakSet()
-        sizes = [quotient.first.numel(), *(level.own.numel() for level in quotient.levels)]
         #: From each level to the next.
-        self.steps = [
-            Step(level.own, torch.stack([level.source, level.target]), level.edge_type, size)
-            for level, size in zip(quotient.levels, zip(sizes[:-1], sizes[1:], strict=True), strict=True)
-        ]
+        self.steps: list[Step] = []
+        sources = quotient.first.numel()
+        for own, source, target, indptr, kind in quotient.levels:
+            edges = SortedEdges(source, target, indptr, sources, None)
+            pair = torch.stack([source, target])
+            self.steps.append(Step(own, pair, kind, (sources, own.numel()), edges))
+            sources = own.numel()
 
     @property
     def num_nodes(self) -> int:
@@ -89,6 +93,13 @@ class Colouring:
     def num_rows(self) -> int:
         """How many rows the layers compute: the colours of all levels but the first."""
         return sum(step.size[1] for step in self.steps)
+
+    @property
+    def has_single_row(self) -> bool:
+        """Whether all nodes, after some iteration, or all edges are alike."""
+        return self.count("edge") == 1 or any(
+            self.count("node", level) == 1 for level in range(len(self.steps) + 1)
+        )
 
     @cached_property
     def _nodes(self) -> list[Tensor]:
@@ -161,7 +172,7 @@ class Colouring:
         return out.view(-1, *shape)
 
 
-def colouring(
+def colour_batch(
     depth: int,
     edge_index: Tensor,
     batch: Tensor,
@@ -177,40 +188,46 @@ def colouring(
         batch: int64 ``[N]``: the graph of every node, ascending.
         nodes: What is known of nodes, ``[N, …]`` each, of any type. Rows are compared bit by bit.
         edges: What is known of edges, ``[E, …]`` each.
-        colours: ``[N, L + 1]`` of :class:`Colours`, made of the same inputs, if they are known already.
+        colours: int64 ``[N, L + 1]`` of the transform :class:`Colours`, taken if they are long enough
+            and still those of the batch.
     """
     num_nodes = batch.numel()
     sorted_edges = sort_edges(edge_index, num_nodes, num_nodes)
     source, target, order = sorted_edges.source, sorted_edges.target, sorted_edges.order
     indptr = sorted_edges.indptr.cpu().numpy()
     loop = (edge_index[0] == edge_index[1]).cpu().numpy()
-    known = [value.cpu() for value in edges]
-    kind, first = row_numbers(known + [torch.from_numpy(loop)] if loop.any() else known, len(loop))
-    source, target = source.cpu().numpy(), target.cpu().numpy()
+    told = [*edges, torch.from_numpy(loop)] if loop.any() else edges
+    kind, first = row_numbers(told, len(loop))
+    ends = [side.cpu().numpy() for side in (source, target)]
     of_sorted = kind if order is None else kind[order.cpu().numpy()]
-    if colours is None:
-        label, _ = row_numbers([value.detach().cpu() for value in nodes], num_nodes)
-        levels = wl_colours(label, source, target, depth, of_sorted)
-    else:
-        levels = list(colours[:, : depth + 1].cpu().numpy().T)
+    label, _ = row_numbers(nodes, num_nodes)
     owner = batch.cpu().numpy()
     num_graphs = int(owner[-1]) + 1 if num_nodes else 0
-    quotient = wl_quotient(levels, source, indptr, of_sorted, owner, num_graphs)
+
+    def of(levels: Sequence[np.ndarray]) -> Quotient:
+        return wl_quotient(levels, ends[0], indptr, of_sorted, owner, num_graphs)
+
+    quotient = None
+    if colours is not None and colours.size(1) > depth:
+        quotient = of(list(colours[:, : depth + 1].cpu().numpy().T))
+        ptr = torch.from_numpy(np.searchsorted(owner, np.arange(num_graphs + 1)))
+        codes = torch.from_numpy(label).unsqueeze(1)
+        if not is_of(quotient, codes, edge_index.cpu(), torch.from_numpy(kind), ptr):
+            quotient = None  # the graphs have changed since then
+    if quotient is None:
+        quotient = of(wl_colours(label, ends[0], ends[1], depth, of_sorted))
     found = Data(
         quotient=quotient,
         edge_kind=torch.from_numpy(kind),
         edge_first=torch.from_numpy(first),
         loops=torch.from_numpy(loop[first]) if loop.any() else None,
     ).to(batch.device)
-    return Colouring(found.quotient, edge_index, found.edge_kind, found.edge_first, found.loops)
+    return Colouring(found.quotient, edge_index, found.edge_kind, found.edge_first, found.get("loops"))
 
 
 def row_numbers(values: Sequence[Tensor], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows numbered by what they are, bit by bit, and where each occurs first; no values: all are alike."""
-    words = [_words(value) for value in values if value.numel()]
-    if not words:
-        return np.zeros(num_rows, dtype=np.int64), np.zeros(min(num_rows, 1), dtype=np.int64)
-    table = np.concatenate(words, axis=1)
+    table = bits_of_rows(values, num_rows)
     # Sums of products with odd numbers, of which the upper bits are mixed well; collisions are found below.
     factors = np.random.default_rng(0).integers(2**63, size=table.shape[1], dtype=np.uint64)
     mixed = table @ (factors * np.uint64(2) + np.uint64(1))
@@ -220,8 +237,13 @@ def row_numbers(values: Sequence[Tensor], num_rows: int) -> tuple[np.ndarray, np
     return number, first
 
 
-def _words(value: Tensor) -> np.ndarray:
-    """The bits of every row as unsigned integers, ``[N, words]``."""
-    rows = value.reshape(value.size(0), -1).contiguous().view(torch.uint8).numpy()
+def bits_of_rows(values: Sequence[Tensor], num_rows: int) -> np.ndarray:
+    """The bits of every row of some tensors ``[N, …]`` side by side, uint64 ``[N, words]``."""
+    return np.concatenate([np.zeros((num_rows, 0), dtype=np.uint64), *map(_bits, values)], axis=1)
+
+
+def _bits(value: Tensor) -> np.ndarray:
+    flat = value.detach().cpu().reshape(len(value), -1 if value.numel() else 0)
+    rows = flat.contiguous().view(torch.uint8).numpy()
     unit = next(size for size in (8, 4, 2, 1) if rows.shape[1] % size == 0)
     return rows.view(f"u{unit}").astype(np.uint64, copy=False)

@@ -19,10 +19,10 @@ from torch_geometric.utils import scatter
 from wlkernelnn.conv.graph import EdgeFeatures, Graph
 from wlkernelnn.conv.graph import Step as KernelStep
 from wlkernelnn.conv.kernel_conv import KernelConv
-from wlkernelnn.ops.graph import SortedEdges
 
 from .colouring import Colouring, Step
 from .norms import CountedRows, has_batch_statistics
+from .sums import with_fast_sums
 
 Values = Mapping[str, Any]
 _KNOWN = (
@@ -117,22 +117,30 @@ def run_layer(
     sources, targets = step.size
     pairs = {name: _pair(value, step) for name, value in nodes.items()}
     edge_index = step.edge_index
-    edges = {name: value.index_select(0, step.kind) for name, value in edges.items()}
+    stacked = not _takes_pairs(conv, nodes)
+    fast = None if stacked else with_fast_sums(conv, step.edges, step.kind, edges)
+    if fast is not None:
+        conv = fast
+    else:
+        edges = {name: value.index_select(0, step.kind) for name, value in edges.items()}
     if isinstance(conv, (GATConv, GATv2Conv)) and conv.add_self_loops:
         edge_index, edges = _with_loops(colours, step, edges, conv.fill_value)
         conv = copy.copy(conv)
         conv.add_self_loops = False
-    stacked = not _takes_pairs(conv, nodes)
     context: Any = nullcontext()
     if has_batch_statistics(conv):
         # Batch norm knows its rows by their number: more targets, that do not count, tell them apart.
         num_edges = edge_index.size(1)
-        extra = int(targets == num_edges or (stacked and sources + targets == num_edges))
-        more = int(not stacked and sources == num_edges)
+        # (Fast sums have no row per edge.)
+        extra = int(fast is None and num_edges in (targets, stacked * sources + targets))
+        more = int(fast is None and not stacked and sources == num_edges)
         count = torch.nn.functional.pad(colours.weights[level + 1], (0, extra))
         below = torch.nn.functional.pad(colours.weights[level], (0, more))
-        pairs = {name: (_longer(one, more), _longer(two, extra)) for name, (one, two) in pairs.items()}
-        of_edges = {num_edges: count.index_select(0, edge_index[1])}
+        pairs = {
+            name: (_longer(one, more), None if two is None else _longer(two, extra))
+            for name, (one, two) in pairs.items()
+        }
+        of_edges = {} if fast is not None else {num_edges: count.index_select(0, edge_index[1])}
         if stacked:
             context = CountedRows(of_edges | {sources + targets + extra: torch.cat([0 * below, count])})
         else:
@@ -141,7 +149,7 @@ def run_layer(
         if not stacked:
             return conv(**pairs, **{index: edge_index}, **edges, **others)[:targets]
         # A graph of the colours of both levels, with no edges into those of the lower.
-        whole = {name: torch.cat(pair) for name, pair in pairs.items()}
+        whole = {name: torch.cat([part for part in pair if part is not None]) for name, pair in pairs.items()}
         edge_index = torch.stack([edge_index[0], edge_index[1] + sources])
         return conv(**whole, **{index: edge_index}, **edges, **others)[sources : sources + targets]
 
@@ -179,8 +187,8 @@ def _check(
     scale = expected.abs().max() if expected.numel() else 1.0
     if expected.shape != found.shape or ((expected - found).abs() > 1e-4 * scale).any():
         raise ValueError(
-            f"{type(conv).__name__}: its result at a node depends on more than the node, its neighbours and the "
-            "edges from them, such as degrees of neighbours, two steps at once, or chance: it cannot go by colours"
+            f"{type(conv).__name__} cannot go by colours: its result at a node depends on more than the "
+            "node, its neighbours and their edges to it, such as degrees of neighbours, two steps, or chance"
         )
 
 
@@ -189,10 +197,8 @@ def _pair(value: Any, step: Step) -> tuple[Tensor, Tensor | None]:
     return source, None if target is None else step.lift(target)
 
 
-def _longer(value: Tensor | None, extra: int) -> Tensor | None:
-    if value is None or not extra:
-        return value
-    return torch.cat([value, value[:1].expand(extra, *value.shape[1:])])
+def _longer(value: Tensor, extra: int) -> Tensor:
+    return torch.cat([value, value[:1].expand(extra, *value.shape[1:])]) if extra else value
 
 
 def _takes_pairs(conv: MessagePassing, nodes: Values) -> bool:
@@ -272,16 +278,13 @@ def _run_kernel_layer(
     """A layer of this package, which knows levels itself."""
     (x,) = nodes.values()
     steps = []
-    for step, given in zip(colours.steps[level:], colours.quotient.levels[level:], strict=True):
-        of_step = {name: value.index_select(0, step.kind) for name, value in edges.items()}
-        weight = of_step.get("edge_weight")
+    for step in colours.steps[level : level + num_steps(conv)]:
+        given = {name: value.index_select(0, step.kind) for name, value in edges.items()}
+        weight = given.get("edge_weight")
         features = EdgeFeatures(
             None if weight is None else weight.reshape(-1, 1).to(x.dtype),
-            of_step.get("edge_attr"),
-            of_step.get("edge_type"),
+            given.get("edge_attr"),
+            given.get("edge_type"),
         )
-        sorted_edges = SortedEdges(given.source, given.target, given.indptr, step.size[0], None)
-        steps.append(
-            KernelStep(step.edge_index, step.size, features, None, (sorted_edges, features), step.own)
-        )
-    return conv.outputs(x, Graph(steps[: num_steps(conv)]))
+        steps.append(KernelStep(step.edge_index, step.size, features, None, (step.edges, features), step.own))
+    return conv.outputs(x, Graph(steps))

@@ -19,8 +19,10 @@ from wlkernelnn.datasets.graphs.pyg import own_quotient
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.autograd import traced as traced_by_others
 
-from .colouring import Colouring, colouring
-from .program import ROLES, Program, Rewriter, traced
+from .colouring import Colouring, colour_batch, row_numbers
+from .program import Program
+from .rewriter import Rewriter
+from .tracing import ROLES, traced
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -37,10 +39,10 @@ def to_colours(
 
     The state of a node after l layers depends on its colour after l iterations of colour refinement alone:
     on its own inputs, and those of the nodes and edges up to l edges away. In batches of small graphs with
-    discrete features, such as molecules, most nodes share their colour with others. Layers that take pairs of
-    states, sums over neighbours of any kind, perceptrons, norms per row, batch norm (which counts each colour
-    as often as it occurs), jumping knowledge and pooling by graphs go by colours. What comes after the last layer and
-    is unknown goes by nodes.
+    discrete features, such as molecules, most nodes share their colour with others. Layers of message
+    passing, perceptrons, norms of single rows, batch norm (which counts each colour as often as it occurs),
+    jumping knowledge and pooling over graphs go by colours. What is unknown goes by nodes; after that, no
+    layer can go by colours.
 
     Dropout between layers drops a colour in all of its nodes.
 
@@ -86,7 +88,8 @@ class ColourNetwork(nn.Module):
         self.roles, self.rowwise = roles, rowwise
         self._programs: dict[Any, Program] = {}
         self._checked: WeakSet[MessagePassing] = WeakSet()
-        self._told = False
+        #: Why the first batch that went by nodes did, "" while none has.
+        self.went_by_nodes = ""
         if not self._takes_data:
             self._trace_early()
 
@@ -106,13 +109,18 @@ class ColourNetwork(nn.Module):
         return {name: given.default for name, given in signature(self.net.forward).parameters.items()}
 
     @cached_property
+    def _single_norms(self) -> bool:
+        norms = [part for part in self.net.modules() if isinstance(part, pyg.BatchNorm)]
+        return any(norm.allow_single_element for norm in norms)
+
+    @cached_property
     def _takes_data(self) -> bool:
         """Whether ``net`` takes a ``Data`` rather than tensors."""
         needed = [name for name, default in self._parameters_of_call.items() if default is Parameter.empty]
         return len(needed) == 1 and needed[0] != "x"
 
     def _trace_early(self) -> None:
-        """Find what cannot go by colours, before there are batches: with the usual arguments, in both modes."""
+        """Find what cannot go by colours, before there are batches: in both modes."""
         usual = ("edge_attr", "edge_weight", "edge_type", "batch")
         given = {
             name: ... if default is Parameter.empty or name in usual else default
@@ -188,9 +196,9 @@ class ColourNetwork(nn.Module):
         }
 
     def _run_by_nodes(self, call: dict[str, Any], reason: str) -> Any:
-        if not self._told:
+        if not self.went_by_nodes:
             logger.warning(f"{type(self.net).__name__} goes by nodes: {reason}")
-            self._told = True
+            self.went_by_nodes = reason
         return self.net(**call)
 
     def _by_nodes(self) -> str | None:
@@ -211,13 +219,16 @@ class ColourNetwork(nn.Module):
         if not isinstance(edge_index, Tensor):
             return "its edge_index is not a dense tensor"
         nodes, edges = program.names("node"), program.names("edge")
-        num_nodes = values[nodes[0]].size(0) if owner is None and nodes else owner.numel()
+        if owner is None and not nodes:
+            return "it reads neither batch nor inputs of nodes"
+        num_nodes = values[nodes[0]].size(0) if owner is None else owner.numel()
         for names, rows in ((nodes, num_nodes), (edges, edge_index.size(1))):
             for name in names:
                 if not isinstance(values[name], Tensor) or values[name].size(0) != rows:
+                    shape = list(getattr(values[name], "shape", []))
                     raise ValueError(
-                        f"{name} has shape {list(values[name].shape)}, expected {rows} rows; if it is of something "
-                        f"else, say so with to_colours(net, roles={{{name!r}: …}})"
+                        f"{name} has shape {shape}, expected {rows} rows: if it is of something else, say so "
+                        f"with to_colours(net, roles={{{name!r}: …}})"
                     )
         if any(values[name].requires_grad for name in (*nodes, *edges)):
             return "gradients of the inputs are of single nodes"
@@ -227,17 +238,20 @@ class ColourNetwork(nn.Module):
             return "the nodes of a graph do not stand side by side"
         colours = self._known(data, program, values, edge_index)
         if colours is None:
-            known = data.get("colours") if data is not None else None
-            colours = colouring(
-                program.depth,
-                edge_index,
-                owner,
-                [values[name] for name in nodes],
-                [values[name] for name in edges],
-                known,
+            label, first = row_numbers([values[name] for name in nodes], num_nodes)
+            if len(first) > MOST_ROWS * num_nodes:
+                return f"{len(first):,} of {num_nodes:,} nodes differ in {', '.join(nodes)}"
+            known = None if data is None else data.get("colours")
+            given_edges = [values[name] for name in edges]
+            colours = colour_batch(
+                program.depth, edge_index, owner, [torch.from_numpy(label)], given_edges, known
             )
         if colours.num_rows > MOST_ROWS * program.depth * num_nodes:
-            return f"{colours.num_rows:,} of {program.depth * num_nodes:,} rows differ"
+            return f"{colours.num_rows:,} of {program.depth * num_nodes:,} rows of the layers differ"
+        if self._single_norms and num_nodes > 1 and colours.has_single_row:
+            return (
+                "allow_single_element=True of BatchNorm takes a batch of one colour for one of a single node"
+            )
         return colours
 
     def _known(
@@ -245,7 +259,7 @@ class ColourNetwork(nn.Module):
     ) -> Colouring | None:
         """The colours that the loader found, if they are of all that the network reads."""
         quotient = None if data is None else own_quotient(data)
-        if quotient is None or quotient.depth < program.depth:
+        if data is None or quotient is None or quotient.depth < program.depth:
             return None
         if not {*program.names("node")} <= {"x"} or not {*program.names("edge")} <= {"edge_type"}:
             return None

@@ -36,7 +36,7 @@ def weighted_batch_norm(
     if not training or total < 2:  # of a single node torch says what is wrong
         values = running_mean, running_var, weight, bias, training, momentum, eps
         return functional.batch_norm(x, *values)
-    share = (count / total).to(x.dtype)
+    share = count.to(x.dtype) / total
     mean = share @ x
     centred = x - mean
     var = share @ centred.square()

@@ -10,167 +10,25 @@ from torch.fx import Node
 from torch_geometric import nn as pyg
 
 # Functions, operators and methods of tensors, by name: rows of the result are of the same rows.
-_ELEMENTWISE = set(
-    [
-        "abs",
-        "absolute",
-        "add",
-        "sub",
-        "subtract",
-        "rsub",
-        "mul",
-        "multiply",
-        "div",
-        "divide",
-        "true_divide",
-        "truediv",
-        "floordiv",
-        "floor_divide",
-        "mod",
-        "remainder",
-        "fmod",
-        "pow",
-        "neg",
-        "negative",
-        "pos",
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "sqrt",
-        "rsqrt",
-        "square",
-        "reciprocal",
-        "sign",
-        "round",
-        "floor",
-        "ceil",
-        "trunc",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sinh",
-        "cosh",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "erf",
-        "erfc",
-        "sigmoid",
-        "logit",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "clamp",
-        "clip",
-        "clamp_min",
-        "clamp_max",
-        "where",
-        "lerp",
-        "addcmul",
-        "addcdiv",
-        "nan_to_num",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "and_",
-        "or_",
-        "xor",
-        "invert",
-        "masked_fill",
-        "relu",
-        "relu6",
-        "leaky_relu",
-        "elu",
-        "selu",
-        "celu",
-        "gelu",
-        "silu",
-        "mish",
-        "softplus",
-        "softsign",
-        "logsigmoid",
-        "hardtanh",
-        "hardswish",
-        "hardsigmoid",
-        "hardshrink",
-        "softshrink",
-        "tanhshrink",
-        "threshold",
-        "prelu",
-        "glu",
-        "dropout",
-        "alpha_dropout",
-        "one_hot",
-        "layer_norm",
-        "rms_norm",
-        "group_norm",
-        "float",
-        "double",
-        "half",
-        "bfloat16",
-        "int",
-        "long",
-        "bool",
-        "to",
-        "type",
-        "type_as",
-        "contiguous",
-        "clone",
-        "detach",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "relu_",
-    ]
+_ELEMENTWISE = frozenset(
+    """
+    abs absolute add sub subtract rsub mul multiply div divide true_divide truediv floordiv floor_divide
+    mod remainder fmod pow neg negative pos exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square
+    reciprocal sign round floor ceil trunc sin cos tan tanh sinh cosh asin acos atan atan2 erf erfc
+    sigmoid logit maximum minimum fmax fmin clamp clip clamp_min clamp_max where lerp addcmul addcdiv
+    nan_to_num isnan isinf isfinite eq ne lt le gt ge logical_and logical_or logical_not and_ or_ xor
+    invert masked_fill relu relu6 leaky_relu elu selu celu gelu silu mish softplus softsign logsigmoid
+    hardtanh hardswish hardsigmoid hardshrink softshrink tanhshrink threshold prelu glu dropout
+    alpha_dropout one_hot layer_norm rms_norm group_norm float double half bfloat16 int long bool to type
+    type_as contiguous clone detach zeros_like ones_like full_like relu_
+    """.split()  # noqa: SIM905
 )
 # Those that go along a dimension, and where among their arguments its number stands: rows, if it is not 0.
 _ALONG = dict.fromkeys(
-    [
-        "sum",
-        "mean",
-        "prod",
-        "max",
-        "min",
-        "amax",
-        "amin",
-        "argmax",
-        "argmin",
-        "softmax",
-        "log_softmax",
-        "logsumexp",
-        "norm",
-        "normalize",
-        "std",
-        "var",
-        "cumsum",
-        "cumprod",
-        "cat",
-        "concat",
-        "stack",
-        "squeeze",
-        "unsqueeze",
-        "chunk",
-        "split",
-        "unbind",
-        "select",
-        "narrow",
-    ],
+    """
+    sum mean prod max min amax amin argmax argmin softmax log_softmax logsumexp std var cumsum cumprod
+    cat concat stack squeeze unsqueeze unbind select narrow
+    """.split(),  # noqa: SIM905
     1,
 ) | {"norm": 2, "normalize": 2, "chunk": 2, "split": 2}
 _SEVERAL = {"chunk", "split", "unbind", "max", "min"}
@@ -244,7 +102,7 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         is_count: Whether an argument is the number of rows.
     """
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    args = dict(enumerate(node.args)) | node.kwargs
+    args: dict[Any, Any] = dict(enumerate(node.args)) | node.kwargs
     if name in ("linear", "bilinear", "embedding", "matmul"):
         weights = args.get(2 if name == "bilinear" else 1, args.get("weight"))
         return ByRows(2 if name == "matmul" else 0) if is_rows(args.get(0)) and not is_rows(weights) else None
@@ -277,7 +135,7 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         return ByRows()  # the larger of two tensors
     if name == "normalize" and dim is None:
         dim = 1
-    dims = list(dim) if isinstance(dim, (list, tuple)) else [dim]
+    dims: list[Any] = list(dim) if isinstance(dim, (list, tuple)) else [dim]
     if not dims or not all(isinstance(d, int) and d != 0 for d in dims):
         return None
     # Counted from behind, a dimension is that of the rows where there are as few.

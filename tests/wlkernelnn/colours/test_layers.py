@@ -1,0 +1,186 @@
+"""Every layer that is to go by colours does, exactly; others are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from hypothesis import given, settings
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import add_self_loops, degree
+
+from tests.wlkernelnn.colours.batches import EDGES, Network, assert_same, batches
+from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
+from wlkernelnn.colours import to_colours
+
+DEGREES = torch.tensor([1, 5, 3, 2])
+
+
+def perceptron(channels: int) -> torch.nn.Module:
+    return torch.nn.Sequential(
+        torch.nn.Linear(channels, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 8)
+    )
+
+
+def of_edges(channels: int) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(EDGES, channels), torch.nn.BatchNorm1d(channels))
+
+
+class Difference(pyg.MessagePassing):
+    """A user's own layer, with batch norm on its messages."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(aggr="mean")
+        self.lin = torch.nn.Sequential(torch.nn.Linear(2 * channels, 8), torch.nn.BatchNorm1d(8))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.propagate(edge_index, x=x)
+
+    def message(self, x_i: Tensor, x_j: Tensor) -> Tensor:
+        return self.lin(torch.cat([x_i, x_j - x_i], dim=-1))
+
+
+LAYERS: dict[str, Callable[[int], torch.nn.Module]] = {
+    "GCN": lambda d: pyg.GCNConv(d, 8),
+    "GCN without loops": lambda d: pyg.GCNConv(d, 8, add_self_loops=False),
+    "GCN not normalized": lambda d: pyg.GCNConv(d, 8, normalize=False),
+    "SAGE": lambda d: pyg.SAGEConv(d, 8, project=True),
+    "SAGE, max": lambda d: pyg.SAGEConv(d, 8, aggr="max"),
+    "SAGE, several": lambda d: pyg.SAGEConv(d, 8, aggr=["mean", "std", "min"]),
+    "GraphConv": lambda d: pyg.GraphConv(d, 8),
+    "GIN": lambda d: pyg.GINConv(perceptron(d), train_eps=True),
+    "GINE": lambda d: pyg.GINEConv(perceptron(d), edge_dim=EDGES),
+    "GAT": lambda d: pyg.GATConv(d, 4, heads=2, edge_dim=EDGES, residual=True),
+    "GAT, filled with 1": lambda d: pyg.GATConv(d, 8, edge_dim=EDGES, fill_value=1.0),
+    "GATv2": lambda d: pyg.GATv2Conv(d, 4, heads=2, edge_dim=EDGES),
+    "GATv2 without loops": lambda d: pyg.GATv2Conv(d, 8, edge_dim=EDGES, add_self_loops=False),
+    "Transformer": lambda d: pyg.TransformerConv(d, 4, heads=2, edge_dim=EDGES, beta=True),
+    "PNA": lambda d: pyg.PNAConv(d, 8, ["mean", "max", "std"], ["identity", "attenuation"], DEGREES, EDGES),
+    "NNConv": lambda d: pyg.NNConv(d, 8, of_edges(8 * d)),
+    "ResGatedGraph": lambda d: pyg.ResGatedGraphConv(d, 8, edge_dim=EDGES),
+    "WLKernelConv": lambda d: WLKernelConv(d, 8, num_iterations=3, edge_dim=EDGES),
+    "RandomWalkKernelConv": lambda d: RandomWalkKernelConv(d, 8, 3, "gated", edge_dim=EDGES),
+    "DeepKernelConv": lambda d: DeepKernelConv(d, 8, edge_dim=EDGES),
+    "a user's own": Difference,
+}  # fmt: skip
+POOLS = [pyg.global_add_pool, pyg.global_mean_pool, pyg.global_max_pool]
+
+
+class WithEdges(torch.nn.Module):
+    """A layer with features of edges that does not say edge_dim as others do."""
+
+    edge_dim = EDGES
+
+    def __init__(self, conv: torch.nn.Module) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        return self.conv(x, edge_index, edge_attr)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@given(batch=batches())
+@settings(max_examples=8, deadline=None)
+def test_layer_equals_nodes(name: str, batch: Batch) -> None:
+    torch.manual_seed(0)
+    make = LAYERS[name]
+    layer = (lambda d: WithEdges(make(d))) if name in ("NNConv", "GINE") else make
+    number = len(name) % len(POOLS)
+    assert_same(Network(layer, lambda: torch.nn.BatchNorm1d(8), POOLS[number]), batch)
+
+
+@given(batch=batches())
+@settings(max_examples=8, deadline=None)
+def test_crystal_layer(batch: Batch) -> None:
+    torch.manual_seed(0)
+    conv = pyg.CGConv(3, EDGES, batch_norm=True)
+    net = pyg.Sequential(
+        "x, edge_index, edge_attr, batch",
+        [
+            (conv, "x, edge_index, edge_attr -> x"),
+            (pyg.global_add_pool, "x, batch -> x"),
+        ],
+    )
+    assert_same(net, batch)
+
+
+@given(batch=batches())
+@settings(max_examples=8, deadline=None)
+def test_weights_of_edges(batch: Batch) -> None:
+    torch.manual_seed(0)
+
+    class Weighted(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gcn = pyg.GCNConv(3, 8, improved=True)
+            self.conv = pyg.GraphConv(8, 8)
+
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+            return self.conv(self.gcn(x, edge_index, edge_weight), edge_index, edge_weight)
+
+    batch.edge_weight = batch.edge_attr[:, 0] + 0.5
+    assert_same(Weighted(), batch, "x", "edge_index", "edge_weight")
+
+
+@pytest.mark.parametrize(
+    ("name", "jk"),
+    [("GIN", None), ("GIN", "lstm"), ("GraphSAGE", "cat"), ("GAT", "max"), ("PNA", "last"), ("GCN", "cat")],
+)
+@given(batch=batches())
+@settings(max_examples=6, deadline=None)
+def test_models_of_pyg(name: str, jk: str | None, batch: Batch) -> None:
+    torch.manual_seed(0)
+    more = {"aggregators": ["mean", "max"], "scalers": ["identity"], "deg": DEGREES} if name == "PNA" else {}
+    net = getattr(pyg.models, name)(3, 8, 3, 2, jk=jk, norm="batch_norm", **more)
+    assert_same(net, batch, "x", "edge_index")
+
+
+def test_names_what_cannot_go_by_colours() -> None:
+    for layer, reason in (
+        (pyg.GATConv(3, 8, dropout=0.5), "dropout of attention"),
+        (pyg.GCNConv(3, 8, cached=True), "cached"),
+        (pyg.SAGEConv(3, 8, aggr="lstm"), "LSTMAggregation"),
+        (pyg.GraphConv(3, 8, flow="target_to_source"), "target_to_source"),
+    ):
+        net = pyg.Sequential("x, edge_index", [(layer, "x, edge_index -> x")])
+        with pytest.raises(ValueError, match=reason):
+            to_colours(net)
+
+
+class Normalized(pyg.MessagePassing):
+    """Divides by the degrees of both ends, as in PyG's tutorial."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add")
+        self.lin = torch.nn.Linear(3, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        edge_index, _ = add_self_loops(edge_index, num_nodes=x.size(0))
+        source, target = edge_index
+        scale = degree(target, x.size(0), dtype=x.dtype).pow(-0.5)
+        return self.propagate(edge_index, x=self.lin(x), norm=scale[source] * scale[target])
+
+    def message(self, x_j: Tensor, norm: Tensor) -> Tensor:
+        return norm.view(-1, 1) * x_j
+
+
+@pytest.mark.parametrize("layer", [Normalized(), pyg.SGConv(3, 3, K=2)], ids=["degrees", "two steps"])
+def test_unknown_layers_are_compared_with_nodes(layer: torch.nn.Module) -> None:
+    edges = torch.tensor([[0, 1, 1, 2, 1, 3], [1, 0, 2, 1, 3, 1]])
+    star = Data(x=torch.ones(4, 3), edge_index=edges)
+    path = Data(x=torch.ones(3, 3), edge_index=edges[:, :4])
+    batch = Batch.from_data_list([star, path] * 3)
+    net = to_colours(pyg.Sequential("x, edge_index", [(layer, "x, edge_index -> x")]))
+    with pytest.raises(ValueError, match="cannot go by colours: its result at a node depends on more"):
+        net(batch.x, batch.edge_index)
+
+
+def test_two_loops_at_a_node_are_refused() -> None:
+    data = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0, 0, 1], [0, 0, 0]]))
+    net = to_colours(pyg.Sequential("x, edge_index", [(pyg.GCNConv(3, 3), "x, edge_index -> x")]))
+    with pytest.raises(ValueError, match="one of several edges from a node to itself"):
+        net(data.x, data.edge_index)

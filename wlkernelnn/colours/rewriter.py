@@ -1,0 +1,322 @@
+"""From a network's operations to the same on colours: what every value is, and where it is lifted."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, cast
+
+import torch_geometric
+from torch import nn
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import scatter
+
+from .layers import least_level, num_steps, refusal, run_layer
+from .program import Program, run_module
+from .rowwise import by_rows, is_rowwise_module
+from .tracing import ROLES, CannotGoByColours, role_of
+
+_POOLS = {
+    torch_geometric.nn.SumAggregation: "sum",
+    torch_geometric.nn.MeanAggregation: "mean",
+    torch_geometric.nn.MaxAggregation: "max",
+    torch_geometric.nn.MinAggregation: "min",
+}
+# Frames of these files are how a network is traced, not where it calls something.
+_NOT_OWN = ("/torch/fx/", "/torch/nn/modules/module.py", "/colours/tracing.py")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a value in the network is: rows of colours, of kinds of edges, or as it is by nodes.
+
+    Attributes:
+        rows: "node", "edge" or "plain".
+        level: Of nodes: how many iterations of colours decide a row.
+        several: Whether it is a tuple of such values.
+        role: The role of an argument, or "count": the number of rows.
+        reason: Of plain values with a row per node: why they are not of colours.
+    """
+
+    rows: str = "plain"
+    level: int = 0
+    several: bool = False
+    role: str = ""
+    reason: str = ""
+
+
+PLAIN = Kind()
+
+
+class Rewriter:
+    """Goes through a network's operations and puts colours in the place of nodes.
+
+    Args:
+        net: The network.
+        graph: Its operations.
+        roles: What its arguments are, where their names do not say it.
+        rowwise: Classes of modules that compute every row from the same row.
+    """
+
+    def __init__(
+        self, net: nn.Module, graph: Graph, roles: Mapping[str, str], rowwise: tuple[type[nn.Module], ...]
+    ) -> None:
+        self.net, self.old, self.roles, self.rowwise = net, graph, roles, rowwise
+        self.new = Graph()
+        self.colours = self.new.placeholder("colours")
+        self.value: dict[Node, Node] = {}  # new nodes by old ones
+        self.kind: dict[Node, Kind] = {}
+        self.depth = 0
+        self.inputs: dict[str, str] = {}
+
+    def program(self) -> Program:
+        for node in self.old.nodes:
+            getattr(self, f"_{node.op}")(node)
+        # Arguments that nobody reads need not be there.
+        self.new.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or _writes(node))
+        self.new.lint()
+        read = {str(node.target) for node in self.new.nodes if node.op == "placeholder" and node.users}
+        return Program(self.new, self.depth, self.inputs, read)
+
+    # What is known of arguments.
+
+    def _kinds(self, values: Any) -> list[Kind]:
+        kinds: list[Kind] = []
+        map_arg(values, lambda node: kinds.append(self.kind[node]))
+        return kinds
+
+    def _is_rows(self, value: Any) -> bool:
+        return isinstance(value, Node) and self.kind[value].rows != "plain"
+
+    def _is_count(self, value: Any) -> bool:
+        return isinstance(value, Node) and self.kind[value].role == "count"
+
+    def _rows(self, values: Any) -> Kind | None:
+        """The rows that all these values can be had as: of the highest level, or of kinds of edges."""
+        kinds = [kind for kind in self._kinds(values) if kind.role != "count"]
+        tensors = [kind for kind in kinds if kind.rows != "plain" or kind.role != "constant"]
+        if not tensors or len({kind.rows for kind in tensors}) > 1 or tensors[0].rows == "plain":
+            return None
+        return Kind(tensors[0].rows, max(kind.level for kind in tensors))
+
+    def _as(self, values: Any, rows: Kind) -> Any:
+        """Values as rows of a level."""
+
+        def lifted(node: Node) -> Node:
+            kind = self.kind[node]
+            if kind.role == "count":
+                return self.new.call_method("count", (self.colours, rows.rows, rows.level))
+            if kind.rows != "node" or kind.level == rows.level:
+                return self.value[node]
+            return self.new.call_method("lift", (self.colours, self.value[node], kind.level, rows.level))
+
+        return map_arg(values, lifted)
+
+    def _as_nodes(self, values: Any) -> Any:
+        """Values as they are by nodes and edges."""
+        return map_arg(values, self._as_node)
+
+    def _as_node(self, node: Node) -> Node:
+        kind, value = self.kind[node], self.value[node]
+        if kind.role in ROLES and kind.rows != "plain":
+            return cast(Node, self.value[node].args[1])  # an argument of the network
+        if kind.several and kind.rows != "plain":
+            raise self._error(node, "several values at once are used as a whole")
+        if kind.rows == "node":
+            return self.new.call_method("nodes", (self.colours, value, kind.level))
+        if kind.rows == "edge":
+            return self.new.call_method("edges", (self.colours, value))
+        return value
+
+    def _set(self, node: Node, value: Node, kind: Kind) -> None:
+        self.value[node], self.kind[node] = value, kind
+
+    def _error(self, node: Node, reason: str) -> CannotGoByColours:
+        return CannotGoByColours(f"{type(self.net).__name__}: {self._where(node)}: {reason}")
+
+    def _where(self, node: Node) -> str:
+        """An operation, and the line of the network that calls it."""
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.name)
+        if node.op == "call_module":
+            name = f"{type(self.net.get_submodule(name)).__name__} {name}"
+        frames = [frame for frame in (node.stack_trace or "").split("  File ") if frame.strip()]
+        own = [frame for frame in frames if not any(part in frame.split(",")[0] for part in _NOT_OWN)]
+        place = " ".join(own[-1].split()) if own else "unknown line"
+        return f"{name} (in {place})"
+
+    # The operations.
+
+    def _placeholder(self, node: Node) -> None:
+        name = str(node.target)
+        role = self.roles.get(name, role_of(name))
+        value = self.new.placeholder(name)
+        self.inputs[name] = role
+        if role in ("node", "edge"):
+            value = self.new.call_method(role, (self.colours, value))
+            self._set(node, value, Kind(role, role=role))
+        else:
+            self._set(node, value, Kind(role=role))
+
+    def _get_attr(self, node: Node) -> None:
+        self._set(node, self.new.node_copy(node), Kind(role="constant"))
+
+    def _output(self, node: Node) -> None:
+        self.new.output(self._as_nodes(node.args[0]))
+
+    def _call_module(self, node: Node) -> None:
+        module = self.net.get_submodule(str(node.target))
+        rows = self._rows([node.args, node.kwargs])
+        if isinstance(module, MessagePassing):
+            self._layer(node, module)
+        elif type(module) in _POOLS and self._pool(node, _POOLS[type(module)], module.forward):
+            return
+        elif rows is not None and is_rowwise_module(module, self.rowwise):
+            args, kwargs = self._as(node.args, rows), self._as(node.kwargs, rows)
+            owner = self.new.get_attr(str(node.target))
+            call = (owner, self.colours, rows.rows, rows.level, args, kwargs)
+            self._set(node, self.new.call_function(run_module, call), Kind(rows.rows, rows.level))
+        else:
+            self._by_nodes(node)
+
+    def _call_function(self, node: Node) -> None:
+        if node.target is scatter and self._pool(node, None, scatter):
+            return
+        self._call(node)
+
+    def _call_method(self, node: Node) -> None:
+        self._call(node)
+
+    def _call(self, node: Node) -> None:
+        first = node.args[0] if node.args else None
+        if isinstance(first, Node):
+            kind = self.kind[first]
+            if node.target is operator.getitem and kind.several and isinstance(node.args[1], int):
+                value = self.new.call_function(operator.getitem, (self.value[first], node.args[1]))
+                self._set(node, value, Kind(kind.rows, kind.level))
+                return
+            if kind.rows != "plain" and _is_shape(node):
+                shape = self.new.call_function(getattr, (self.value[first], "shape"))
+                self._set(node, shape, Kind(role=f"shape of {kind.rows}"))
+                return
+            if _asks_for_rows(node) and (kind.rows != "plain" or kind.role.startswith("shape of ")):
+                number = "num_edges" if "edge" in (kind.rows, kind.role.rpartition(" ")[2]) else "num_nodes"
+                count = self.new.call_function(getattr, (self.colours, number))
+                self._set(node, count, Kind(role="count"))
+                return
+            if node.target is operator.getitem and kind.role.startswith("shape of "):
+                self._set(node, self.new.node_copy(node, self._as_node), Kind(role="constant"))
+                return
+        rows = self._rows([node.args, node.kwargs])
+        how = None if rows is None else by_rows(node, self._is_rows, self._is_count)
+        if rows is None or how is None:
+            self._by_nodes(node)
+            return
+        if _writes(node) and isinstance(first, Node) and self._as(first, rows) is not self.value[first]:
+            raise self._error(node, "it writes to values of fewer layers than it reads: write h = h + other")
+        value = self.new.create_node(
+            node.op, node.target, self._as(node.args, rows), self._as(node.kwargs, rows), name=node.name
+        )
+        value.meta["least_dims"] = how.least_dims
+        kind = Kind(role="constant") if how.number else Kind(rows.rows, rows.level, how.several)
+        self._set(node, value, kind)
+
+    def _by_nodes(self, node: Node) -> None:
+        """Run an operation as it is, on values by nodes."""
+        kinds = self._kinds([node.args, node.kwargs])
+        reason = next((kind.reason for kind in kinds if kind.reason), "")
+        if any(kind.rows != "plain" for kind in kinds):
+            reason = reason or f"it depends on {self._where(node)}, which colours do not decide"
+        role = "constant" if kinds and all(kind.role == "constant" for kind in kinds) else ""
+        self._set(node, self.new.node_copy(node, self._as_node), Kind(role=role, reason=reason))
+
+    def _pool(self, node: Node, reduce: str | None, function: Any) -> bool:
+        """Sum up over graphs, if that is what is done: of rows, by ``batch``."""
+        given = _named(function, node)
+        source, index = given.get("src", given.get("x")), given.get("index")
+        if not isinstance(source, Node) or self.kind[source].rows != "node":
+            return False
+        by_batch = isinstance(index, Node) and self.kind[index].role == "batch"
+        reduce = reduce or given.get("reduce", "sum")
+        if not by_batch or given.get("ptr") is not None or given.get("dim", 0) not in (0, -2):
+            return False
+        if reduce not in ("sum", "add", "mean", "max", "min"):
+            return False
+        size = given.get("dim_size")
+        kind = self.kind[source]
+        call = (self.colours, self.value[source], kind.level, reduce, self._as_nodes(size))
+        value = self.new.call_method("pool", call)
+        value.meta["least_dims"] = 0
+        self._set(node, value, PLAIN)
+        return True
+
+    def _layer(self, node: Node, conv: MessagePassing) -> None:
+        """A layer of message passing, from colours to colours."""
+        if reason := refusal(conv):
+            raise self._error(node, f"{type(conv).__name__}: {reason}")
+        given = _named(conv.forward, node)
+        nodes: dict[str, Any] = {}
+        edges: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        index = None
+        for name, value in given.items():
+            kinds = self._kinds(value)
+            if isinstance(value, Node) and kinds[0].role == "edge_index":
+                index = name
+            elif any(kind.rows == "node" for kind in kinds) and not any(
+                kind.rows == "edge" for kind in kinds
+            ):
+                nodes[name] = value
+            elif kinds and kinds[0].rows == "edge" and isinstance(value, Node):
+                edges[name] = value
+            elif kinds and any(kind.role != "constant" for kind in kinds):
+                why = kinds[0].reason or f"its argument {name} is neither of nodes nor of edges"
+                raise self._error(node, f"{type(conv).__name__}({name}=…): {why}")
+            else:
+                others[name] = value
+        if index is None:
+            raise self._error(node, f"{type(conv).__name__} does not go along the edge_index of the batch")
+        if not nodes:
+            raise self._error(node, f"{type(conv).__name__} gets no states of nodes")
+        rows = self._rows(nodes)
+        if rows is None:
+            reason = next((k.reason for k in self._kinds(nodes) if k.reason), "some states are by nodes")
+            raise self._error(node, f"{type(conv).__name__}: {reason}")
+        rows = Kind("node", max(rows.level, least_level(conv)))
+        call = (
+            self.new.get_attr(str(node.target)),
+            self.colours,
+            rows.level,
+            self._as(nodes, rows),
+            {name: self.value[value] for name, value in edges.items()},
+            index,
+            self._as_nodes(others),
+        )
+        level = rows.level + num_steps(conv)
+        self.depth = max(self.depth, level)
+        self._set(node, self.new.call_function(run_layer, call), Kind("node", level))
+
+
+def _named(function: Any, node: Node) -> dict[str, Any]:
+    """The arguments of a call by their names."""
+    return dict(signature(function).bind(*node.args, **node.kwargs).arguments)
+
+
+def _is_shape(node: Node) -> bool:
+    """Whether a call is ``x.shape`` or ``x.size()``."""
+    return (node.target is getattr and node.args[1] == "shape") or (
+        node.target == "size" and len(node.args) == 1 and not node.kwargs
+    )
+
+
+def _asks_for_rows(node: Node) -> bool:
+    """Whether a call is ``x.size(0)``, or the first entry of a shape."""
+    return (node.target in ("size", operator.getitem)) and tuple(node.args[1:]) == (0,)
+
+
+def _writes(node: Node) -> bool:
+    name = str(node.target)
+    return node.op == "call_method" and name.endswith("_") and not name.endswith("__")
