@@ -20,12 +20,10 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.splits import SplitIndex
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
+from wlkernelnn.machines.penalties import PENALTIES
 from wlkernelnn.training import get_metric, score
 
 from .molecules import fit_tasks
-
-# Penalties of the squared weights, in units of the mean of K(G, G) over the training part.
-PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 
 Record = dict[str, Any]
 # A choice, Φ, how many machines were fitted, and their predictions for every part.

@@ -16,9 +16,10 @@ STACK = {"hidden_channels": 64, "num_layers": 4, "compose": "add", "dropout": 0.
 DESCRIBED = "ogb+rw16+rdkit"
 DEPTHS = (1, 2, 3)
 MODELS = {
-    "gp": MoleculeRow("kernel machine", members=0, features=FEATURES, process=True),
+    "gp": MoleculeRow("kernel machine", members=0, features=FEATURES, process="auto"),
     "gine": MoleculeRow("GINE", {"hidden_channels": 128, "dropout": 0.1}, GINENetwork),
     "wl": MoleculeRow("WL kernel network", {"dropout": 0.1}, GraphKernelNetwork),
+    "linear": MoleculeRow("linear machine, chosen on the training part", members=0, process="linear"),
     "wl-machine": MoleculeRow("WL subtree kernel, linear machine", members=0, machine=DEPTHS),
     "stack": MoleculeRow("deep kernel stack, walk encodings", STACK, features="ogb+rw16"),
     "ensemble": MoleculeRow(

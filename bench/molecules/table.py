@@ -22,7 +22,7 @@ from wlkernelnn.datasets.files.download import data_folders
 from wlkernelnn.datasets.graphs.splits import PARTS, SplitIndex
 from wlkernelnn.training import FitOptions
 
-from .members import MACHINE, PROCESS, MoleculeRow, run_members
+from .members import LINEAR, MACHINE, PROCESS, MoleculeRow, run_members
 
 # Molecules of a quick run, about.
 QUICK = 200
@@ -34,7 +34,7 @@ LEGEND = f"""* valid, test: mean and, over several seeds, unbiased standard devi
   lie in files of the folder "splits", beside this table, whose names and SHA-256 are in the JSON file.
   Some sets have molecules in several spellings, which may lie in several parts of a random split.
 * An ensemble of k predicts by the mean of k networks that differ in their seeds; parameters are summed.
-{PROCESS}{MACHINE}\
+{PROCESS}{MACHINE}{LINEAR}\
 * "epochs" are those of the recipe that were trained, "seeds" those of the benchmark. **A row with fewer
   epochs ("5 of 60") is not a result yet**, and one with fewer seeds says less. "s / epoch" is of one network.
 """

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training import Ensemble, FitOptions, score, train_joint, train_run
+from wlkernelnn.training import Ensemble, FitOptions, train_joint, train_run
 from wlkernelnn.training.molecules.columns import kernel_machine, nearest
-from wlkernelnn.training.molecules.machine import JOINT, MACHINES, features_for, machine_named
+from wlkernelnn.training.molecules.machine import JOINT, MACHINES, features_for, left_out_score, machine_named
 from wlkernelnn.utils.checks import check_one_of
 
 from .data import molecules_of, train_and_valid
@@ -120,7 +120,7 @@ class MoleculeEstimator(SavedEstimator):
         machine.fit(self._data(X, y, features, target_names=tuple(names)))
         self._forget()
         self.machine_ = machine
-        self.validation_score_: float | None = score(self._metric, y, machine.leave_one_out())
+        self.validation_score_: float | None = left_out_score(machine, self._metric, y)
 
     def _fit_joint(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
         self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")

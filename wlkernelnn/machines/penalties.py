@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
+
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
@@ -9,21 +12,24 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import StratifiedKFold
 
 #: Penalties of the squared weights, in units of the mean of K(G, G) over the training rows.
-PENALTIES = 10.0 ** (np.arange(2, -7, -1) / 2)
+PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
 FOLDS = 3
+
+# Of features, targets, sample weights and a penalty: the weights of columns, and the intercept.
+Fit = Callable[[sparse.csr_array, np.ndarray, np.ndarray, float], tuple[np.ndarray, float]]
 
 
 def ridge(
-    features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalty: float
+    features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalty: float, tol: float = 1e-8
 ) -> tuple[np.ndarray, float]:
     """Weights ``[columns]`` of the distances from the mean; and the mean."""
     mean = float(np.average(y, weights=weight))
-    model = Ridge(penalty, fit_intercept=False, solver="sparse_cg", tol=1e-8)
+    model = Ridge(penalty, fit_intercept=False, solver="sparse_cg", tol=tol)
     return model.fit(features, y - mean, sample_weight=weight).coef_, mean
 
 
 def left_out(
-    features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalties: np.ndarray
+    features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalties: np.ndarray, _: int = 0
 ) -> np.ndarray:
     r"""What :func:`ridge` of all other rows predicts of each, for every penalty, ``[penalties, n]``.
 
@@ -49,7 +55,7 @@ def logistic(
 def cross_validated(
     features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalties: np.ndarray, seed: int
 ) -> np.ndarray:
-    """Log-odds by :func:`logistic` of the other folds, for every penalty, ``[penalties, n]``.
+    """Log-odds by :func:`logistic` of the other two folds, for every penalty, ``[penalties, n]``.
 
     A class with a single row cannot be left out: the log-odds are then those of the frequency of class 1.
     """
@@ -57,14 +63,52 @@ def cross_validated(
     if folds < 2:
         share = np.average(y, weights=weight)
         return np.full((len(penalties), len(y)), np.log(share / (1 - share)))
-    log_odds = np.empty((len(penalties), len(y)))
-    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y > 0.5):
-        for row, penalty in zip(log_odds, penalties, strict=True):
-            coefficients, intercept = logistic(features[train], y[train], weight[train], penalty)
-            row[test] = features[test] @ coefficients + intercept
-    return log_odds
+    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y > 0.5)
+    return _predicted(logistic, features, y, weight, penalties, splits)
+
+
+def held_out(
+    classifies: bool,
+    features: sparse.csr_array,
+    y: np.ndarray,
+    weight: np.ndarray,
+    penalties: np.ndarray,
+    seed: int,
+) -> np.ndarray:
+    """What the others predict of a fifth of the rows, drawn, for every penalty: ``[penalties, n]``, else NaN.
+
+    Of classes that fifth has its share of both, and log-odds are predicted.
+    """
+    order = np.random.RandomState(seed).permutation(len(y))
+    if classifies:
+        order = order[np.argsort(y[order], kind="stable")]
+    test = order[2::5]  # not the single row of a class
+    fit = logistic if classifies else partial(ridge, tol=1e-4)
+    return _predicted(fit, features, y, weight, penalties, [(np.setdiff1d(order, test), test)])
+
+
+def _predicted(
+    fit: Fit,
+    features: sparse.csr_array,
+    y: np.ndarray,
+    weight: np.ndarray,
+    penalties: np.ndarray,
+    splits: Iterable[tuple[np.ndarray, np.ndarray]],
+) -> np.ndarray:
+    found = np.full((len(penalties), len(y)), np.nan)
+    for train, test in splits:
+        x, new = features[train], features[test]
+        for row, penalty in zip(found, penalties, strict=True):
+            coefficients, intercept = fit(x, y[train], weight[train], penalty)
+            row[test] = new @ coefficients + intercept
+    return found
 
 
 def log_losses(log_odds: np.ndarray, y: np.ndarray) -> np.ndarray:
     """−log of the probability of the class that each row has."""
     return np.logaddexp(0, np.where(y > 0.5, -log_odds, log_odds))
+
+
+def squares(values: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Squared errors."""
+    return np.asarray((values - y) ** 2)

@@ -31,6 +31,10 @@ def test_the_machine_is_fitted_to_the_training_part_alone() -> None:
     again = fit_process(Split(data.with_targets(other), "random", index), Path())
     np.testing.assert_array_equal(again.predictions["test"], fitted.predictions["test"])
 
+    linear = fit_process(Split(plain, "random", index), Path(), "linear")
+    assert linear.more["choice"] in linear.more["leave_one_out"]
+    assert score("rmse", y[index["test"]], linear.predictions["test"]) < y[index["test"]].std()
+
     result = kernel_machine(plain[index["train"]], plain[index["test"]])
     np.testing.assert_allclose(result.prediction, fitted.predictions["test"], rtol=1e-6)
     assert result.parameters == fitted.parameters

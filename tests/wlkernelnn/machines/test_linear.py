@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import WLVectorizer
+from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.machines import LinearMachine, explain, linear, load_machine, save_machine
 from wlkernelnn.machines.penalties import cross_validated, left_out, log_losses, logistic, ridge
 from wlkernelnn.machines.saved import digest
@@ -139,13 +140,26 @@ def test_atoms_add_up_to_the_prediction(task: str) -> None:
     )
 
 
-def test_choices_are_made_on_drawn_molecules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(linear._CHOICE_ROWS, "regression", 20)
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_fifth_is_held_out_of_many_molecules(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(linear._MOST, task, 40)
     monkeypatch.setattr(linear, "_AT_ONCE", 7)
-    machine = LinearMachine(random_state=1).fit(DATA)
-    assert (~np.isnan(machine.leave_one_out())).sum() == 20
-    assert np.abs(machine.predict(DATA)[:, 0] - VALUES).mean() < 0.5
-    assert machine.predict(DATA[:0]).shape == (0, 1)
+    y = (VALUES > 8).astype(float) if task == "classification" else VALUES
+    data = packed(SMILES, y, task=task)
+    machine = LinearMachine(random_state=1).fit(data)
+    held = ~np.isnan(machine.leave_one_out()[:, 0])
+    assert held.sum() == 10
+    # As a machine without them predicts them.
+    features = machine._features(flat := flat_graphs(data), machine.table_.columns(flat), machine.table_)
+    fit = logistic if task == "classification" else ridge
+    weights, intercept = fit(features[~held], y[~held], np.ones(38), machine.penalties_[0])
+    expected = features[held] @ weights + intercept
+    expected = expit(expected) if task == "classification" else expected
+    np.testing.assert_allclose(machine.leave_one_out()[held, 0], expected, rtol=0.01)
+    assert machine.predict(data[:0]).shape == (0, 1)
+    monkeypatch.setattr(linear, "_DRAWN", 45)
+    assert (~np.isnan(LinearMachine(random_state=1).fit(data).leave_one_out())).sum() == 9
+    assert ((machine.predict(data)[:, 0] > 0.5) == (y > 0.5)).mean() > 0.9
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])

@@ -45,6 +45,12 @@ def machine_named(model: str, seed: int) -> Machine:
     )
 
 
+def left_out_score(machine: Machine, metric: str, y: np.ndarray) -> float:
+    """The score of training molecules, as what was fitted to others predicts them; a part may do for it."""
+    prediction = machine.leave_one_out()
+    return score(metric, np.where(np.isnan(prediction), np.nan, y), prediction)
+
+
 def features_for(model: str, features: str | None) -> str:
     """The features of molecules for a model, by default those that its machine, or its network, needs.
 
@@ -102,7 +108,7 @@ def train_machine(
         seconds = time.perf_counter() - begin
         if metric is not None:
             machine.about["metric"] = metric
-        left = score(machine.about["metric"], parts["train"].y.numpy(), machine.leave_one_out())
+        left = left_out_score(machine, machine.about["metric"], parts["train"].y.numpy())
         save_machine(directory, machine)
         chosen = machine.num_iterations_ if isinstance(machine, LinearMachine) else machine.choice_
         more = {"leave_one_out": left, "choice": chosen, "errors": machine.errors_}
