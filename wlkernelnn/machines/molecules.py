@@ -24,8 +24,8 @@ from .parts import CHOICES, about_training, check_features, drawn_rows, memory, 
 logger = logging.getLogger("wlkernelnn")
 
 MODELS = ("auto", "gp")
-# Exact up to so many rows; above, "auto" takes landmarks.
-_MOST_EXACT, _LANDMARKS = 10_000, 4096
+# "auto" is exact up to so many rows, if half of the memory has room for it; else it takes landmarks.
+_MOST_EXACT, _LANDMARKS = 20_000, 4096
 # Rows, drawn, on which kernels, descriptors and both are compared: Grams of nine parts are 72 n² bytes.
 _CHOICE_ROWS = 2500
 # Values of the kernel that are computed at once in predictions.
@@ -51,7 +51,8 @@ class MoleculeMachine(BaseEstimator):
 
     Args:
         model: ``"gp"`` is exact: n³ / 3 operations and 16 n² bytes for each target. ``"auto"`` is too, up to
-            10,000 molecules; with more, 4,096 of them are landmarks, see :class:`GaussianProcess`.
+            20,000 molecules for whose 16 n² bytes half of the memory has room; else 4,096 molecules are
+            landmarks, see :class:`GaussianProcess`.
         n_jobs: Threads that fill Grams (−1: one per core).
         random_state: Seed of what is drawn.
 
@@ -178,19 +179,20 @@ class MoleculeMachine(BaseEstimator):
         """How many landmarks so many training molecules and targets take; ``None``: the machine is exact.
 
         Raises:
-            ValueError: Exact inference would not fit into memory.
+            ValueError: It would not fit into memory.
         """
-        needed, there = 16 * rows**2 * targets, memory()
-        if self.model == "auto":
-            return _LANDMARKS if rows > _MOST_EXACT else None
+        there = memory()
+        exact, approximate = 16 * rows**2 * targets, 16 * rows * min(rows, _LANDMARKS) * targets
+        is_exact = self.model == "gp" or (rows <= _MOST_EXACT and (there is None or exact <= there / 2))
+        needed = exact if is_exact else approximate
         if there is not None and needed > there:
+            landmarks = f"model='auto', which has {_LANDMARKS:,} landmarks, or " if is_exact else ""
             raise ValueError(
-                f"model='gp' needs about {needed / 1e9:,.0f} GB for {rows:,} molecules and {targets} "
-                f"target(s), and this machine has {there / 1e9:,.0f} GB: take model='auto', which has "
-                f"{_LANDMARKS:,} landmarks above {_MOST_EXACT:,} molecules, or model='linear', which counts "
-                "substructures in seconds"
+                f"model={self.model!r} needs about {needed / 1e9:,.0f} GB for {rows:,} molecules and "
+                f"{targets} target(s), and this machine has {there / 1e9:,.0f} GB: take {landmarks}"
+                "model='linear', which counts substructures in seconds"
             )
-        return None
+        return None if is_exact else _LANDMARKS
 
     def predict(self, data: PackedGraphs, return_std: bool = False) -> Any:
         """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``.

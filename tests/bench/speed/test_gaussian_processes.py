@@ -14,7 +14,7 @@ def test_quick_table(tmp_path: Path) -> None:
     options = ["--quick", "--dataset", "chembl2321810", "--output-dir", str(tmp_path)]
     assert main(["benchmark", "gp-speed", *options]) == 0
     found = json.loads((tmp_path / "gp_speed.json").read_text())
-    assert [row["landmarks"] for row in found["rows"]] == [20, None]
+    assert [row["machine"] for row in found["rows"]] == [20, "exact", "auto"]
     for row in found["rows"]:
         assert row["rows"] == 100
         assert 0 < row["rmse"] < 2
@@ -23,6 +23,7 @@ def test_quick_table(tmp_path: Path) -> None:
     page = (tmp_path / "gp_speed.md").read_text()
     assert "| 100 | 20 landmarks |" in page
     assert "| 100 | exact |" in page
+    assert "| 100 | auto |" in page
 
 
 def test_larger_training_parts_hold_the_smaller_ones() -> None:
