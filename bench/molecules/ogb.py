@@ -20,7 +20,7 @@ from wlkernelnn.datasets.molecules.ogb import ogb_parts, ogb_source
 from wlkernelnn.datasets.molecules.ogb_sets import ogb_set
 from wlkernelnn.utils.files import read_json
 
-from .members import LANDMARKS, MACHINE, run_members
+from .members import LANDMARKS, MACHINE, PROCESS, run_members
 from .ogb_recipes import RECIPES, Recipe
 from .ogb_scores import SUBMITTED, check_size, official, write_submission
 
@@ -33,7 +33,7 @@ LEGEND = f"""* OGB's evaluator, on the split that lies beside the graphs (see be
   The rows of the parts lie in the folder "splits" beside this table, in the files that the JSON file names.
 * Several together predict by their mean; parameters are summed. Those of an ensemble differ in their seeds.
 {MACHINE}  Here its kernel has 1 iteration, and it has no seed.
-{LANDMARKS}"""
+{LANDMARKS}{PROCESS}"""
 SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of several together, the
   first), in a folder of the row's name, lie the predictions to be submitted, of {" and ".join(SUBMITTED)};
   "test" is both.
@@ -55,7 +55,7 @@ class OGBOptions(TrainedOptions):
     Args:
         models: Which rows: gine, gine-virtual, wl-gated, stack, stack-rw, wl-machine, stack-machine,
             gine-machine, ensemble, and of ogbg-molhiv stack-rings, wl-machine-rings, landmarks,
-            stack-landmarks, stack-machines; by default all.
+            stack-landmarks, stack-machines; of small sets gp; by default all.
         epochs: Train so many epochs, if the recipe has more; its learning rate falls to the end in these.
         name: Which data set: ogbg-molhiv, ogbg-molpcba, ogbg-molesol, …, or pcqm4mv2.
         quick: One epoch of few graphs of each part, of one seed, without files to submit: only to see that

@@ -9,6 +9,7 @@ from typing import Any
 
 from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.datasets import OGB_SETS
+from wlkernelnn.machines.parts import FEATURES
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions
 
@@ -143,5 +144,5 @@ _LARGE = {
     "ogbg-molpcba": _models(epochs=50, batch_size=256, ema_decay=0.999),
     "pcqm4mv2": _models(epochs=50, batch_size=512, ema_decay=0.999),
 }
-_FEW = _models(epochs=100)
+_FEW = _models(epochs=100) | {"gp": Recipe("kernel machine", members=0, features=FEATURES, process=True)}
 RECIPES = {name: _LARGE.get(name, _FEW) for name in OGB_SETS}
