@@ -17,6 +17,7 @@ TASKS = {
     "organic_ri": MoleculeTask(
         FitOptions(epochs=20, batch_size=256, lr=2e-3, ema_decay=0.999),
         {
+            "linear": MoleculeRow("linear machine, chosen on the training part", members=0, process="linear"),
             "gine": MoleculeRow("GINE", {"hidden_channels": 128}, GINENetwork),
             "wl": MoleculeRow("WL kernel network", {}, GraphKernelNetwork),
             "stack": MoleculeRow("deep kernel stack", {"hidden_channels": 128, "num_layers": 4}),
