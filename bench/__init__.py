@@ -6,6 +6,7 @@ BENCHMARKS: dict[str, str] = {
     "awd-lm": "language.awd_lm",
     "cep": "molecules.cep.cep",
     "chembl": "molecules.chembl",
+    "colour-speed": "speed.any_network",
     "documents": "language.documents",
     "gp-speed": "speed.gaussian_processes",
     "graph-kernels": "kernels.graph_kernels",

@@ -62,6 +62,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "cep": cep.table_of("paper"),
     "cep_ours": cep.table_of("ours"),
     "chembl": chembl.table_of(""),
+    "colour_speed": of_ratios,
     "documents": documents.TABLE,
     "gp_speed": of_gaussian_processes,
     "graph_kernels": of_graph_kernels,

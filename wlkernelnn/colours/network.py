@@ -109,8 +109,16 @@ class ColourNetwork(nn.Module):
         return {name: given.default for name, given in signature(self.net.forward).parameters.items()}
 
     @cached_property
+    def _parts(self) -> list[nn.Module]:
+        return list(self.net.modules())
+
+    @cached_property
+    def _layers(self) -> list[MessagePassing]:
+        return [part for part in self._parts if isinstance(part, MessagePassing)]
+
+    @cached_property
     def _single_norms(self) -> bool:
-        norms = [part for part in self.net.modules() if isinstance(part, pyg.BatchNorm)]
+        norms = [part for part in self._parts if isinstance(part, pyg.BatchNorm)]
         return any(norm.allow_single_element for norm in norms)
 
     @cached_property
@@ -126,7 +134,7 @@ class ColourNetwork(nn.Module):
             name: ... if default is Parameter.empty or name in usual else default
             for name, default in self._parameters_of_call.items()
         }
-        modes = {module: module.training for module in self.net.modules()}
+        modes = {module: module.training for module in self._parts}
         try:
             for mode in (not self.training, self.training):
                 self.net.train(mode)
@@ -137,7 +145,7 @@ class ColourNetwork(nn.Module):
 
     def _program(self, given: Mapping[str, Any]) -> Program:
         """What runs for such arguments, in the modes that the modules are in."""
-        modes = tuple(module.training for module in self.net.modules())
+        modes = tuple(module.training for module in self._parts)
         key = (
             modes,
             tuple(
@@ -205,8 +213,7 @@ class ColourNetwork(nn.Module):
         """Why this call cannot go by colours, whatever the batch."""
         if torch.compiler.is_compiling() or traced_by_others():
             return "transforms of torch follow no search for colours"
-        layers = [part for part in self.net.modules() if isinstance(part, MessagePassing)]
-        if any(layer.explain or layer._message_forward_hooks for layer in layers):
+        if any(layer.explain or layer._message_forward_hooks for layer in self._layers):
             return "an explainer or hook looks at the messages of single nodes"
         return None
 
