@@ -8,7 +8,6 @@ from typing import Any
 
 import networkx
 import numpy as np
-import pandas as pd
 import torch
 from torch_geometric.data import Data
 
@@ -18,6 +17,7 @@ from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
 from .base import is_list, objects
+from .names import row_numbers
 from .networkx_data import SAME_NAMES, networkx_data
 
 EDGE_FEATURES = tuple(SAME_NAMES)
@@ -238,15 +238,6 @@ def _rows(name: str, value: Any, length: int, one_column: bool) -> np.ndarray:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} holds values that are not finite")
     return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
-
-
-def row_numbers(columns: Sequence[np.ndarray], length: int) -> np.ndarray:
-    """One integer for every distinct row of some columns, in the order of the rows' first occurrence."""
-    number = np.zeros(length, dtype=np.int64)
-    for column in columns:
-        code, values = pd.factorize(column, use_na_sentinel=False)
-        number = pd.factorize(number * max(1, len(values)) + code)[0]
-    return number
 
 
 def columns_of(values: np.ndarray | None) -> list[np.ndarray]:

@@ -76,3 +76,8 @@ class Names:
             known &= (code >= 0) & (code < radix)
             number = number * radix + np.where(known, code, 0)
         return np.where(known, number, -1)
+
+
+def row_numbers(columns: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """One integer for every distinct row of some columns, in the order of the rows' first occurrence."""
+    return Names().rows("rows", columns, length)

@@ -232,18 +232,13 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         return sums
 
     def _priors(self, X: Any) -> list[np.ndarray]:
-        return [
-            np.asarray(
-                target.amplitudes
-                @ np.stack(
-                    [
-                        replace(known, kernel=kernel).diag(X)
-                        for known, kernel in zip(self.known_, target.kernels, strict=True)
-                    ]
-                )
-            )
-            for target in self.targets_
-        ]
+        """Σ a_p k_p(x, x) of every target."""
+
+        def prior(target: Target) -> np.ndarray:
+            parts = zip(target.amplitudes, self.known_, target.kernels, strict=True)
+            return np.sum([a * replace(known, kernel=kernel).diag(X) for a, known, kernel in parts], axis=0)
+
+        return [prior(target) for target in self.targets_]
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The posterior mean, float64 ``[n]`` or ``[n, T]``.

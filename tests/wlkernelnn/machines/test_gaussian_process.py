@@ -8,7 +8,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from wlkernelnn.datasets import featurize
-from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, WLSubtreeKernel
+from wlkernelnn.kernels import (
+    DescriptorKernel,
+    MoleculeKernel,
+    PathKernel,
+    ShortestPathKernel,
+    WLSubtreeKernel,
+)
 from wlkernelnn.machines import GaussianProcess
 from wlkernelnn.machines.evidence import RegressionEvidence
 
@@ -190,3 +196,22 @@ def test_numbers_of_rows_are_counts() -> None:
     for name in ("num_landmarks", "max_fit_rows"):
         with pytest.raises(ValueError, match=f"{name} must be"):
             GaussianProcess(RBF(), **{name: 0}).fit(X, Y)
+
+
+def test_threads_and_gaps_do_not_change_the_sums() -> None:
+    smiles = [f"{'C' * n}{end}" for n in range(1, 160) for end in ("O", "N", "Cl", "F")]
+    y = np.stack([np.arange(len(smiles)) % 7, np.arange(len(smiles)) % 5], axis=1).astype(float)
+    y[::3, 1] = np.nan
+    kernel = WLSubtreeKernel(1, normalize="minmax", coding="element") + ShortestPathKernel(
+        5, normalize="minmax", coding="element"
+    )
+    machines = [GaussianProcess(kernel, n_jobs=n, max_fit_rows=50).fit(smiles, y) for n in (None, 2)]
+    new = ["CCCCN", "CCBr", "c1ccccc1"]
+    for one, other in zip(*(machine.predict(new, True) for machine in machines), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    # More than one block of rows, some of which have no second target.
+    assert len(smiles) > 512
+    target = machines[0].targets_[1]
+    gram = sum(a * part(smiles) for a, part in zip(target.amplitudes, target.kernels, strict=True))
+    gram = gram[np.ix_(target.rows, target.rows)] + target.noise * np.eye(len(target.rows))
+    np.testing.assert_allclose(gram @ target.posterior.alpha, target.y, atol=1e-8)

@@ -13,8 +13,8 @@ from wlkernelnn.kernels.flat_graphs import (
     end_to_end,
     is_float,
     node_labels,
-    row_numbers,
 )
+from wlkernelnn.kernels.names import row_numbers
 from wlkernelnn.ops.spans import bounds_of, places_of
 
 from .counts import CountSide, count_matrix, count_sides

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.kernels.base import Values, is_list, objects
-from wlkernelnn.kernels.flat_graphs import numpy_of, row_numbers
+from wlkernelnn.kernels.flat_graphs import numpy_of
+from wlkernelnn.kernels.names import row_numbers
 
 
 @dataclass(frozen=True)
