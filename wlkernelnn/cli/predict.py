@@ -49,14 +49,16 @@ class PredictOptions(TableOptions):
     Args:
         preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
             Parquet files: the columns of the input, a column per target (in place of an input column of that
-            name), and for several networks their standard deviation as <target>_std.
+            name), and for several networks their deviation as <target>_std.
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
-        std: Of a kernel machine: also the standard deviation of a new measurement, as <target>_std.
-        interval: Of a kernel machine: also the bounds, <target>_low and <target>_high, between which a new
-            measurement lies with this probability, such as 0.9.
+        std: Also the standard deviation of a new measurement, as <target>_std. Networks have it where their
+            run had at least 10 validation molecules; several networks without it give their spread.
+        interval: Also the bounds, <target>_low and <target>_high, between which a new measurement lies with
+            this probability, such as 0.9.
         nearest: Of a kernel machine: also how similar the nearest training molecule is, from 0 to 1, as
-            nearest_similarity: where it is low, predictions are hardly more than the mean.
+            nearest_similarity: where it is low, predictions are hardly more than the mean, and a warning
+            counts the molecules where it is 0.
     """
 
     std: bool = False

@@ -26,6 +26,7 @@ __all__ = [
     "JointModel",
     "LanguageOptions",
     "LoopOptions",
+    "Recalibration",
     "TreeFit",
     "TreeOptions",
     "accuracy",

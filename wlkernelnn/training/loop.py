@@ -107,8 +107,10 @@ def train_module(
                 folder, filename="best", monitor=monitor, mode=mode, enable_version_counter=False
             )
             all_callbacks.append(best)
-        # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
-        all_callbacks += [newest, *callbacks]
+        if directory is not None or not validated:  # else nobody reads it
+            # The newest checkpoint comes last: it also keeps what the others remember of this epoch.
+            all_callbacks.append(newest)
+        all_callbacks += callbacks
         if options.patience:
             all_callbacks.append(Patience(monitor, patience=options.patience, mode=mode))
         if bar:

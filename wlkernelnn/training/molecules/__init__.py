@@ -7,6 +7,7 @@ from .joint import JointModel
 from .machine import train_joint, train_machine
 from .metrics import METRICS, get_metric, score, score_tasks, unscored
 from .prediction import embed, predict
+from .recalibration import Recalibration
 from .run import check_free, train_run
 from .scoring import write_report
 from .uncertainty import calibration, error_by_deviation, uncertainty
@@ -16,6 +17,7 @@ __all__ = [
     "Columns",
     "Ensemble",
     "JointModel",
+    "Recalibration",
     "calibration",
     "check_free",
     "embed",
