@@ -19,6 +19,7 @@ import wlkernelnn.bench
 from wlkernelnn.bench import BENCHMARKS
 from wlkernelnn.utils.files import atomic_path, read_json, write_text
 
+from .colour_picture import draw_colours
 from .options import parsed
 
 matplotlib.use("Agg")
@@ -52,11 +53,13 @@ class ReportOptions:
         results_dir: Folder of the tables that benchmarks wrote.
         output_dir: Folder of the pages: one per benchmark, an index, and plots.
         picture: The picture of time to train.
+        colours: The picture of a molecule by its colours.
     """
 
     results_dir: Path = Path("bench/results")
     output_dir: Path = Path("docs/results")
     picture: Path = Path("docs/time_to_train.svg")
+    colours: Path = Path("docs/colour_levels.svg")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -69,6 +72,8 @@ def main(argv: list[str] | None = None) -> None:
         times = seconds_per_epoch(read_json(speed))
         save(draw_times(times), options.picture, metadata=picture_metadata(times))
         Console().print(f"Written to {options.picture}: seconds per epoch of {speed}.")
+    save(draw_colours(), options.colours, metadata={"Date": None})
+    Console().print(f"Written to {options.colours}: a molecule by its colours.")
 
 
 def write_pages(results_dir: Path, output_dir: Path) -> list[Path]:

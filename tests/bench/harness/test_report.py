@@ -6,6 +6,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from wlkernelnn.bench.harness.colour_picture import draw_colours
 from wlkernelnn.bench.harness.report import benchmark_of, draw_scores, main
 
 
@@ -19,6 +20,7 @@ def run(folder: Path, page: str) -> str:
     """The text of a page, of all that are written to ``docs``."""
     picture = folder / "docs" / "picture.svg"
     places = ["--results-dir", folder / "results", "--output-dir", folder / "docs", "--picture", picture]
+    places += ["--colours", folder / "colours.svg"]
     main([str(word) for word in places])
     return (folder / "docs" / f"{page}.md").read_text()
 
@@ -114,3 +116,13 @@ def test_damaged_files_are_named(tmp_path: Path, text: str, record: str, message
     (tmp_path / "results" / "lfp.json").write_text(record)
     with pytest.raises(ValueError, match=message):
         run(tmp_path, "index")
+
+
+def test_molecule_by_its_colours(tmp_path: Path) -> None:
+    figure = draw_colours("CCO", depth=1)
+    left, right = figure.axes
+    assert left.get_title() == "3 atoms, 3 colours after 1 iterations"
+    counts = [text.get_text() for text in right.texts]
+    assert sorted(counts) == ["1"] * 6
+    drawn = draw_colours().axes[1]
+    assert sum(int(text.get_text()) for text in drawn.texts) == 3 * 13
