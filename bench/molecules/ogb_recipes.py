@@ -144,5 +144,5 @@ _LARGE = {
     "ogbg-molpcba": _models(epochs=50, batch_size=256, ema_decay=0.999),
     "pcqm4mv2": _models(epochs=50, batch_size=512, ema_decay=0.999),
 }
-_FEW = _models(epochs=100) | {"gp": Recipe("kernel machine", members=0, features=FEATURES, process=True)}
+_FEW = _models(epochs=100) | {"gp": Recipe("kernel machine", members=0, features=FEATURES, process="auto")}
 RECIPES = {name: _LARGE.get(name, _FEW) for name in OGB_SETS}

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.bench.baselines import chemprop
+from wlkernelnn.bench.baselines.kernel_machines import fit_process
 from wlkernelnn.bench.baselines.molecules import mean_predictor
 from wlkernelnn.bench.baselines.wl_machines import fit_machine
 from wlkernelnn.bench.harness.cells import Record
@@ -39,7 +40,7 @@ class CEPOptions(TrainedOptions):
             "ours", with a fifth of the molecules drawn.
         models: Which rows: mean, wl-3, wl-6, mean-field, loopy-bp, fingerprint, random-walk, deep,
             wl-constant, wl-learned, wl-gated, gine, chemprop, or, of ours, wl-learned, wl-gated, wl-paper,
-            deep, gine; by default all, chemprop if it is installed.
+            deep, gine, gp; by default all, chemprop if it is installed.
         epochs: Squeeze the recipe into so many epochs; by default the whole recipe.
         data: Table (CSV, TSV or Parquet) of other molecules with columns smiles and PCE, or three text files,
             of the training, validation and test part, as the 2.3 million of the paper: a header, then lines
@@ -161,7 +162,9 @@ def evaluate(
     folder = options.folder(*(("paper", model.paper_row) if model.paper_row else (options.recipe, name)))
     if not model.trained:
 
-        def fit_row(_: Path) -> Fitted:
+        def fit_row(place: Path) -> Fitted:
+            if name == "gp":
+                return fit_process(split, place)
             return _mean(split) if name == "mean" else fit_machine(split, [int(name.removeprefix("wl-"))])
 
         record = run_method(name, split, fit_row, folder, metrics=METRICS, known=known)

@@ -14,6 +14,7 @@ from wlkernelnn.bench.harness.experiment import Row
 from wlkernelnn.bench.harness.parameters import width_for
 from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.machines.parts import FEATURES
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions
 
@@ -74,6 +75,7 @@ OWN = {
         features="ogb+rw16",
     ),
     "gine": Model("GINE", "–", {"dropout": DROPOUT}, network=GINENetwork),
+    "gp": Model("kernel machine", features=FEATURES, trained=False),
 }
 TABLES = {"paper": MODELS, "ours": OWN}
 

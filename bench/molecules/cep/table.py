@@ -13,6 +13,7 @@ from wlkernelnn.bench.harness.molecule_runs import ensemble, for_table, made_ali
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.kernels.graph_kernel_table import DUVENAUD
 
+from ..members import PROCESS
 from .models import DROPOUT, OURS, PARAMETERS, PUBLISHED, SAMPLES, TABLES
 
 # Of a whole row.
@@ -60,6 +61,7 @@ LEGENDS = {
   these two are put together was chosen by validation scores, when test scores of both rows were known.
 * Features ("duvenaud") are the paper's; those of the deep kernel stack are OGB's, and the chances of a random
   walk to be back at its atom after 1 to 16 steps.
+{PROCESS}\
 * Recipe: AdamW {OURS.lr:g}, cosine, {OURS.epochs} epochs of batches of {OURS.batch_size}, moving averages of
   the weights. "5 of {OURS.epochs}" epochs: squeezed by --epochs; **a shortened row is no result yet.**
 * All of it: wlkernelnn benchmark cep --recipe ours. {OTHER_DATA}""",
