@@ -137,9 +137,9 @@ def train_run(
             ensemble.recalibrate(parts["valid"])
         if ensemble.recalibration is not None:
             ensemble.recalibration.save(directory)
-        elif task == "regression":
+        elif task == "regression" and "valid" in parts:
             logger.info(
-                f"predictions will have no deviations of new measurements: {len(parts.get('valid', ()))} "
+                f"predictions will have no deviations of new measurements: {len(parts['valid'])} "
                 f"validation molecules, and at least {LEAST_VALUES} with a target are needed"
             )
         folders = network_folders(directory)[: len(ensemble.networks)]
