@@ -139,7 +139,12 @@ def _networks(data: PackedGraphs, split: dict[str, np.ndarray], folder: Path, re
     return ensemble
 
 
-RANKS = scored("spearman", digits=2)
+def ranks(runs: list[Record]) -> str:
+    """The rank correlation, of the runs whose deviations differ from molecule to molecule."""
+    having = [run for run in runs if run["spearman"] is not None and np.isfinite(run["spearman"])]
+    return scored("spearman", digits=2)(having) if having else "–"
+
+
 TABLE = Table(
     "Predicted intervals",
     [
@@ -149,7 +154,7 @@ TABLE = Table(
         ("RMSE", scored("rmse", digits=3)),
         *((f"{percent} %", scored(f"coverage_{percent}", 100)) for percent in (50, 80, 90, 95)),
         ("nll", scored("nll", digits=2)),
-        ("Spearman", lambda runs: "–" if runs[0]["model"] == "alone" else RANKS(runs)),
+        ("Spearman", ranks),
     ],
     lambda run: (list(SETS).index(run["data"]), list(MODELS).index(run["model"])),
     LEGEND,

@@ -32,3 +32,8 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert runs["alone"]["spearman"] is None
     page = (tmp_path / "intervals.md").read_text()
     assert f"| CHEMBL237_EC50 | kernel machine | 1 of 2 | {runs['gp']['rmse']:.3f} |" in page
+
+
+def test_rank_correlations_of_equal_deviations() -> None:
+    assert intervals.ranks([{"spearman": 0.25}, {"spearman": None}]) == "0.25"
+    assert intervals.ranks([{"spearman": None}, {"spearman": float("nan")}]) == "–"
