@@ -129,11 +129,12 @@ def run_layer(
         conv.add_self_loops = False
     context: Any = nullcontext()
     if has_batch_statistics(conv):
-        # Batch norm knows its rows by their number: more targets, that do not count, tell them apart.
+        # Batch norm knows its rows by their number: rows that do not count keep numbers apart.
         num_edges = edge_index.size(1)
-        # (Fast sums have no row per edge.)
-        extra = int(fast is None and num_edges in (targets, stacked * sources + targets))
-        more = int(fast is None and not stacked and sources == num_edges)
+        taken = set() if fast is not None else {num_edges}  # fast sums have no row per edge
+        more = next(n for n in range(3) if stacked or sources + n not in taken)
+        taken |= set() if stacked else {sources + more}
+        extra = next(n for n in range(3) if stacked * sources + targets + n not in taken)
         count = torch.nn.functional.pad(colours.weights[level + 1], (0, extra))
         below = torch.nn.functional.pad(colours.weights[level], (0, more))
         pairs = {

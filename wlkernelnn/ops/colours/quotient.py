@@ -92,17 +92,19 @@ def wl_quotient(
         edge, target, bounds = _edges_into(first, indptr)
         level = before[first], before[source[edge]], target, bounds, edge_type[edge]
         levels.append(Level(*map(torch.from_numpy, level)))
-    # Nodes come graph by graph, so pairs of graph and colour are numbered graph by graph.
-    pair, first = numbered(graph * len(first) + number)
-    owner = graph[first]
+    # Sorted, pairs of graph and colour stand graph by graph.
+    num_colours = max(len(first), 1)
+    pairs = np.sort(graph * num_colours + number)
+    begin = np.flatnonzero(np.diff(pairs, prepend=-1))
+    owner, colour = np.divmod(pairs[begin], num_colours)
     return Quotient(
         first=torch.from_numpy(start),
         levels=tuple(levels),
         node=torch.from_numpy(number),
-        colour=torch.from_numpy(number[first]),
+        colour=torch.from_numpy(colour),
         indptr=torch.from_numpy(np.searchsorted(owner, np.arange(num_graphs + 1))),
         graph=torch.from_numpy(owner),
-        multiplicity=torch.from_numpy(np.bincount(pair, minlength=len(first)).astype(np.float32)),
+        multiplicity=torch.from_numpy(np.diff(begin, append=len(pairs)).astype(np.float32)),
     )
 
 

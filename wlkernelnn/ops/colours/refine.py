@@ -14,6 +14,8 @@ from wlkernelnn.utils.checks import check_count
 _CAPACITY = 2**63
 # Nodes with more incoming edges are few in most graphs: they are compared one by one.
 _MAX_COLUMNS = 8
+# Values that are at most so many times as large as they are many are numbered by a table.
+_DENSE = 8
 
 
 def wl_colours(
@@ -158,8 +160,13 @@ def packed_columns(columns: Sequence[np.ndarray], sizes: Sequence[int]) -> np.nd
 
 def numbered(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values numbered in the order in which they occur, and where each occurs first."""
-    number, distinct = pd.factorize(values)
-    first = np.empty(len(distinct), dtype=np.int64)
-    # Written from the end: what remains is the first.
-    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return number, first
+    size = int(values.max(initial=0)) + 1
+    if values.dtype.kind not in "iu" or values.min(initial=0) < 0 or size > _DENSE * len(values):
+        values, distinct = pd.factorize(values)
+        size = len(distinct)
+    # Small numbers need no search: written from the end, the first place of each remains.
+    place = np.full(size, -1)
+    place[values[::-1]] = np.arange(len(values) - 1, -1, -1)
+    first = np.sort(place[place >= 0])
+    place[values[first]] = np.arange(len(first))
+    return place[values], first

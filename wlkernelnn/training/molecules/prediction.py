@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import ColourCache, GraphNetwork
+from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.modes import evaluating
 
@@ -56,7 +57,7 @@ def _of_batches(
     if cache is None and len(data) > batch_size:
         cache = ColourCache()
     loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
-    with evaluating(net):
+    with evaluating(net), freed_memory_kept():
         batches = loader if device.type == "cpu" else (batch.to(device) for batch in loader)
         parts = [compute(batch, cache).cpu().numpy() for batch in batches]
     return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
