@@ -108,23 +108,23 @@ class MoleculeMachine(BaseEstimator):
         flat = flat_molecules(parts, some)
         known = [Known.of(part, some, flat, self.n_jobs) for part in parts]
         grams = [KnownGram(each.gram()) for each in known]
-        self.errors_, processes = {}, {}
+        self.errors_: dict[str, float] = {}
         for choice in CHOICES:
-            chosen = [grams[i] for i in places(choice)]
-            processes[choice] = self.kind(summed(chosen), **options).fit(np.arange(len(rows)), y[rows])
-            self.errors_[choice] = self._error(processes[choice], y[rows])
-        self.choice_ = min(self.errors_, key=self.errors_.__getitem__)
+            process = self.kind(summed([grams[i] for i in places(choice)]), **options)
+            process.fit(np.arange(len(rows)), y[rows])
+            self.errors_[choice] = self._error(process, y[rows])
+            if self.errors_[choice] == min(self.errors_.values()):
+                self.choice_, self.process_ = choice, process
         self._tell(len(rows), len(train), num_landmarks)
         if len(rows) == len(train):
-            self.process_ = processes[self.choice_]
             self.process_.X_train_ = train
             self.process_.known_ = [known[i] for i in places(self.choice_)]
-            chosen_parts = [each.kernel for each in self.process_.known_]
-            self.process_.kernel = summed(chosen_parts)
+            chosen = [each.kernel for each in self.process_.known_]
+            self.process_.kernel = summed(chosen)
             for target in self.process_.targets_:
-                target.kernels = chosen_parts
+                target.kernels = chosen
         else:
-            del grams, processes, known
+            del grams, known, process, self.process_
             kernel = summed(parts_of(self.choice_))
             self.process_ = self.kind(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
         self.scaling_: np.ndarray | None = None

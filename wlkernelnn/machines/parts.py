@@ -108,12 +108,16 @@ def places(choice: str) -> range:
 
 
 def drawn_rows(y: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """Rows of targets ``[n, T]``: all, or at most so many; each target has its share."""
+    """Rows of targets ``[n, T]``: all, or so many, drawn; of each target, as far as it has them, as many."""
     if len(y) <= most:
         return np.arange(len(y))
     order = np.random.RandomState(seed).permutation(len(y))
-    share = max(1, most // y.shape[1])
-    return np.unique(np.concatenate([order[~np.isnan(column[order])][:share] for column in y.T]))
+    # A row is as early as in the target in whose rows it comes first.
+    place = np.full(len(y), len(y))
+    for column in y.T:
+        known = order[~np.isnan(column[order])]
+        place[known] = np.minimum(place[known], np.arange(len(known)))
+    return np.sort(order[np.argsort(place[order], kind="stable")[:most]])
 
 
 def memory() -> int | None:

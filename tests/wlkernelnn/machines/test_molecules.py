@@ -182,9 +182,14 @@ def test_each_target_has_its_share_of_the_drawn_rows() -> None:
     y = np.zeros((100, 2))
     y[:95, 1] = np.nan
     rows = drawn_rows(y, 20, 0)
-    assert len(rows) <= 15
+    assert len({*rows.tolist()}) == 20
     assert {*range(95, 100)} <= {*rows.tolist()}
     assert drawn_rows(y, 100, 0).tolist() == list(range(100))
+    # Targets that the same rows have share all of these.
+    assert len(drawn_rows(np.zeros((100, 12)), 20, 0)) == 20
+    apart = np.full((100, 4), np.nan)
+    apart[np.arange(100), np.arange(100) // 25] = 1
+    assert np.isfinite(apart[drawn_rows(apart, 20, 0)]).sum(axis=0).tolist() == [5, 5, 5, 5]
 
 
 def test_more_rows_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
