@@ -105,3 +105,13 @@ def test_more_molecules_than_memory_has_room_for(
         "model='gp' needs about 0 GB for 48 molecules and 1 target(s), and this machine has 0 GB: take mo"
     )
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_single_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its frequency is predicted; scores that need two classes are missing."""
+    assert train(tmp_path, SMILES, [1] * 60, "--task-type", "classification", "--metric", "log_loss") == 0
+    assert "target y: " in capsys.readouterr().err
+    assert (predicted(tmp_path, SMILES)["y"] > 0.9).all()
+    evaluate = ["--data-path", tmp_path / "set.csv", "--model-path", tmp_path / "run"]
+    assert main(["evaluate", *map(str, evaluate)]) == 0
+    assert "roc_auc of y cannot be computed: too few values, or a single class" in capsys.readouterr().err
