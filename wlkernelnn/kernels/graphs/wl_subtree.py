@@ -20,7 +20,6 @@ from wlkernelnn.kernels.flat_graphs import (
 )
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.ops.colours import wl_colours
-from wlkernelnn.ops.colours.refine import sorted_columns
 from wlkernelnn.utils.checks import check_count
 
 from .count_kernel import CountKernel, Normalization, Occurrences
@@ -89,7 +88,10 @@ class WLSubtreeKernel(CountKernel):
 
     def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
         check_count("num_iterations", self.num_iterations, least=0)
-        columns = _named_colours(graphs, self.num_iterations, self.edge_labels, names)
+        if self.coding:
+            columns = _named_colours(graphs, self.num_iterations, self.edge_labels, names)
+        else:  # graphs of any degree, whose counts are not kept
+            columns, _ = count_columns(graph_colours(graphs, self.num_iterations, self.edge_labels))
         nodes = np.arange(int(graphs.node_ptr[-1]))
         radius = np.repeat(np.arange(len(columns)), len(nodes))
         return Occurrences(np.concatenate(columns), np.tile(nodes, len(columns))[:, None], radius)
@@ -113,7 +115,7 @@ def _named_colours(
         finer = np.full(number, -1)
         for d in np.flatnonzero(np.bincount(degree)):
             nodes = np.flatnonzero(degree == d)
-            sorted_around = sorted_columns(around[begin[nodes] + np.arange(d)[:, None]])
+            sorted_around = np.sort(around[begin[nodes] + np.arange(d)[:, None]], axis=0)
             finer[nodes] = names.rows((t, d), [colour[nodes], *sorted_around], len(nodes))
         colour = names.rows(t, [degree, finer], number)
         columns.append(np.where(colour < 0, -1, colour + first))
