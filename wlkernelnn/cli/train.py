@@ -28,7 +28,7 @@ class RunOptions:
             kernel machine holds the training molecules and their targets, that of a linear machine their
             substructures.
         model: "auto" and "gp" are a kernel machine, a Gaussian process on exact kernels of molecules and on
-            their descriptors: exact, or with "auto" and more than 20,000 molecules on 4,096 landmarks.
+            their descriptors: exact, or with "auto" and more than 25,000 molecules on 4,096 landmarks.
             "linear" is ridge or logistic regression on counts of substructures, for 100,000 molecules and
             more. "wl" and "stack" are networks: a Weisfeiler-Lehman kernel layer, or deep kernel layers one
             upon another. "gp+wl", "gp+stack", "linear+wl" and "linear+stack" are a machine and networks,

@@ -32,7 +32,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
     Args:
         model: ``"auto"`` and ``"gp"`` are a kernel machine, :class:`~wlkernelnn.machines.MoleculeMachine`:
-            exact, or with ``"auto"`` and more than 20,000 molecules on 4,096 landmarks. ``"linear"`` is a
+            exact, or with ``"auto"`` and more than 25,000 molecules on 4,096 landmarks. ``"linear"`` is a
             :class:`~wlkernelnn.machines.LinearMachine`, for 100,000 molecules and more. ``"wl"`` and
             ``"stack"`` are networks, :class:`~wlkernelnn.models.GraphKernelNetwork` and
             :class:`~wlkernelnn.models.KernelStackNetwork`; all further arguments but ``features`` and

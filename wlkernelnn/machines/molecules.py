@@ -25,7 +25,7 @@ logger = logging.getLogger("wlkernelnn")
 
 MODELS = ("auto", "gp")
 # "auto" is exact up to so many rows, if half of the memory has room for it; else it takes landmarks.
-_MOST_EXACT, _LANDMARKS = 20_000, 4096
+_MOST_EXACT, _LANDMARKS = 25_000, 4096
 # Rows, drawn, on which kernels, descriptors and both are compared: Grams of nine parts are 72 n² bytes.
 _CHOICE_ROWS = 2500
 # Values of the kernel that are computed at once in predictions.
@@ -51,7 +51,7 @@ class MoleculeMachine(BaseEstimator):
 
     Args:
         model: ``"gp"`` is exact: n³ / 3 operations and 16 n² bytes for each target. ``"auto"`` is too, up to
-            20,000 molecules for whose 16 n² bytes half of the memory has room; else 4,096 molecules are
+            25,000 molecules for whose 16 n² bytes half of the memory has room; else 4,096 molecules are
             landmarks, see :class:`GaussianProcess`.
         n_jobs: Threads that fill Grams (−1: one per core).
         random_state: Seed of what is drawn.

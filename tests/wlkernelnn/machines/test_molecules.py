@@ -203,8 +203,8 @@ def test_more_rows_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ValueError, match="needs about 160 GB for 100,000 molecules and 1 target"):
         MoleculeMachine("gp").num_landmarks(100_000, 1)
     # auto: exact where half of the memory has room, then landmarks, then nothing.
-    assert MoleculeMachine().num_landmarks(20_000, 1) is None
-    assert MoleculeMachine().num_landmarks(20_001, 1) == 4096
+    assert MoleculeMachine().num_landmarks(25_000, 1) is None
+    assert MoleculeMachine().num_landmarks(25_001, 1) == 4096
     assert MoleculeMachine().num_landmarks(10_000, 20) is None
     assert MoleculeMachine().num_landmarks(10_000, 21) == 4096
     with pytest.raises(
