@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -70,8 +70,8 @@ class Colouring:
     ) -> None:
         self.quotient, self.edge_index, self.loops = quotient, edge_index, loops
         self.edge_kind, self.edge_first = edge_kind, edge_first
-        #: Layers that are known to go by colours.
-        self.checked: WeakSet[MessagePassing] = WeakSet()
+        #: Layers that were compared with themselves by nodes, and in which modes: in training or not.
+        self.checked: WeakKeyDictionary[MessagePassing, set[bool]] = WeakKeyDictionary()
         #: From each level to the next.
         self.steps: list[Step] = []
         sources = quotient.first.numel()
@@ -124,6 +124,10 @@ class Colouring:
         ends = [self.quotient.first.numel(), *(step.size[1] for step in self.steps)]
         return ends[level] if rows == "node" else self.edge_first.numel()
 
+    def shape(self, value: Tensor, rows: str) -> torch.Size:
+        """The shape that rows of a level ("node") or of kinds ("edge") have by nodes or edges."""
+        return torch.Size([self.num_nodes if rows == "node" else self.num_edges, *value.shape[1:]])
+
     def node(self, value: Tensor) -> Tensor:
         """Inputs of nodes ``[N, …]`` as rows of level 0."""
         return value.index_select(0, self.quotient.first)
@@ -163,9 +167,12 @@ class Colouring:
                 counts = counts.index_add(0, quotient.graph, quotient.multiplicity)
                 out = out / counts.clamp(min=1).to(out.dtype).unsqueeze(1)
         else:
-            index = quotient.graph.unsqueeze(1).expand(-1, h.size(1))
+            # A row per node: nodes that are all the largest share the gradient.
+            often = quotient.multiplicity.long()
+            index = quotient.graph.repeat_interleave(often).unsqueeze(1).expand(-1, h.size(1))
+            rows = h.index_select(0, quotient.colour.repeat_interleave(often))
             out = h.new_zeros(num_graphs, h.size(1)).scatter_reduce(
-                0, index, h.index_select(0, quotient.colour), f"a{reduce}", include_self=False
+                0, index, rows, f"a{reduce}", include_self=False
             )
         if size is not None:
             out = torch.nn.functional.pad(out, (0, 0, 0, size - num_graphs))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from contextlib import nullcontext
 from inspect import signature
 from typing import Any
@@ -21,11 +20,13 @@ from wlkernelnn.conv.graph import Step as KernelStep
 from wlkernelnn.conv.kernel_conv import KernelConv
 
 from .colouring import Colouring, Step
+from .comparing import Values, compare_with_nodes
 from .norms import CountedRows, has_batch_statistics
+from .rowwise import is_rowwise_container
 from .sums import with_fast_sums
 
-Values = Mapping[str, Any]
 _KNOWN = (
+    pyg.GCNConv,
     pyg.SAGEConv,
     pyg.GraphConv,
     pyg.GINConv,
@@ -68,7 +69,7 @@ def num_steps(conv: MessagePassing) -> int:
 
 def least_level(conv: MessagePassing) -> int:
     """The level that the input of a layer must have: GCN divides by the degrees of neighbours."""
-    return int(type(conv).forward is GCNConv.forward and bool(conv.normalize))
+    return int(_computes_as(conv, GCNConv) and bool(conv.normalize))
 
 
 def refusal(conv: MessagePassing) -> str | None:
@@ -79,8 +80,9 @@ def refusal(conv: MessagePassing) -> str | None:
         return f'colours are made of incoming edges, the flow is "{conv.flow}"'
     if getattr(conv, "cached", False):
         return "with cached=True it computes on the graph of its first call"
-    parts = [conv.aggr_module, *conv.aggr_module.modules()]
-    for part in parts:
+    if any(isinstance(part, torch.nn.SyncBatchNorm) for part in conv.modules()):
+        return "SyncBatchNorm counts rows, not nodes"
+    for part in conv.aggr_module.modules():
         if isinstance(part, aggregations.Aggregation) and not isinstance(part, _OF_SETS):
             return f"{type(part).__name__} depends on more than the set of the neighbours"
     return None
@@ -110,9 +112,23 @@ def run_layer(
         return _run_kernel_layer(conv, colours, level, nodes, edges)
     if least_level(conv):
         return _run_gcn(conv, colours, level, nodes, edges)
-    if not _is_known(conv) and conv not in colours.checked:
-        colours.checked.add(conv)
-        _check(conv, colours, level, nodes, edges, index, others)
+    if not _is_known(conv):
+        modes = colours.checked.setdefault(conv, set())
+        if conv.training not in modes:
+            compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
+            modes.add(conv.training)
+    return _run(conv, colours, level, nodes, edges, index, others)
+
+
+def _run(
+    conv: MessagePassing,
+    colours: Colouring,
+    level: int,
+    nodes: Values,
+    edges: Values,
+    index: str,
+    others: Values,
+) -> Tensor:
     step = colours.steps[level]
     sources, targets = step.size
     pairs = {name: _pair(value, step) for name, value in nodes.items()}
@@ -129,23 +145,28 @@ def run_layer(
         conv.add_self_loops = False
     context: Any = nullcontext()
     if has_batch_statistics(conv):
-        # Batch norm knows its rows by their number: rows that do not count keep numbers apart.
+        # Batch norm knows its rows by their number: more rows, that do not count, tell them apart.
         num_edges = edge_index.size(1)
-        taken = set() if fast is not None else {num_edges}  # fast sums have no row per edge
-        more = next(n for n in range(3) if stacked or sources + n not in taken)
-        taken |= set() if stacked else {sources + more}
-        extra = next(n for n in range(3) if stacked * sources + targets + n not in taken)
+        more, extra = 0, 0
+        if fast is None:  # fast sums have no row per edge, and layers with them no batch norm before
+            more = int(not stacked and sources == num_edges)
+            taken = (num_edges,) if stacked else (num_edges, sources + more)
+            extra = next(extra for extra in range(3) if stacked * sources + targets + extra not in taken)
         count = torch.nn.functional.pad(colours.weights[level + 1], (0, extra))
         below = torch.nn.functional.pad(colours.weights[level], (0, more))
         pairs = {
             name: (_longer(one, more), None if two is None else _longer(two, extra))
             for name, (one, two) in pairs.items()
         }
-        of_edges = {} if fast is not None else {num_edges: count.index_select(0, edge_index[1])}
-        if stacked:
-            context = CountedRows(of_edges | {sources + targets + extra: torch.cat([0 * below, count])})
+        if fast is not None:
+            counts = {targets: count}
+        elif stacked:
+            counts = {sources + targets + extra: torch.cat([0 * below, count])}
         else:
-            context = CountedRows(of_edges | {sources + more: below, targets + extra: count})
+            counts = {sources + more: below, targets + extra: count}
+        if fast is None:
+            counts[num_edges] = count.index_select(0, edge_index[1])
+        context = CountedRows(counts)
     with context:
         if not stacked:
             return conv(**pairs, **{index: edge_index}, **edges, **others)[:targets]
@@ -156,41 +177,15 @@ def run_layer(
 
 
 def _is_known(conv: MessagePassing) -> bool:
-    """Whether a layer is one that the tests show to go by colours, with its own ``forward``."""
-    return any(type(conv).forward is known.forward for known in _KNOWN)
+    """Whether a layer is one that the tests show to go by colours, and its parts compute row by row."""
+    parts = [part for name, part in conv.named_children() if part is not conv.aggr_module]
+    return any(_computes_as(conv, known) for known in _KNOWN) and all(map(is_rowwise_container, parts))
 
 
-def _check(
-    conv: MessagePassing,
-    colours: Colouring,
-    level: int,
-    nodes: Values,
-    edges: Values,
-    index: str,
-    others: Values,
-) -> None:
-    """Compare a layer by colours with itself by nodes, once.
-
-    Raises:
-        ValueError: They differ.
-    """
-    conv = copy.deepcopy(conv).eval()
-    colours.checked.add(conv)
-    by_nodes = {
-        name: tuple(part if part is None else colours.nodes(part, level) for part in value)
-        if isinstance(value, (tuple, list))
-        else colours.nodes(value, level)
-        for name, value in nodes.items()
-    } | {name: colours.edges(value) for name, value in edges.items()}
-    with torch.no_grad():
-        expected = conv(**by_nodes, **{index: colours.edge_index}, **others)
-        found = colours.nodes(run_layer(conv, colours, level, nodes, edges, index, others), level + 1)
-    scale = expected.abs().max() if expected.numel() else 1.0
-    if expected.shape != found.shape or ((expected - found).abs() > 1e-4 * scale).any():
-        raise ValueError(
-            f"{type(conv).__name__} cannot go by colours: its result at a node depends on more than the "
-            "node, its neighbours and their edges to it, such as degrees of neighbours, two steps, or chance"
-        )
+def _computes_as(conv: MessagePassing, known: type[MessagePassing]) -> bool:
+    """Whether a layer has the methods of a class: it is one, or changes nothing that counts."""
+    methods = ("forward", "message", "aggregate", "update", "edge_update")
+    return all(getattr(type(conv), name) is getattr(known, name) for name in methods)
 
 
 def _pair(value: Any, step: Step) -> tuple[Tensor, Tensor | None]:

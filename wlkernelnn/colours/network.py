@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from wlkernelnn.datasets.graphs.pyg import own_quotient
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.autograd import traced as traced_by_others
 
+from .calls import is_argument, settings, stand_in, watched_module
 from .colouring import Colouring, colour_batch, row_numbers
 from .program import Program
 from .rewriter import Rewriter
@@ -28,6 +29,8 @@ logger = logging.getLogger("wlkernelnn")
 
 # By nodes, if the layers would compute more than this share of the rows they have by nodes.
 MOST_ROWS = 0.8
+# Programs that are kept, for different arguments, modes and settings of a network.
+MOST_PROGRAMS = 32
 
 
 def to_colours(
@@ -87,7 +90,7 @@ class ColourNetwork(nn.Module):
         self.training = training
         self.roles, self.rowwise = roles, rowwise
         self._programs: dict[Any, Program] = {}
-        self._checked: WeakSet[MessagePassing] = WeakSet()
+        self._checked: WeakKeyDictionary[MessagePassing, set[bool]] = WeakKeyDictionary()
         #: Why the first batch that went by nodes did, "" while none has.
         self.went_by_nodes = ""
         if not self._takes_data:
@@ -101,6 +104,9 @@ class ColourNetwork(nn.Module):
     def training(self, mode: bool) -> None:
         self.net.training = mode
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ColourNetwork, (self.net, self.roles, self.rowwise)
+
     @cached_property
     def _parameters_of_call(self) -> dict[str, Any]:
         """The names of the arguments of ``net``, and their defaults."""
@@ -109,16 +115,8 @@ class ColourNetwork(nn.Module):
         return {name: given.default for name, given in signature(self.net.forward).parameters.items()}
 
     @cached_property
-    def _parts(self) -> list[nn.Module]:
-        return list(self.net.modules())
-
-    @cached_property
-    def _layers(self) -> list[MessagePassing]:
-        return [part for part in self._parts if isinstance(part, MessagePassing)]
-
-    @cached_property
     def _single_norms(self) -> bool:
-        norms = [part for part in self._parts if isinstance(part, pyg.BatchNorm)]
+        norms = [part for part in self.net.modules() if isinstance(part, pyg.BatchNorm)]
         return any(norm.allow_single_element for norm in norms)
 
     @cached_property
@@ -134,7 +132,7 @@ class ColourNetwork(nn.Module):
             name: ... if default is Parameter.empty or name in usual else default
             for name, default in self._parameters_of_call.items()
         }
-        modes = {module: module.training for module in self._parts}
+        modes = {module: module.training for module in self.net.modules()}
         try:
             for mode in (not self.training, self.training):
                 self.net.train(mode)
@@ -144,16 +142,17 @@ class ColourNetwork(nn.Module):
                 module.training = mode
 
     def _program(self, given: Mapping[str, Any]) -> Program:
-        """What runs for such arguments, in the modes that the modules are in."""
-        modes = tuple(module.training for module in self._parts)
+        """What runs for such arguments, with the modules as they are."""
         key = (
-            modes,
+            tuple(map(settings, self.net.modules())),
             tuple(
                 (name, tuple(value.items()) if isinstance(value, dict) else value)
                 for name, value in given.items()
             ),
         )
         if key not in self._programs:
+            if len(self._programs) >= MOST_PROGRAMS:
+                self._programs.clear()
             graph = traced(self.net, given, self.rowwise)
             self._programs[key] = Rewriter(self.net, graph, self.roles, self.rowwise).program()
         return self._programs[key]
@@ -167,11 +166,14 @@ class ColourNetwork(nn.Module):
         values: dict[str, Any] = {}
         for name, value in call.items():
             if isinstance(value, Data):
-                attributes = value.to_dict()
-                given[name] = {name: ... if _varies(part) else None for name, part in attributes.items()}
-                values |= attributes
+                values |= value.to_dict()
+                given[name] = {
+                    name: stand_in(part) for name, part in value.to_dict().items() if is_argument(part)
+                }
+            elif is_argument(value):
+                given[name], values[name] = stand_in(value), value
             else:
-                given[name], values[name] = ... if _varies(value) else value, value
+                return self._run_by_nodes(call, f"{name} is a {type(value).__name__}")
         program = self._program(given)
         colours = self._colours(program, values, data)
         if isinstance(colours, str):
@@ -213,8 +215,8 @@ class ColourNetwork(nn.Module):
         """Why this call cannot go by colours, whatever the batch."""
         if torch.compiler.is_compiling() or traced_by_others():
             return "transforms of torch follow no search for colours"
-        if any(layer.explain or layer._message_forward_hooks for layer in self._layers):
-            return "an explainer or hook looks at the messages of single nodes"
+        if (watched := watched_module(self.net)) is not None:
+            return f"an explainer or hook looks at {type(watched).__name__}"
         return None
 
     def _colours(self, program: Program, values: Mapping[str, Any], data: Data | None) -> Colouring | str:
@@ -223,15 +225,19 @@ class ColourNetwork(nn.Module):
             role: values[name] for name, role in program.inputs.items() if role in ("edge_index", "batch")
         }
         edge_index, owner = given.get("edge_index"), given.get("batch")
-        if not isinstance(edge_index, Tensor):
+        if not program.depth:
+            return "it has no layer that goes by colours"
+        if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
             return "its edge_index is not a dense tensor"
+        if edge_index.dim() != 2 or edge_index.size(0) != 2:
+            raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
         nodes, edges = program.names("node"), program.names("edge")
         if owner is None and not nodes:
             return "it reads neither batch nor inputs of nodes"
         num_nodes = values[nodes[0]].size(0) if owner is None else owner.numel()
         for names, rows in ((nodes, num_nodes), (edges, edge_index.size(1))):
             for name in names:
-                if not isinstance(values[name], Tensor) or values[name].size(0) != rows:
+                if not isinstance(values[name], Tensor) or values[name].shape[:1] != (rows,):
                     shape = list(getattr(values[name], "shape", []))
                     raise ValueError(
                         f"{name} has shape {shape}, expected {rows} rows: if it is of something else, say so "
@@ -276,8 +282,3 @@ class ColourNetwork(nn.Module):
         first = kind.new_zeros(int(kind.max()) + 1 if kind.numel() else 0)
         places = torch.arange(kind.numel() - 1, -1, -1, device=kind.device)
         return Colouring(quotient, edge_index, kind, first.index_copy(0, kind.flip(0), places))
-
-
-def _varies(value: Any) -> bool:
-    """Whether an argument differs from batch to batch: tensors and numbers."""
-    return isinstance(value, (Tensor, int, float)) and not isinstance(value, bool)

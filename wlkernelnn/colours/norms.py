@@ -36,10 +36,16 @@ def weighted_batch_norm(
     Everything else is as in :func:`torch.nn.functional.batch_norm`: so is the running variance, of
     :math:`\sigma^2 N / (N - 1)`.
     """
+    if torch.is_autocast_enabled(x.device.type):
+        with torch.autocast(x.device.type, enabled=False):
+            return weighted_batch_norm(
+                x, count, running_mean, running_var, weight, bias, training, momentum, eps
+            )
     total = int(count.sum())
     if not training or total < 2:  # of a single node torch says what is wrong
         values = running_mean, running_var, weight, bias, training, momentum, eps
         return functional.batch_norm(x, *values)
+    given, x = x, x.float() if x.dtype in (torch.half, torch.bfloat16) else x  # torch does so, too
     share = count.to(x.dtype) / total
     mean = share @ x
     centred = x - mean
@@ -51,7 +57,7 @@ def weighted_batch_norm(
     scale = (var + eps).rsqrt()
     scale = scale if weight is None else scale * weight
     out = centred * scale
-    return out if bias is None else out + bias
+    return (out if bias is None else out + bias).to(given.dtype)
 
 
 class CountedRows(TorchFunctionMode):

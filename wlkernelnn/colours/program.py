@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 from torch.fx import Graph, Interpreter, Node
 
 from .colouring import Colouring
@@ -35,22 +35,57 @@ class Program:
         return [name for name, given in self.inputs.items() if given == role and name in self.read]
 
     def run(self, net: nn.Module, colours: Colouring, arguments: Mapping[str, Any]) -> Any:
-        return _Runner(net, self.graph).run(colours, *(arguments[name] for name in self.inputs))
+        return _Runner(net, self.graph, colours).run(colours, *(arguments[name] for name in self.inputs))
+
+
+class Check(NamedTuple):
+    """What must hold when an operation by rows runs, as ranks are not known before.
+
+    Attributes:
+        place: The operation and its line.
+        least_dims: How many dimensions its first argument must have.
+        rows: Of what its result has a row each, and on which level; ``None``: it has no rows.
+        constants: Arguments that must be the same for all rows.
+    """
+
+    place: str
+    least_dims: int
+    rows: tuple[str, int] | None
+    constants: list[Node]
 
 
 class _Runner(Interpreter):
-    def __init__(self, net: nn.Module, graph: Graph) -> None:
+    def __init__(self, net: nn.Module, graph: Graph, colours: Colouring) -> None:
         super().__init__(net, graph=graph)
         self.extra_traceback = False
+        self.colours = colours
 
     def run_node(self, n: Node) -> Any:
-        least = n.meta.get("least_dims")
-        if least:
-            (value, *_), _ = self.fetch_args_kwargs_from_env(n)
-            first = value[0] if isinstance(value, (list, tuple)) else value
-            if first.dim() < least:
-                raise CannotGoByColours(f"{n.name} goes along the nodes, of shape {list(first.shape)}")
-        return super().run_node(n)
+        check: Check | None = n.meta.get("check")
+        if check is None:
+            return super().run_node(n)
+        if check.least_dims:
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            first = next(iter((*args, *kwargs.values())))
+            first = first[0] if isinstance(first, (list, tuple)) else first
+            if first.dim() < check.least_dims:
+                raise CannotGoByColours(f"{check.place} goes along the nodes, of shape {list(first.shape)}")
+        out = super().run_node(n)
+        if check.rows is not None:
+            expected = self.colours.count(*check.rows)
+            for value in out if isinstance(out, (list, tuple)) else [out]:
+                if value.shape[:1] != (expected,):
+                    raise CannotGoByColours(
+                        f"{check.place} makes {list(value.shape)} of {expected} rows: write sizes of rows as "
+                        "h.size(0), those of others as numbers"
+                    )
+            for constant in map(self.env.__getitem__, check.constants):
+                shape = constant.shape if isinstance(constant, Tensor) else ()
+                if len(shape) >= out.dim() and shape[0] != 1:
+                    raise CannotGoByColours(
+                        f"{check.place} has an argument of shape {list(shape)}, which differs between nodes"
+                    )
+        return out
 
 
 def run_module(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
-from inspect import signature
 from typing import Any, cast
 
 import torch_geometric
@@ -16,7 +14,8 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import scatter
 
 from .layers import least_level, num_steps, refusal, run_layer
-from .program import Program, run_module
+from .operations import PLAIN, Kind, asks_for_rows, is_shape, named, place_of, takes_one, writes
+from .program import Check, Program, run_module
 from .rowwise import by_rows, is_rowwise_module
 from .tracing import ROLES, CannotGoByColours, role_of
 
@@ -26,30 +25,6 @@ _POOLS = {
     torch_geometric.nn.MaxAggregation: "max",
     torch_geometric.nn.MinAggregation: "min",
 }
-# Frames of these files are how a network is traced, not where it calls something.
-_NOT_OWN = ("/torch/fx/", "/torch/nn/modules/module.py", "/colours/tracing.py")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a value in the network is: rows of colours, of kinds of edges, or as it is by nodes.
-
-    Attributes:
-        rows: "node", "edge" or "plain".
-        level: Of nodes: how many iterations of colours decide a row.
-        several: Whether it is a tuple of such values.
-        role: The role of an argument, or "count": the number of rows.
-        reason: Of plain values with a row per node: why they are not of colours.
-    """
-
-    rows: str = "plain"
-    level: int = 0
-    several: bool = False
-    role: str = ""
-    reason: str = ""
-
-
-PLAIN = Kind()
 
 
 class Rewriter:
@@ -76,8 +51,8 @@ class Rewriter:
     def program(self) -> Program:
         for node in self.old.nodes:
             getattr(self, f"_{node.op}")(node)
-        # Arguments that nobody reads need not be there.
-        self.new.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or _writes(node))
+        # Arguments that nobody reads need not be there; what the network does, it does.
+        self.new.eliminate_dead_code(lambda node: self.colours not in node.args[:1])
         self.new.lint()
         read = {str(node.target) for node in self.new.nodes if node.op == "placeholder" and node.users}
         return Program(self.new, self.depth, self.inputs, read)
@@ -103,12 +78,12 @@ class Rewriter:
             return None
         return Kind(tensors[0].rows, max(kind.level for kind in tensors))
 
-    def _as(self, values: Any, rows: Kind) -> Any:
-        """Values as rows of a level."""
+    def _as(self, values: Any, rows: Kind, sizes: bool = False) -> Any:
+        """Values as rows of a level; of ``sizes``, the number of nodes as that of its rows."""
 
         def lifted(node: Node) -> Node:
             kind = self.kind[node]
-            if kind.role == "count":
+            if kind.role == "count" and sizes:
                 return self.new.call_method("count", (self.colours, rows.rows, rows.level))
             if kind.rows != "node" or kind.level == rows.level:
                 return self.value[node]
@@ -136,17 +111,7 @@ class Rewriter:
         self.value[node], self.kind[node] = value, kind
 
     def _error(self, node: Node, reason: str) -> CannotGoByColours:
-        return CannotGoByColours(f"{type(self.net).__name__}: {self._where(node)}: {reason}")
-
-    def _where(self, node: Node) -> str:
-        """An operation, and the line of the network that calls it."""
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.name)
-        if node.op == "call_module":
-            name = f"{type(self.net.get_submodule(name)).__name__} {name}"
-        frames = [frame for frame in (node.stack_trace or "").split("  File ") if frame.strip()]
-        own = [frame for frame in frames if not any(part in frame.split(",")[0] for part in _NOT_OWN)]
-        place = " ".join(own[-1].split()) if own else "unknown line"
-        return f"{name} (in {place})"
+        return CannotGoByColours(f"{type(self.net).__name__}: {place_of(self.net, node)}: {reason}")
 
     # The operations.
 
@@ -154,8 +119,11 @@ class Rewriter:
         name = str(node.target)
         role = self.roles.get(name, role_of(name))
         value = self.new.placeholder(name)
-        self.inputs[name] = role
-        if role in ("node", "edge"):
+        number = node.meta.get("number", False)
+        self.inputs[name] = "number" if number else role
+        if number:
+            self._set(node, value, Kind(role=role if role == "graph" else "constant"))
+        elif role in ("node", "edge"):
             value = self.new.call_method(role, (self.colours, value))
             self._set(node, value, Kind(role, role=role))
         else:
@@ -194,15 +162,15 @@ class Rewriter:
         first = node.args[0] if node.args else None
         if isinstance(first, Node):
             kind = self.kind[first]
-            if node.target is operator.getitem and kind.several and isinstance(node.args[1], int):
-                value = self.new.call_function(operator.getitem, (self.value[first], node.args[1]))
+            if kind.several and takes_one(node):
+                value = self.new.node_copy(node, self.value.__getitem__)
                 self._set(node, value, Kind(kind.rows, kind.level))
                 return
-            if kind.rows != "plain" and _is_shape(node):
-                shape = self.new.call_function(getattr, (self.value[first], "shape"))
+            if kind.rows != "plain" and is_shape(node):
+                shape = self.new.call_method("shape", (self.colours, self.value[first], kind.rows))
                 self._set(node, shape, Kind(role=f"shape of {kind.rows}"))
                 return
-            if _asks_for_rows(node) and (kind.rows != "plain" or kind.role.startswith("shape of ")):
+            if asks_for_rows(node) and (kind.rows != "plain" or kind.role.startswith("shape of ")):
                 number = "num_edges" if "edge" in (kind.rows, kind.role.rpartition(" ")[2]) else "num_nodes"
                 count = self.new.call_function(getattr, (self.colours, number))
                 self._set(node, count, Kind(role="count"))
@@ -212,30 +180,45 @@ class Rewriter:
                 return
         rows = self._rows([node.args, node.kwargs])
         how = None if rows is None else by_rows(node, self._is_rows, self._is_count)
+        known = rows is not None and how is not None
+        if (
+            writes(node)
+            and self._is_rows(first)
+            and not (known and self._as(first, rows) is self.value[first])
+        ):
+            raise self._error(node, "it writes to values of fewer layers than it reads: write h = h + other")
         if rows is None or how is None:
             self._by_nodes(node)
             return
-        if _writes(node) and isinstance(first, Node) and self._as(first, rows) is not self.value[first]:
-            raise self._error(node, "it writes to values of fewer layers than it reads: write h = h + other")
-        value = self.new.create_node(
-            node.op, node.target, self._as(node.args, rows), self._as(node.kwargs, rows), name=node.name
+        args, kwargs = (self._as(values, rows, how.sizes) for values in (node.args, node.kwargs))
+        value = self.new.create_node(node.op, node.target, args, kwargs, name=node.name)
+        value.meta["check"] = Check(
+            place_of(self.net, node),
+            how.least_dims,
+            None if how.number else (rows.rows, rows.level),
+            [self.value[other] for other in self._constants(node)] if how.aligned else [],
         )
-        value.meta["least_dims"] = how.least_dims
         kind = Kind(role="constant") if how.number else Kind(rows.rows, rows.level, how.several)
         self._set(node, value, kind)
+
+    def _constants(self, node: Node) -> list[Node]:
+        return [value for value in node.all_input_nodes if self.kind[value].role == "constant"]
 
     def _by_nodes(self, node: Node) -> None:
         """Run an operation as it is, on values by nodes."""
         kinds = self._kinds([node.args, node.kwargs])
         reason = next((kind.reason for kind in kinds if kind.reason), "")
         if any(kind.rows != "plain" for kind in kinds):
-            reason = reason or f"it depends on {self._where(node)}, which colours do not decide"
-        role = "constant" if kinds and all(kind.role == "constant" for kind in kinds) else ""
+            reason = reason or f"it depends on {place_of(self.net, node)}, which colours do not decide"
+        same = (
+            ("constant", "count") if getattr(node.target, "__module__", "") == "_operator" else ("constant",)
+        )
+        role = "constant" if kinds and all(kind.role in same for kind in kinds) else ""
         self._set(node, self.new.node_copy(node, self._as_node), Kind(role=role, reason=reason))
 
     def _pool(self, node: Node, reduce: str | None, function: Any) -> bool:
         """Sum up over graphs, if that is what is done: of rows, by ``batch``."""
-        given = _named(function, node)
+        given = named(function, node)
         source, index = given.get("src", given.get("x")), given.get("index")
         if not isinstance(source, Node) or self.kind[source].rows != "node":
             return False
@@ -249,7 +232,6 @@ class Rewriter:
         kind = self.kind[source]
         call = (self.colours, self.value[source], kind.level, reduce, self._as_nodes(size))
         value = self.new.call_method("pool", call)
-        value.meta["least_dims"] = 0
         self._set(node, value, PLAIN)
         return True
 
@@ -257,7 +239,9 @@ class Rewriter:
         """A layer of message passing, from colours to colours."""
         if reason := refusal(conv):
             raise self._error(node, f"{type(conv).__name__}: {reason}")
-        given = _named(conv.forward, node)
+        given = named(conv.forward, node)
+        if given.get("return_attention_weights") is not None:
+            raise self._error(node, f"{type(conv).__name__}: weights of attention are of single edges")
         nodes: dict[str, Any] = {}
         edges: dict[str, Any] = {}
         others: dict[str, Any] = {}
@@ -298,25 +282,3 @@ class Rewriter:
         level = rows.level + num_steps(conv)
         self.depth = max(self.depth, level)
         self._set(node, self.new.call_function(run_layer, call), Kind("node", level))
-
-
-def _named(function: Any, node: Node) -> dict[str, Any]:
-    """The arguments of a call by their names."""
-    return dict(signature(function).bind(*node.args, **node.kwargs).arguments)
-
-
-def _is_shape(node: Node) -> bool:
-    """Whether a call is ``x.shape`` or ``x.size()``."""
-    return (node.target is getattr and node.args[1] == "shape") or (
-        node.target == "size" and len(node.args) == 1 and not node.kwargs
-    )
-
-
-def _asks_for_rows(node: Node) -> bool:
-    """Whether a call is ``x.size(0)``, or the first entry of a shape."""
-    return (node.target in ("size", operator.getitem)) and tuple(node.args[1:]) == (0,)
-
-
-def _writes(node: Node) -> bool:
-    name = str(node.target)
-    return node.op == "call_method" and name.endswith("_") and not name.endswith("__")

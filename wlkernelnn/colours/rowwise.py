@@ -20,7 +20,7 @@ _ELEMENTWISE = frozenset(
     invert masked_fill relu relu6 leaky_relu elu selu celu gelu silu mish softplus softsign logsigmoid
     hardtanh hardswish hardsigmoid hardshrink softshrink tanhshrink threshold prelu glu dropout
     alpha_dropout one_hot layer_norm rms_norm group_norm float double half bfloat16 int long bool to type
-    type_as contiguous clone detach zeros_like ones_like full_like relu_
+    type_as contiguous clone detach zeros_like ones_like full_like relu_ iadd isub imul itruediv
     """.split()  # noqa: SIM905
 )
 # Those that go along a dimension, and where among their arguments its number stands: rows, if it is not 0.
@@ -60,10 +60,21 @@ def is_rowwise_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) 
         return module.mode == "node"
     if isinstance(module, pyg.MLP):
         return all(is_rowwise_module(part, declared) for part in [*module.lins, *module.norms])
-    if isinstance(module, (nn.Softmax, nn.LogSoftmax)):
-        return module.dim not in (None, 0)
+    if isinstance(module, (nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.GLU)):
+        return isinstance(module.dim, int) and (module.dim == -1 or module.dim > 0)
+    if isinstance(module, nn.Flatten):
+        return module.start_dim == 1
+    if isinstance(module, nn.Unflatten):
+        return isinstance(module.dim, int) and module.dim > 0
     in_torch = type(module).__module__ == nn.modules.activation.__name__
     return in_torch and not isinstance(module, (nn.MultiheadAttention, nn.RReLU))
+
+
+def is_rowwise_container(module: nn.Module) -> bool:
+    """Whether all that a module is made of computes every row from the same row."""
+    if isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict, pyg.Sequential)):
+        return all(map(is_rowwise_container, module.children()))
+    return is_rowwise_module(module, ())
 
 
 def _is_encoder(module: nn.Module) -> bool:
@@ -86,11 +97,15 @@ class ByRows(NamedTuple):
         least_dims: How many dimensions its first argument must have for that.
         several: Whether it returns several values.
         number: Whether it returns what is the same for all rows.
+        sizes: Whether numbers of rows among its arguments are sizes of what it returns.
+        aligned: Whether its arguments are broadcast to the shape of what it returns.
     """
 
     least_dims: int = 0
     several: bool = False
     number: bool = False
+    sizes: bool = False
+    aligned: bool = False
 
 
 def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any], bool]) -> ByRows | None:
@@ -103,11 +118,11 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
     """
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     args: dict[Any, Any] = dict(enumerate(node.args)) | node.kwargs
-    if name in ("linear", "bilinear", "embedding", "matmul"):
+    if name in ("linear", "bilinear", "embedding", "matmul", "mm"):
         weights = args.get(2 if name == "bilinear" else 1, args.get("weight"))
         return ByRows(2 if name == "matmul" else 0) if is_rows(args.get(0)) and not is_rows(weights) else None
     if name in _ELEMENTWISE:
-        return ByRows()
+        return ByRows(aligned=True)
     if name == "getitem":
         return _by_index(args[1])
     if name in ("view", "reshape", "expand", "repeat"):
@@ -115,7 +130,7 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         sizes = list(sizes[0]) if sizes and isinstance(sizes[0], (list, tuple)) else sizes
         kept = bool(sizes) and (is_count(sizes[0]) or sizes[0] == (1 if name == "repeat" else -1))
         return (
-            ByRows()
+            ByRows(sizes=True)
             if kept and (is_count(sizes[0]) or name in ("expand", "repeat") or -1 not in sizes[1:])
             else None
         )
@@ -125,9 +140,8 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         return ByRows(number=True)
     if name == "size":
         dim = args.get(1, args.get("dim"))
-        return (
-            ByRows(max(0, 1 - dim) if dim < 0 else 0, number=True) if isinstance(dim, int) and dim else None
-        )
+        by = isinstance(dim, int) and (dim > 0 or dim == -1)
+        return ByRows(2 if dim == -1 else 0, number=True) if by else None
     if name not in _ALONG:
         return None
     dim = args.get(_ALONG[name], args.get("dim", args.get("axis")))
@@ -136,11 +150,11 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
     if name == "normalize" and dim is None:
         dim = 1
     dims: list[Any] = list(dim) if isinstance(dim, (list, tuple)) else [dim]
-    if not dims or not all(isinstance(d, int) and d != 0 for d in dims):
-        return None
-    # Counted from behind, a dimension is that of the rows where there are as few.
-    least = max((1 - d for d in dims if d < 0), default=0)
+    # Counted from behind, a dimension is that of the rows where there are as few: -2 mostly is.
     added = name in ("stack", "unsqueeze")
+    if not dims or not all(isinstance(d, int) and (d > 0 or d == -1 or (added and d == -2)) for d in dims):
+        return None
+    least = max((1 - d for d in dims if d < 0), default=0)
     return ByRows(max(0, least - added), several=name in _SEVERAL)
 
 

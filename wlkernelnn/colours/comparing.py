@@ -1,0 +1,88 @@
+"""A layer by colours beside the same by nodes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch_geometric.nn import MessagePassing
+
+from .colouring import Colouring
+
+Values = Mapping[str, Any]
+
+
+def compare_with_nodes(
+    run: Callable[..., Tensor],
+    conv: MessagePassing,
+    colours: Colouring,
+    level: int,
+    nodes: Values,
+    edges: Values,
+    index: str,
+    others: Values,
+) -> None:
+    """Compare a layer by colours with itself by nodes, on one batch.
+
+    In double precision, without dropout, and with other parameters: those at the start may be zeros.
+
+    Args:
+        run: Runs it by colours, with the arguments that follow.
+        conv, colours, level, nodes, edges, index, others: As :func:`~wlkernelnn.colours.layers.run_layer`
+            takes them.
+
+    Raises:
+        ValueError: They differ.
+    """
+    cannot = f"{type(conv).__name__} cannot go by colours"
+    conv = copy.deepcopy(conv).double()
+    generator = torch.Generator().manual_seed(0)
+    nodes, edges, others = (
+        {name: _doubled(value) for name, value in values.items()} for values in (nodes, edges, others)
+    )
+    by_nodes = {
+        name: tuple(part if part is None else colours.nodes(part, level) for part in value)
+        if isinstance(value, tuple)
+        else colours.nodes(value, level)
+        for name, value in nodes.items()
+    } | {name: colours.edges(value) for name, value in edges.items()}
+    device = colours.edge_index.device.type
+    with torch.no_grad(), torch.autocast(device, enabled=False), torch.random.fork_rng([]), _NoDropout():
+        for parameter in conv.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=generator).to(parameter)
+        expected = conv(**by_nodes, **{index: colours.edge_index}, **others)
+        if not isinstance(expected, Tensor):
+            raise ValueError(f"{cannot}: it returns a {type(expected).__name__}")
+        try:
+            found = colours.nodes(run(conv, colours, level, nodes, edges, index, others), level + 1)
+        except (RuntimeError, IndexError, ValueError, TypeError) as error:
+            raise ValueError(f"{cannot}: {error}") from error
+    scale = float(expected.abs().nan_to_num().max()) if expected.numel() else 1.0
+    if expected.shape != found.shape or not torch.allclose(found, expected, 0, 1e-6 * scale, equal_nan=True):
+        raise ValueError(
+            f"{cannot}: its result at a node depends on more than the node, its neighbours and their edges "
+            "to it, such as degrees of neighbours, two steps, or chance"
+        )
+
+
+def _doubled(value: Any) -> Any:
+    """Tensors in double precision, integers as they are."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_doubled, value))
+    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+class _NoDropout(TorchFunctionMode):
+    """While it is active, dropout does nothing."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is functional.dropout:
+            return args[0] if args else (kwargs or {})["input"]
+        return func(*args, **(kwargs or {}))

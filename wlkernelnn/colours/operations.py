@@ -1,0 +1,83 @@
+"""Single operations of a network: what their values are, what they ask for, and where they stand."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import Node
+
+from .tracing import IN_PLACE
+
+# Frames of these files are how a network is traced, not where it calls something.
+_NOT_OWN = (str(Path(torch.__file__).parent), str(Path(__file__).with_name("tracing.py")))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a value in the network is: rows of colours, of kinds of edges, or as it is by nodes.
+
+    Attributes:
+        rows: "node", "edge" or "plain".
+        level: Of nodes: how many iterations of colours decide a row.
+        several: Whether it is a tuple of such values.
+        role: The role of an argument, or "count": the number of rows.
+        reason: Of plain values with a row per node: why they are not of colours.
+    """
+
+    rows: str = "plain"
+    level: int = 0
+    several: bool = False
+    role: str = ""
+    reason: str = ""
+
+
+PLAIN = Kind()
+
+
+def named(function: Any, node: Node) -> dict[str, Any]:
+    """The arguments of a call by their names."""
+    return dict(signature(function).bind(*node.args, **node.kwargs).arguments)
+
+
+def is_shape(node: Node) -> bool:
+    """Whether a call is ``x.shape`` or ``x.size()``."""
+    return (node.target is getattr and node.args[1] == "shape") or (
+        node.target == "size" and len(node.args) == 1 and not node.kwargs
+    )
+
+
+def takes_one(node: Node) -> bool:
+    """Whether a call takes one of several values: ``pair[0]`` or ``pair.values``."""
+    return (node.target is operator.getitem and isinstance(node.args[1], int)) or (
+        node.target is getattr and node.args[1] in ("values", "indices")
+    )
+
+
+def asks_for_rows(node: Node) -> bool:
+    """Whether a call is ``x.size(0)``, or the first entry of a shape."""
+    return (node.target in ("size", operator.getitem)) and tuple(node.args[1:]) == (0,)
+
+
+def writes(node: Node) -> bool:
+    """Whether a call changes its first argument: ``h.add_(other)`` or ``h += other``."""
+    name = str(node.target)
+    return node.target in IN_PLACE or (
+        node.op == "call_method" and name.endswith("_") and not name.endswith("__")
+    )
+
+
+def place_of(net: nn.Module, node: Node) -> str:
+    """An operation, and the line of the network that calls it."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.name)
+    if node.op == "call_module":
+        name = f"{type(net.get_submodule(name)).__name__} {name}"
+    frames = [frame for frame in (node.stack_trace or "").split("  File ") if frame.strip()]
+    own = [frame for frame in frames if not any(part in frame.split(",")[0] for part in _NOT_OWN)]
+    place = " ".join(own[-1].split()) if own else "unknown line"
+    return f"{name} (in {place})"
