@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from wlkernelnn.ops.colours import Quotient, is_of, wl_colours, wl_quotient
+from wlkernelnn.ops.colours import Quotient, wl_colours, wl_quotient
 from wlkernelnn.ops.colours.refine import numbered
 from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.edges import sort_edges
@@ -211,18 +211,12 @@ def colour_batch(
     owner = batch.cpu().numpy()
     num_graphs = int(owner[-1]) + 1 if num_nodes else 0
 
-    def of(levels: Sequence[np.ndarray]) -> Quotient:
-        return wl_quotient(levels, ends[0], indptr, of_sorted, owner, num_graphs)
-
-    quotient = None
-    if colours is not None and colours.size(1) > depth:
-        quotient = of(list(colours[:, : depth + 1].cpu().numpy().T))
-        ptr = torch.from_numpy(np.searchsorted(owner, np.arange(num_graphs + 1)))
-        codes = torch.from_numpy(label).unsqueeze(1)
-        if not is_of(quotient, codes, edge_index.cpu(), torch.from_numpy(kind), ptr):
-            quotient = None  # the graphs have changed since then
-    if quotient is None:
-        quotient = of(wl_colours(label, ends[0], ends[1], depth, of_sorted))
+    levels: Sequence[np.ndarray] = []
+    if colours is not None and colours.size(1) > depth and len(colours) == num_nodes:
+        levels = list(colours[:, : depth + 1].cpu().numpy().T)
+    if not levels or not _are_colours(levels, label, ends[0], indptr, of_sorted):
+        levels = wl_colours(label, ends[0], ends[1], depth, of_sorted)
+    quotient = wl_quotient(levels, ends[0], indptr, of_sorted, owner, num_graphs)
     found = Data(
         quotient=quotient,
         edge_kind=torch.from_numpy(kind),
@@ -230,6 +224,35 @@ def colour_batch(
         loops=torch.from_numpy(loop[first]) if loop.any() else None,
     ).to(batch.device)
     return Colouring(found.quotient, edge_index, found.edge_kind, found.edge_first, found.get("loops"))
+
+
+def _are_colours(
+    levels: Sequence[np.ndarray], label: np.ndarray, source: np.ndarray, indptr: np.ndarray, kind: np.ndarray
+) -> bool:
+    """Whether nodes of a colour are alike: they may have changed since it was found.
+
+    On every level, they have the same colour, and the same neighbours, of the level before. Neighbours are
+    compared by sums of 64 mixed bits.
+    """
+    alike = [label]
+    for level, colour in enumerate(levels):
+        number, first = numbered(colour)
+        one = first[number]
+        if any((value != value[one]).any() for value in alike):
+            return False
+        if level + 1 < len(levels):
+            pairs = mixed(mixed(number.astype(np.uint64))[source] + kind.astype(np.uint64))
+            total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(pairs, dtype=np.uint64)])
+            alike = [number, total[indptr[1:]] - total[indptr[:-1]]]
+    return True
+
+
+def mixed(value: np.ndarray) -> np.ndarray:
+    """The steps of splitmix64 (Steele et al. 2014): one to one, and far from linear."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
 
 
 def row_numbers(values: Sequence[Tensor], num_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -80,10 +80,9 @@ class _Runner(Interpreter):
                         "h.size(0), those of others as numbers"
                     )
             for constant in map(self.env.__getitem__, check.constants):
-                shape = constant.shape if isinstance(constant, Tensor) else ()
-                if len(shape) >= out.dim() and shape[0] != 1:
+                if isinstance(constant, Tensor) and constant.dim() >= out.dim() and constant.size(0) != 1:
                     raise CannotGoByColours(
-                        f"{check.place} has an argument of shape {list(shape)}, which differs between nodes"
+                        f"{check.place} has an argument of shape {list(constant.shape)}, not the same for all"
                     )
         return out
 

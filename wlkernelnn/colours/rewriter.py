@@ -180,13 +180,11 @@ class Rewriter:
                 return
         rows = self._rows([node.args, node.kwargs])
         how = None if rows is None else by_rows(node, self._is_rows, self._is_count)
-        known = rows is not None and how is not None
-        if (
-            writes(node)
-            and self._is_rows(first)
-            and not (known and self._as(first, rows) is self.value[first])
-        ):
-            raise self._error(node, "it writes to values of fewer layers than it reads: write h = h + other")
+        if isinstance(first, Node) and self._is_rows(first) and writes(node):  # noqa: SIM102
+            if rows is None or how is None or self._as(first, rows) is not self.value[first]:
+                raise self._error(
+                    node, "it writes to values of fewer layers than it reads: write h = h + other"
+                )
         if rows is None or how is None:
             self._by_nodes(node)
             return

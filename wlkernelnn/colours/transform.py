@@ -11,7 +11,7 @@ from torch_geometric.transforms import BaseTransform
 
 from wlkernelnn.utils.checks import check_count
 
-from .colouring import bits_of_rows
+from .colouring import bits_of_rows, mixed
 
 
 class Colours(BaseTransform):
@@ -45,15 +45,15 @@ class Colours(BaseTransform):
         source, target = data.edge_index.numpy()
         node = _hash(bits_of_rows([getattr(data, name) for name in self.nodes], num_nodes))
         edge = _hash(
-            bits_of_rows([data[name] for name in self.edges if data.get(name) is not None], len(source))
+            bits_of_rows([data[name] for name in self.edges if data.get(name) is not None], len(source)), 1
         )
         # Networks may treat an edge from a node to itself by itself.
-        edge = _mixed(edge + (source == target).astype(np.uint64))
+        edge = mixed(edge + (source == target).astype(np.uint64))
         levels = [node]
         for _ in range(self.depth):
             around = np.zeros_like(node)
-            np.add.at(around, target, _mixed(edge ^ node[source]))
-            node = _mixed(_mixed(node) + around)
+            np.add.at(around, target, mixed(edge + mixed(node)[source]))
+            node = mixed(mixed(node) + around)
             levels.append(node)
         data.colours = torch.from_numpy(np.stack(levels, axis=1).view(np.int64))
         return data
@@ -62,17 +62,9 @@ class Colours(BaseTransform):
         return f"{type(self).__name__}({self.depth})"
 
 
-def _hash(table: np.ndarray) -> np.ndarray:
-    """A number for each row of unsigned integers."""
-    number = np.zeros(len(table), dtype=np.uint64)
+def _hash(table: np.ndarray, salt: int = 0) -> np.ndarray:
+    """A number for each row of unsigned integers; with another salt another."""
+    number = mixed(np.full(len(table), salt, dtype=np.uint64))
     for column in table.T:
-        number = _mixed(number + column)
+        number = mixed(number + column)
     return number
-
-
-def _mixed(value: np.ndarray) -> np.ndarray:
-    """The steps of splitmix64 (Steele et al. 2014): one to one, and far from linear."""
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

@@ -269,3 +269,33 @@ def test_ties_of_a_maximum_are_shared_between_nodes() -> None:
     x.requires_grad_()
     pyg.global_max_pool(x, owner).sum().backward()
     assert rows.grad.flatten().tolist() == pytest.approx([float(x.grad[:2].sum()), float(x.grad[2]), 0])
+
+
+@pytest.mark.parametrize("change", [None, "x", "edge_attr", "edge_index"])
+def test_colours_of_the_transform_are_right_on_every_level(change: str | None) -> None:
+    """One-hot features of nodes and of edges that are hashed alike, and batches that have changed since."""
+    conv = nn.ModuleList([pyg.GINEConv(nn.Linear(3, 3), edge_dim=2) for _ in range(2)]).double()
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        graphs = []
+        for _ in range(3):
+            size = int(torch.randint(2, 6, (), generator=generator))
+            edges = torch.unique(torch.randint(0, size, (2, 2 * size), generator=generator), dim=1)
+            code = torch.randint(0, 3, (size,), generator=generator)
+            kind = torch.randint(0, 2, (edges.size(1),), generator=generator)
+            x, edge_attr = functional.one_hot(code, 3).double(), functional.one_hot(kind, 2).double()
+            graphs.append(Colours(2)(Data(x=x, edge_index=edges, edge_attr=edge_attr)))
+        batch = Batch.from_data_list(graphs * 3)
+        if change == "edge_index":
+            batch.edge_index = batch.edge_index.flip(0)
+        elif change:
+            order = torch.randperm(len(batch[change]), generator=generator)
+            batch[change] = batch[change][order]
+        inputs = batch.edge_index, batch.batch, [batch.x], [batch.edge_attr]
+        colours, h, expected = colour_batch(2, *inputs, batch.colours), None, batch.x
+        for layer, step in zip(conv, colours.steps, strict=True):
+            h = colours.node(batch.x) if h is None else h
+            edge_attr = colours.edge(batch.edge_attr)[step.kind]
+            h = layer((h, step.lift(h)), step.edge_index, edge_attr)
+            expected = layer(expected, batch.edge_index, batch.edge_attr)
+        torch.testing.assert_close(colours.nodes(h, 2), expected, rtol=1e-10, atol=1e-10)
