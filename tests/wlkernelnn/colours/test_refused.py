@@ -299,3 +299,9 @@ def test_colours_of_the_transform_are_right_on_every_level(change: str | None) -
             h = layer((h, step.lift(h)), step.edge_index, edge_attr)
             expected = layer(expected, batch.edge_index, batch.edge_attr)
         torch.testing.assert_close(colours.nodes(h, 2), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_batch_norm_where_levels_have_as_many_colours() -> None:
+    colours = colour_batch(4, BATCH.edge_index, BATCH.batch, [BATCH.x])
+    assert colours.count("node", 3) == colours.count("node", 4) > 1
+    assert_same(pyg.models.GIN(3, 8, 4, 2, norm="batch_norm"), BATCH, "x", "edge_index")
