@@ -166,10 +166,14 @@ class ColourNetwork(nn.Module):
         values: dict[str, Any] = {}
         for name, value in call.items():
             if isinstance(value, Data):
-                values |= value.to_dict()
-                given[name] = {
-                    name: stand_in(part) for name, part in value.to_dict().items() if is_argument(part)
+                sizes = {
+                    size: getattr(value, size, None) for size in ("num_graphs", "num_nodes", "num_edges")
                 }
+                attributes = {
+                    name: part for name, part in (sizes | value.to_dict()).items() if is_argument(part)
+                }
+                given[name] = {name: stand_in(part) for name, part in attributes.items()}
+                values |= attributes
             elif is_argument(value):
                 given[name], values[name] = stand_in(value), value
             else:
@@ -273,6 +277,8 @@ class ColourNetwork(nn.Module):
         """The colours that the loader found, if they are of all that the network reads."""
         quotient = None if data is None else own_quotient(data)
         if data is None or quotient is None or quotient.depth < program.depth:
+            return None
+        if any(values[name] is not data.get(name) for name in ("x", "edge_type") if name in values):
             return None
         if not {*program.names("node")} <= {"x"} or not {*program.names("edge")} <= {"edge_type"}:
             return None

@@ -233,7 +233,9 @@ def test_attributes_of_data_as_they_are() -> None:
         def forward(self, data: Data) -> Tensor:
             h = self.conv(data.x, data.edge_index)
             h = h + 1 if "pos" in data or data.pos is not None else h
-            return pyg.global_add_pool(h * 2 if data.flag else h, data.batch)
+            return (
+                pyg.global_add_pool(h * 2 if data.flag else h, data.batch, data.num_graphs) / data.num_nodes
+            )
 
     net = Flagged().double()
     fast = to_colours(net)
