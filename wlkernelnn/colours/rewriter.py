@@ -255,7 +255,9 @@ class Rewriter:
             elif kinds and kinds[0].rows == "edge" and isinstance(value, Node):
                 edges[name] = value
             elif kinds and any(kind.role != "constant" for kind in kinds):
-                why = kinds[0].reason or f"its argument {name} is neither of nodes nor of edges"
+                changed = "not that of the batch: change edges in a transform of the data"
+                other = changed if name == "edge_index" else "neither of nodes nor of edges"
+                why = kinds[0].reason or f"its argument {name} is {other}"
                 raise self._error(node, f"{type(conv).__name__}({name}=…): {why}")
             else:
                 others[name] = value

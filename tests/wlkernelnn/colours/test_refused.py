@@ -159,6 +159,15 @@ def test_layers_that_look_like_known_ones_are_compared(name: str) -> None:
         fast(BATCH.x, BATCH.edge_index)
 
 
+def test_edges_that_change_in_the_network_are_refused() -> None:
+    net = pyg.Sequential(
+        "x, edge_index",
+        [(lambda edges: edges.flip(0), "edge_index -> e"), (pyg.GraphConv(3, 3), "x, e -> x")],
+    )
+    with pytest.raises(ValueError, match="edge_index is not that of the batch"):
+        to_colours(net)
+
+
 def test_weights_of_attention_are_of_nodes() -> None:
     class Attention(nn.Module):
         def __init__(self) -> None:
