@@ -68,7 +68,9 @@ def to_colours(
     if not isinstance(net, nn.Module):
         raise TypeError(f"net must be a torch.nn.Module, got {type(net).__name__}")
     if isinstance(net, GraphNetwork):
-        raise ValueError(f'{type(net).__name__} goes by colours itself, with quotient="auto"')
+        name, depth = type(net).__name__, net.quotient_depth
+        own = "goes by colours itself" if depth else "has no states that colours decide, or quotient=False"
+        raise ValueError(f'{name} {own}: give networks of this package quotient="auto" instead')
     for name, role in (roles or {}).items():
         if role not in ROLES:
             raise ValueError(f"roles[{name!r}] must be one of {', '.join(ROLES)}, got {role!r}")
