@@ -228,7 +228,7 @@ def test_missing_attributes_are_named() -> None:
 
 
 def test_our_networks_go_by_colours_themselves() -> None:
-    with pytest.raises(ValueError, match='goes by colours itself: .* quotient="auto" instead'):
+    with pytest.raises(ValueError, match=r'goes by colours itself: .* quotient="auto" instead'):
         to_colours(GraphKernelNetwork([3], 8))
     with pytest.raises(ValueError, match="or quotient=False"):
         to_colours(GraphKernelNetwork([3], 8, quotient=False))
