@@ -20,6 +20,7 @@ def fit_process(split: Split, _: Path, model: str = "auto") -> Fitted:
     train = split["train"]
     machine = machine_named(model, 0).fit(train)
     predictions = {part: machine.predict(split[part]) for part in split.parts if part != "train"}
+    chosen: int | str
     if isinstance(machine, LinearMachine):
         chosen, parameters = machine.num_iterations_, machine.num_parameters
     else:

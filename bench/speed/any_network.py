@@ -137,7 +137,7 @@ def measure_layer(layer: str, name: str, data: PackedGraphs, options: Options) -
     of_nodes = sizes_of(data)
     of_colours = sorted({*of_nodes, min(LARGE, len(data))})
     calls: dict[tuple[str, int], Callable[[], object]] = {}
-    work = {}
+    work: dict[tuple[str, int], int] = {}
     for size in of_colours:
         number = max(of_nodes[-1], size) // size * size
         batches = list(colours.loader(data[:number], size))

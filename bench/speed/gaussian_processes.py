@@ -85,7 +85,7 @@ def fitted(train: PackedGraphs, test: PackedGraphs, kind: int | str, file: str) 
     if kind == "auto":
         machine = MoleculeMachine().fit(train)
     else:
-        landmarks = None if kind == "exact" else kind
+        landmarks = kind if isinstance(kind, int) else None
         machine = GaussianProcess(MoleculeKernel(), num_landmarks=landmarks)
         machine.fit(train, train.y[:, 0].numpy())
     middle = time.process_time()
@@ -103,7 +103,7 @@ def measure(options: ScaleOptions, known: Known) -> Iterator[Scale]:
     quick = options.quick
     num_test, sizes = (50, [100]) if quick else (2000, sorted(options.rows))
     known |= {"dataset": options.dataset, "test rows": num_test}
-    machines = [*([20] if quick else options.landmarks), "exact"]
+    machines: list[int | str] = [*([20] if quick else options.landmarks), "exact"]
     wanted = [*product(sizes, machines), *((rows, "auto") for rows in ([100] if quick else options.auto))]
     for rows, machine in wanted:
         with tempfile.TemporaryDirectory() as folder:

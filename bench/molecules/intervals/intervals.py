@@ -134,8 +134,17 @@ def _run(
 
 def _networks(data: PackedGraphs, split: dict[str, np.ndarray], folder: Path, recipe: FitOptions) -> Ensemble:
     """Train networks, or take those that were."""
-    more = {"kind": "KernelStackNetwork", "network": STACK, "ensemble_size": NETWORKS}
-    ensemble, _ = train_run(data, split, folder, recipe, resume=True, progress=False, **more)
+    ensemble, _ = train_run(
+        data,
+        split,
+        folder,
+        recipe,
+        kind="KernelStackNetwork",
+        network=STACK,
+        ensemble_size=NETWORKS,
+        resume=True,
+        progress=False,
+    )
     return ensemble
 
 
