@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -119,8 +119,8 @@ class Options(TableOptions):
         molecules: How many molecules of each set take part.
     """
 
-    datasets: tuple[str, ...] = DATASETS
-    num_threads: tuple[PositiveInt, ...] = (1, 2)
+    datasets: list[str] = field(default_factory=lambda: list(DATASETS))
+    num_threads: list[PositiveInt] = field(default_factory=lambda: [1, 2])
     rounds: PositiveInt = 3
     molecules: PositiveInt = 8192
 
