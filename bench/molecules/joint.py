@@ -116,7 +116,7 @@ class Problem:
     def grams(self) -> list[np.ndarray]:
         """Of the eight kernels and of the descriptors, ``[n, n]`` each."""
         *kernels, descriptors = parts_of("both")
-        # The ranks of descriptors are those of all rows, none of which is a target.
+        # Ranks of descriptors are taken over all rows; no target is used.
         return [*(kernel.gram(self.data) for kernel in kernels), descriptors.fit(self.data)(self.data)]
 
     @cached_property

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Codes = TypeVar("Codes", np.ndarray, "Tensor")
 
-#: The column of nodes that says of which kind a ring is, 0 for an atom, and how many codes it has: for each
+#: The column of nodes with the kind of a ring, 0 for an atom, and how many codes it has: for each
 #: size, and larger ones, a ring that is not aromatic and one that is.
 RING_NODE, NUM_RING_NODES = "ring_node", 1 + 2 * (len(SIZES) + 1)
 

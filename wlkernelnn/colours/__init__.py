@@ -1,4 +1,4 @@
-"""Any network of PyG by Weisfeiler-Lehman colours, each of which is computed once."""
+"""Any network of PyG by Weisfeiler-Lehman colours: each is computed once."""
 
 from .colouring import Colouring, Step, colour_batch
 from .network import ColourNetwork, to_colours

@@ -258,7 +258,7 @@ def mixed(value: np.ndarray) -> np.ndarray:
 def row_numbers(values: Sequence[Tensor], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows numbered by what they are, bit by bit, and where each occurs first; no values: all are alike."""
     table = bits_of_rows(values, num_rows)
-    # Sums of products with odd numbers, of which the upper bits are mixed well; collisions are found below.
+    # Sums of products with odd numbers mix the upper bits well; collisions are found below.
     factors = np.random.default_rng(0).integers(2**63, size=table.shape[1], dtype=np.uint64)
     mixed = table @ (factors * np.uint64(2) + np.uint64(1))
     number, first = numbered(mixed ^ (mixed >> np.uint64(32)))

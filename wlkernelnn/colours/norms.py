@@ -27,7 +27,7 @@ def weighted_batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    r"""Batch norm of the rows x ``[C, d]``, each of which occurs ``count [C]`` times.
+    r"""Batch norm of the rows x ``[C, d]``; row c occurs ``count[c]`` times.
 
     .. math::
         \mu = \frac{1}{N} \sum_c n_c x_c \qquad

@@ -16,7 +16,7 @@ from wlkernelnn.training import score
 
 
 def active() -> PackedGraphs:
-    """Molecules, a quarter of which are active."""
+    """Molecules; a quarter of them are active."""
     molecules = some_measured()
     y = (molecules.y > molecules.y.quantile(0.75)).float()
     return described(molecules.with_targets(y), task="classification", metric="roc_auc")

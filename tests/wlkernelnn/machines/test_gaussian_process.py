@@ -209,7 +209,7 @@ def test_threads_and_gaps_do_not_change_the_sums() -> None:
     new = ["CCCCN", "CCBr", "c1ccccc1"]
     for one, other in zip(*(machine.predict(new, True) for machine in machines), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    # More than one block of rows, some of which have no second target.
+    # More than one block of rows; some have no second target.
     assert len(smiles) > 512
     target = machines[0].targets_[1]
     gram = sum(a * part(smiles) for a, part in zip(target.amplitudes, target.kernels, strict=True))
