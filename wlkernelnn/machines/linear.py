@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.kernels import WLSubtreeKernel
 from wlkernelnn.kernels.colour_table import ColourTable
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, flat_graphs
@@ -22,7 +21,7 @@ from wlkernelnn.kernels.graphs.counts import count_matrix
 from wlkernelnn.kernels.graphs.wl_subtree import column_counts
 from wlkernelnn.ops.spans import bounds_of
 
-from .parts import about_training, drawn_rows
+from .parts import about_training, check_same_features, drawn_rows
 from .penalties import (
     PENALTIES,
     cross_validated,
@@ -268,12 +267,7 @@ class LinearMachine(BaseEstimator):
 
     def _check(self, data: PackedGraphs) -> None:
         check_is_fitted(self, "weights_")
-        check_packed("data", data)
-        if data.description.features != self.about["features"]:
-            raise ValueError(
-                f"the machine was fitted to features {self.about['features']!r}, the data have "
-                f"{data.description.features!r}"
-            )
+        check_same_features(data, self.about["features"])
 
     @property
     def num_parameters(self) -> int:

@@ -19,7 +19,17 @@ from wlkernelnn.utils.checks import check_one_of
 from .classifier import LatentProcess, platt_scalings
 from .gaussian_process import GaussianProcess
 from .known import Known, KnownGram, KnownMean, flat_molecules
-from .parts import CHOICES, about_training, check_features, drawn_rows, memory, parts_of, places, summed
+from .parts import (
+    CHOICES,
+    about_training,
+    check_features,
+    check_same_features,
+    drawn_rows,
+    memory,
+    parts_of,
+    places,
+    summed,
+)
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -278,12 +288,7 @@ class MoleculeMachine(BaseEstimator):
 
     def _check(self, data: PackedGraphs) -> None:
         check_is_fitted(self)
-        check_packed("data", data)
-        if data.description.features != self.about["features"]:
-            raise ValueError(
-                f"the machine was fitted to features {self.about['features']!r}, the data have "
-                f"{data.description.features!r}"
-            )
+        check_same_features(data, self.about["features"])
 
     @property
     def scale_(self) -> np.ndarray:

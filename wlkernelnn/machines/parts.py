@@ -26,6 +26,14 @@ FEATURES = f"{OF_CODINGS}+descriptors"
 CHOICES = {"kernels": "kernels", "descriptors": "descriptors", "both": "kernels and descriptors"}
 
 
+def check_same_features(data: PackedGraphs, fitted: str) -> None:
+    """Refuse molecules with other features than those that a machine was fitted to."""
+    check_packed("data", data)
+    if data.description.features != fitted:
+        given = data.description.features
+        raise ValueError(f"the machine was fitted to features {fitted!r}, the data have {given!r}")
+
+
 def parts_of(choice: str) -> list[Kernel]:
     """The kernels of a choice, which was made by leave-one-out on development sets."""
     kernels: list[Kernel] = [
