@@ -14,12 +14,14 @@ from .rkm import RKM
 from .stack import Stack
 from .string_kernel import StringKernelConv
 from .string_model import StringModel, detached
+from .string_rnn import Bidirectional, StringRNN
 from .sync_filters import SyncFilters
 from .weight_drop import WeightDrop
 
 __all__ = [
     "RKM",
     "ArcCosineKernel",
+    "Bidirectional",
     "GaussianKernel",
     "LinearKernel",
     "PolynomialKernel",
@@ -28,6 +30,7 @@ __all__ = [
     "Stack",
     "StringKernelConv",
     "StringModel",
+    "StringRNN",
     "SyncFilters",
     "TanhKernel",
     "ToPathGraph",

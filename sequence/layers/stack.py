@@ -12,7 +12,7 @@ from wlkernelnn.ops.string import Steps
 from wlkernelnn.utils.checks import check_dropout, check_one_of
 
 from .dropout import locked_mask
-from .string_model import State, StringModel
+from .string_model import State, StringModel, check_states
 
 
 class Stack(StringModel):
@@ -58,14 +58,12 @@ class Stack(StringModel):
         self.out_channels = sum(widths) if jumping == "cat" else widths[-1]
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
-        if state is not None and (not isinstance(state, tuple) or len(state) != len(self.layers)):
-            got = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
-            raise ValueError(f"expected a tuple of the states of {len(self.layers)} layers, got {got}")
+        before = check_states(state, len(self.layers), "layers")
         outputs, after = [], []
-        for i, layer in enumerate(self.layers):
+        for i, (layer, of_layer) in enumerate(zip(self.layers, before, strict=True)):
             if i:
                 x = self._dropped(x, steps)
-            x, last = layer(x, steps, None if state is None else state[i])
+            x, last = layer(x, steps, of_layer)
             outputs.append(x)
             after.append(last)
         if self.jumping == "sum":

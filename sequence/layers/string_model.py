@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.ops.string import Steps
@@ -27,8 +28,8 @@ class StringModel(Configured, torch.nn.Module, ABC):
 
     Shapes:
         - input: x ``[N, in_channels]``, all strings end to end, with ``ptr [B+1]``, as in a batch of path
-          graphs; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; and, if they go on,
-          the ``state`` at the last tokens before
+          graphs; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; or a
+          ``PackedSequence`` of such tokens; and, if they go on, the ``state`` at the last tokens before
         - output: the same with the width of the result, and the states at the last tokens
 
     An empty string has no output, and keeps its state (0 if there was none). Strings never see each other:
@@ -39,36 +40,27 @@ class StringModel(Configured, torch.nn.Module, ABC):
     out_channels: int
 
     def forward(
-        self, x: Tensor, ptr: Pointers | Steps | None = None, state: State | None = None
-    ) -> tuple[Tensor, State]:
+        self, x: Tensor | PackedSequence, ptr: Pointers | Steps | None = None, state: State | None = None
+    ) -> tuple[Any, State]:
         """Read strings.
 
         A hook on a layer inside another model sees tokens and states in step order, and the steps as ``ptr``.
 
         Raises:
-            TypeError: ``x`` is not a tensor.
+            TypeError: ``x`` is neither a tensor nor a ``PackedSequence``.
             ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
                 ``state`` is not of the parameters' type (under autocast x may be of autocast's).
         """
         if isinstance(ptr, Steps):
             return self._in_step_order(x, ptr, state)
         name = type(self).__name__
-        if not isinstance(x, Tensor):
-            got = type(x).__name__
-            raise TypeError(
-                f"{name} needs x as a tensor, got {got}; path_graph makes x and ptr of lists and packed ones"
-            )
-        if ptr is None:
-            if x.dim() != 3:
-                raise ValueError(
-                    f"{name} needs x of shape [B, T, in_channels], or [N, in_channels] with ptr, "
-                    f"got {list(x.shape)} without ptr"
-                )
-            steps = Steps.padded(x.size(0), x.size(1), x.device)
+        packed = x if isinstance(x, PackedSequence) else None
+        if packed is not None:
+            if ptr is not None:
+                raise ValueError(f"{name} takes no ptr beside a PackedSequence: that knows where strings end")
+            x, steps = packed.data, Steps.packed(packed)
         else:
-            if x.dim() != 2:
-                raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
-            steps = Steps.of(x, ptr, name)
+            steps = self._steps_of(x, ptr)
         if self.in_channels not in (-1, x.size(-1)):
             shape = list(x.shape)
             raise ValueError(f"{name} reads tokens of {self.in_channels} values, got x of shape {shape}")
@@ -91,8 +83,31 @@ class StringModel(Configured, torch.nn.Module, ABC):
             return steps.sort(part)
 
         before = None if state is None else _each(sort, state)
-        out, after = self._in_step_order(steps.enter(x.reshape(steps.num_tokens, x.size(-1))), steps, before)
-        return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
+        rows = steps.enter(x.reshape(steps.num_tokens, x.size(-1))) if packed is None else x
+        out, after = self._in_step_order(rows, steps, before)
+        after = _each(steps.unsort, after)
+        if packed is not None:
+            _, *order = packed
+            return PackedSequence(out, *order), after
+        return steps.leave(out).view(*x.shape[:-1], out.size(-1)), after
+
+    def _steps_of(self, x: Tensor, ptr: Pointers | None) -> Steps:
+        name = type(self).__name__
+        if not isinstance(x, Tensor):
+            got = type(x).__name__
+            raise TypeError(
+                f"{name} needs x as a tensor or packed, got {got}; path_graph makes x and ptr of lists"
+            )
+        if ptr is None:
+            if x.dim() != 3:
+                raise ValueError(
+                    f"{name} needs x of shape [B, T, in_channels], or [N, in_channels] with ptr, "
+                    f"got {list(x.shape)} without ptr"
+                )
+            return Steps.padded(x.size(0), x.size(1), x.device)
+        if x.dim() != 2:
+            raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
+        return Steps.of(x, ptr, name)
 
     def _in_step_order(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         """:meth:`run`, after which a lazy model knows its width."""
@@ -143,6 +158,16 @@ def check_parts(name: str, state: State | None, shapes: Mapping[str, tuple[int, 
         part: check_state(f"{name}: {part}", value, shapes[part])
         for part, value in zip(shapes, state, strict=True)
     }
+
+
+def check_states(state: State | None, count: int, of: str) -> Sequence[State | None]:
+    """The states of several models, ``None`` of each without a state; refuse another number of them."""
+    if state is None:
+        return [None] * count
+    if not isinstance(state, tuple) or len(state) != count:
+        got = f"{len(state)} of them" if isinstance(state, tuple) else type(state).__name__
+        raise ValueError(f"expected a tuple of the states of {count} {of}, got {got}")
+    return state
 
 
 def detached(state: State) -> State:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wlkernelnn.sequence.layers.dropout import locked_dropout
 from wlkernelnn.sequence.layers.string_model import Pointers, State, StringModel, learn_width
+from wlkernelnn.sequence.layers.string_rnn import Bidirectional
 from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
 from wlkernelnn.utils.checks import check_count, check_dropout
 from wlkernelnn.utils.configured import Configured
@@ -40,7 +41,7 @@ class LanguageModel(Configured, torch.nn.Module):
 
     Raises:
         ValueError: ``tied`` without ``low_rank`` and the encoder's two widths differ, ``tied`` with a number
-            for ``low_rank``, or an argument is out of its range.
+            for ``low_rank``, the encoder reads in both directions, or an argument is out of its range.
         IndexError: A token is not in [0, num_tokens).
 
     A forward pass is :meth:`read`, :meth:`drop` and :meth:`predict`, for losses that look at what is between.
@@ -58,6 +59,8 @@ class LanguageModel(Configured, torch.nn.Module):
     ) -> None:
         super().__init__()
         check_count("num_tokens", num_tokens)
+        if any(isinstance(part, Bidirectional) for part in encoder.modules()):
+            raise ValueError("the encoder reads from the right too: it would see the token to predict")
         both = tuple(dropout) if isinstance(dropout, Sequence) else (dropout, dropout)
         if len(both) != 2:
             raise ValueError(f"dropout must be a number or a pair of numbers, got {dropout!r}")

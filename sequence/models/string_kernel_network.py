@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from wlkernelnn.sequence.layers.stack import Stack
 from wlkernelnn.sequence.layers.string_kernel import StringKernelConv
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.sequence.layers.string_rnn import StringRNN
 
 
-class StringKernelNetwork(Stack):
+class StringKernelNetwork(StringRNN):
     r"""String kernel layers on top of each other (Lei et al. 2017, sections 2.2 and 6).
 
     Its values lie in the space of a :class:`~wlkernelnn.kernels.DeepStringKernel` (theorem 2).
@@ -20,6 +19,7 @@ class StringKernelNetwork(Stack):
         num_layers: Number of layers.
         dropout: Probability of dropping a value between two layers.
         jumping: ``"last"``, ``"sum"`` or ``"cat"``, see :class:`Stack`.
+        bidirectional: Each layer reads in both directions, see :class:`Bidirectional`.
         layer_options: Everything else that a :class:`StringKernelConv` takes, the same for all layers; its
             ``dropout`` is called ``rnn_dropout`` here.
 
@@ -35,11 +35,8 @@ class StringKernelNetwork(Stack):
         dropout: float = 0.0,
         jumping: str = "last",
         rnn_dropout: float = 0.0,
+        bidirectional: bool = False,
         **layer_options: Any,
     ) -> None:
-        num_layers = check_count("num_layers", num_layers)
-        widths = [in_channels] + [hidden_channels] * (num_layers - 1)
-        layers = [
-            StringKernelConv(width, hidden_channels, dropout=rnn_dropout, **layer_options) for width in widths
-        ]
-        super().__init__(layers, dropout, jumping)
+        cell = StringKernelConv(in_channels, hidden_channels, dropout=rnn_dropout, **layer_options)
+        super().__init__(cell, num_layers, bidirectional, dropout, jumping)

@@ -21,11 +21,13 @@ from wlkernelnn.sequence import (
     RKM,
     RRNN,
     RRNNGRU,
+    Bidirectional,
     RecurrentKernelMachine,
     Stack,
     StringKernelConv,
     StringKernelNetwork,
     StringModel,
+    StringRNN,
     WeightDrop,
     detached,
 )
@@ -66,6 +68,7 @@ MODELS: dict[str, Callable[[int], StringModel]] = {
         StringKernelConv(width, K, 1, feedback=True), "decay.lins.0.weight", 0.5
     ),
     "network": lambda width: StringKernelNetwork(width, K, 2, ngram=2, feedback=True, act="relu"),
+    "rnn": lambda width: StringRNN(RKM(width, K, "rkm_cifg"), 2),
 }
 # Those that carry their input over: they know its width from the start.
 SIZED: dict[str, Callable[[int], StringModel]] = {
@@ -75,8 +78,15 @@ SIZED: dict[str, Callable[[int], StringModel]] = {
         width, D, 1, feedback=True, highway=True, act="tanh", readout="learned", dropout=0.3
     ),
 }
-ALL_MODELS = pytest.mark.parametrize("make", (MODELS | SIZED).values(), ids=MODELS | SIZED)
-LAZY_MODELS = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+# Those that read from the right too.
+BOTH_WAYS: dict[str, Callable[[int], StringModel]] = {
+    "bidirectional": lambda width: Bidirectional(StringKernelConv(width, K, 2), RKM(width, 2)),
+    "rnn-bidirectional": lambda width: StringRNN(RKM(width, 2, "lstm", layer_norm=False), 2, True),
+}
+ONE_WAY = pytest.mark.parametrize("make", (MODELS | SIZED).values(), ids=MODELS | SIZED)
+EVERY = MODELS | SIZED | BOTH_WAYS
+ALL_MODELS = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
+LAZY_MODELS = pytest.mark.parametrize("make", (MODELS | BOTH_WAYS).values(), ids=MODELS | BOTH_WAYS)
 
 Make = Callable[[int], StringModel]
 ANY = settings(max_examples=8, deadline=None, derandomize=True)
@@ -168,7 +178,7 @@ def test_gradients_stay_in_their_string(make: Make) -> None:
     assert grad[begin:end].all()
 
 
-@ALL_MODELS
+@ONE_WAY
 def test_reading_can_be_interrupted(make: Make) -> None:
     model = drawn(make)
 
@@ -181,7 +191,7 @@ def test_reading_can_be_interrupted(make: Make) -> None:
     check()
 
 
-@ALL_MODELS
+@ONE_WAY
 def test_gradients_reach_the_state_before(make: Make) -> None:
     """Interrupted without ``detached``, gradients are those of the whole; with it, they stop."""
     model, x = drawn(make), normal(2, 4, D).requires_grad_()
@@ -196,7 +206,7 @@ def test_gradients_reach_the_state_before(make: Make) -> None:
     assert expected[:, :2].any()
 
 
-@ALL_MODELS
+@ONE_WAY
 def test_nan_stays_behind_its_token(make: Make) -> None:
     model, batch = drawn(make), some()
     batch[3][2] = torch.nan  # of four tokens
@@ -331,8 +341,18 @@ def test_copies_are_independent(make: Make) -> None:
 def test_inputs_of_other_kinds(make: Make) -> None:
     model, (x, ptr) = drawn(make), end_to_end([normal(2, D), normal(3, D)])
     assert torch.equal(model(x, ptr.tolist())[0], model(x, ptr)[0])
-    with pytest.raises(TypeError, match="needs x as a tensor, got PackedSequence; path_graph makes"):
-        model(torch.nn.utils.rnn.pack_sequence([normal(2, D)]))
+    with pytest.raises(TypeError, match="needs x as a tensor or packed, got list; path_graph makes"):
+        model([normal(2, D)])
+
+
+@ALL_MODELS
+def test_packed_strings(make: Make) -> None:
+    model, strings = drawn(make), [normal(length, D) for length in (2, 4, 1, 4)]
+    expected, expected_state = model(*end_to_end(strings))
+    out, state = model(torch.nn.utils.rnn.pack_sequence(strings, enforce_sorted=False))
+    torch.testing.assert_close(torch.cat(torch.nn.utils.rnn.unpack_sequence(out)), expected)
+    for part, wanted in zip(parts(state), parts(expected_state), strict=True):
+        torch.testing.assert_close(part, wanted)
 
 
 @ALL_MODELS

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from wlkernelnn.ops.fast_op import FastOp
 from wlkernelnn.utils.checks import holds_integers
@@ -77,7 +79,20 @@ class Steps:
         steps._hold(torch.arange(num_strings + 1, device=device) * length, length * [num_strings], True)
         return steps
 
-    def _hold(self, ptr: Tensor, counts: list[int], equal: bool) -> None:
+    @classmethod
+    def packed(cls, strings: PackedSequence) -> Steps:
+        """The steps of packed strings, whose tokens are in step order already."""
+        _, sizes, order, _ = strings
+        device, num_strings = strings.data.device, int(sizes[0])
+        lengths = (sizes.unsqueeze(1) > torch.arange(num_strings)).sum(0).to(device)
+        if order is None:
+            order = torch.arange(num_strings, device=device)
+        ptr = torch.nn.functional.pad(lengths[_inverse(order)].cumsum(0), (1, 0))
+        steps = cls.__new__(cls)
+        steps._hold(ptr, sizes.tolist(), False, order)
+        return steps
+
+    def _hold(self, ptr: Tensor, counts: list[int], equal: bool, order: Tensor | None = None) -> None:
         self.ptr, self.counts, self.equal = ptr, counts, equal
         self.num_strings, self.num_tokens = ptr.numel() - 1, sum(counts)
         if equal:
@@ -92,7 +107,9 @@ class Steps:
             sizes, output_size=self.num_tokens
         )
         self.string = torch.arange(self.num_tokens, device=device) - begins[self.step]
-        self._by_length = torch.argsort(self.ptr.diff(), descending=True, stable=True)
+        if order is None:
+            order = torch.argsort(self.ptr.diff(), descending=True, stable=True)
+        self._by_length = order
         self._by_number = _inverse(self._by_length)
         # Where every token of the step order stands in string order; and where every string ends, behind a
         # step of the states: an empty one where its state is.
@@ -117,6 +134,18 @@ class Steps:
             turned = self._turned(x, len(self.counts), self.num_strings)
             return x.clone() if turned is x else turned
         return _permuted(x, self._place_back, self._place)[0]
+
+    @cached_property
+    def _opposite(self) -> Tensor:
+        """Of every token in step order the one at the same distance from the other end of its string."""
+        step = self.lengths[self.string] - 1 - self.step
+        return self.starts[step + 1] - self.num_strings + self.string
+
+    def reverse(self, x: Tensor) -> Tensor:
+        """Tokens ``[N, …]`` in step order, each string from its last token to its first one."""
+        if self.equal:
+            return x.view(len(self.counts), self.num_strings, *x.shape[1:]).flip(0).view(x.shape)
+        return _permuted(x, self._opposite, self._opposite)[0]
 
     @staticmethod
     def _turned(x: Tensor, rows: int, columns: int) -> Tensor:
