@@ -35,6 +35,18 @@ def sorted_edge_index(
     return result
 
 
+def path_edges(ptr: Tensor) -> EdgeIndex:
+    """The edges t → t + 1 inside strings end to end, ``ptr [B+1]``, sorted by target."""
+    follows = torch.ones(int(ptr[-1]) + 1, dtype=torch.bool, device=ptr.device)
+    follows[ptr] = False
+    follows = follows[:-1]
+    target = follows.nonzero().view(-1)
+    # Every token but the first of a string is the target of exactly one edge.
+    indptr = torch.nn.functional.pad(follows.long().cumsum(0), (1, 0))
+    # No edge leaves a last token: the size is always needed, and to look would wait for a GPU.
+    return sorted_edge_index(torch.stack([target - 1, target]), indptr, sized=True)
+
+
 def plain_data(cls: type[Data] = Data, **parts: Any) -> Data:
     """``cls(**parts)``, past its look at every name, which takes as long as all the arithmetic."""
     data = cls()

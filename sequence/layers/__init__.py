@@ -1,6 +1,7 @@
 """Layers of strings."""
 
-from .path_graph import ToPathGraph, path_graph, to_list, to_packed, to_padded
+from wlkernelnn.sequence.graphs import ToPathGraph, path_graph, to_list, to_packed, to_padded
+
 from .recurrent_kernel_machine import RecurrentKernelMachine
 from .recurrent_kernels import (
     ArcCosineKernel,

@@ -54,6 +54,7 @@ class Stack(StringModel):
         self.dropout = dropout
         self.jumping = jumping
         self.locked = locked
+        self.branches = all(layer.branches for layer in layers)
         self.in_channels = layers[0].in_channels
         self.out_channels = sum(widths) if jumping == "cat" else widths[-1]
 

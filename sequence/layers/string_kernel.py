@@ -70,8 +70,19 @@ class StringKernelConv(StringModel):
     Raises:
         ValueError: An argument is out of its range, or inputs do not match.
 
+    Trees and other directed acyclic graphs are read as well, level by level, with a path as the special case:
+
+    .. math::
+        c_j[v] = \lambda_v \odot \sum_{u \to v} w_{uv} \, c_j[u]
+            + s_v \odot \Big(\sum_{u \to v} w_{uv} \, c_{j-1}[u] \circ W^{(j)} x_v\Big)
+
+    with :math:`w_{uv}` the ``edge_weight`` or 1. A gate with feedback sees
+    :math:`\sum_{u \to v} w_{uv} \, h[u]`.
+
     The weights :math:`W^{(j)}` are ``lins[j - 1].weight [out_channels, in_channels]``.
     """
+
+    branches = True
 
     def __init__(
         self,

@@ -6,18 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
+from torch_geometric.data import Data
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.ops.string import Steps
+from wlkernelnn.ops.string import Pointers, Steps
+from wlkernelnn.sequence.graphs.reading import graph_steps, opened
 from wlkernelnn.utils.configured import Configured
 
 State = Tensor | tuple["State", ...]
-# Where strings begin, ``[B+1]``.
-Pointers = Tensor | np.ndarray | Sequence[int]
 
 
 class StringModel(Configured, torch.nn.Module, ABC):
@@ -28,9 +27,16 @@ class StringModel(Configured, torch.nn.Module, ABC):
 
     Shapes:
         - input: x ``[N, in_channels]``, all strings end to end, with ``ptr [B+1]``, as in a batch of path
-          graphs; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; or a
+          graphs; or a PyG ``Data`` or ``Batch`` of path graphs with such ``x``, whose nodes may stand in any
+          order; or x ``[B, T, in_channels]`` without ``ptr``, strings of equal length; or a
           ``PackedSequence`` of such tokens; and, if they go on, the ``state`` at the last tokens before
-        - output: the same with the width of the result, and the states at the last tokens
+        - output: the same with the width of the result (of graphs the rows of their nodes), and the states
+          at the last tokens
+
+    Every graph of a batch is one string, in the order of its edges; without ``ptr`` and ``batch`` every
+    component is. A model with ``branches`` reads trees and other directed acyclic graphs as well: what
+    strings carry from token to token goes along edges, and a node sees the sum over its predecessors, times
+    ``edge_weight`` if there is one (:class:`~wlkernelnn.ops.string.Levels`).
 
     An empty string has no output, and keeps its state (0 if there was none). Strings never see each other:
     NaN in one of them stays there, from its token on. (Only batch norm takes all of them together.)
@@ -38,18 +44,24 @@ class StringModel(Configured, torch.nn.Module, ABC):
 
     in_channels: int
     out_channels: int
+    #: Whether directed acyclic graphs are read that are not paths.
+    branches: bool = False
 
     def forward(
-        self, x: Tensor | PackedSequence, ptr: Pointers | Steps | None = None, state: State | None = None
+        self,
+        x: Tensor | Data | PackedSequence,
+        ptr: Pointers | Steps | None = None,
+        state: State | None = None,
     ) -> tuple[Any, State]:
         """Read strings.
 
         A hook on a layer inside another model sees tokens and states in step order, and the steps as ``ptr``.
 
         Raises:
-            TypeError: ``x`` is neither a tensor nor a ``PackedSequence``.
+            TypeError: ``x`` is not a tensor, a graph or a ``PackedSequence``.
             ValueError: ``x``, ``ptr`` or ``state`` is not of the shapes above, they do not match, or x or
-                ``state`` is not of the parameters' type (under autocast x may be of autocast's).
+                ``state`` is not of the parameters' type (under autocast x may be of autocast's); or a graph
+                is not a path (names its node).
         """
         if isinstance(ptr, Steps):
             return self._in_step_order(x, ptr, state)
@@ -60,7 +72,8 @@ class StringModel(Configured, torch.nn.Module, ABC):
                 raise ValueError(f"{name} takes no ptr beside a PackedSequence: that knows where strings end")
             x, steps = packed.data, Steps.packed(packed)
         else:
-            steps = self._steps_of(x, ptr)
+            graph, x, ptr = opened(name, x, ptr)
+            steps = self._steps_of(x, ptr, graph)
         if self.in_channels not in (-1, x.size(-1)):
             shape = list(x.shape)
             raise ValueError(f"{name} reads tokens of {self.in_channels} values, got x of shape {shape}")
@@ -91,7 +104,7 @@ class StringModel(Configured, torch.nn.Module, ABC):
             return PackedSequence(out, *order), after
         return steps.leave(out).view(*x.shape[:-1], out.size(-1)), after
 
-    def _steps_of(self, x: Tensor, ptr: Pointers | None) -> Steps:
+    def _steps_of(self, x: Tensor, ptr: Pointers | None, graph: Data | None) -> Steps:
         name = type(self).__name__
         if not isinstance(x, Tensor):
             got = type(x).__name__
@@ -107,7 +120,7 @@ class StringModel(Configured, torch.nn.Module, ABC):
             return Steps.padded(x.size(0), x.size(1), x.device)
         if x.dim() != 2:
             raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
-        return Steps.of(x, ptr, name)
+        return Steps.of(x, ptr, name) if graph is None else graph_steps(name, graph, self.branches)
 
     def _in_step_order(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         """:meth:`run`, after which a lazy model knows its width."""

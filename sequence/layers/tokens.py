@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops.autograd import traced
-from wlkernelnn.ops.string import Steps
+from wlkernelnn.ops.string import Pointers, Steps
 from wlkernelnn.utils.checks import holds_integers
-
-from .string_model import Pointers
 
 # Token ids ``[N]`` or ``[B, T]``.
 Tokens = Tensor | np.ndarray | Sequence[Any]

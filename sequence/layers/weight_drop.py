@@ -45,6 +45,7 @@ class WeightDrop(StringModel):
         if is_lazy(value):
             raise ValueError(f"{weight} has no shape yet: give {type(model).__name__} its in_channels")
         self.in_channels, self.out_channels = model.in_channels, model.out_channels
+        self.branches = model.branches
         self.model = model
         self.weight = weight
         self.dropout = dropout

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.ops.graph.segments import segment_sum
-from wlkernelnn.sequence.layers.string_model import Pointers, StringModel, learn_width
+from wlkernelnn.ops.string import Pointers
+from wlkernelnn.sequence.graphs.reading import opened, with_tokens
+from wlkernelnn.sequence.layers.string_model import StringModel, learn_width
 from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
 from wlkernelnn.utils.checks import check_count, check_dropout
 from wlkernelnn.utils.configured import Configured
@@ -25,7 +28,8 @@ class StringClassifier(Configured, torch.nn.Module):
         act: What follows the first of two.
 
     Shapes:
-        - input: x ``[N, d]`` with ``ptr [B+1]``, or ``[B, T, d]``, with d the ``in_channels`` of the encoder
+        - input: x ``[N, d]`` with ``ptr [B+1]``, or ``[B, T, d]``, or a PyG ``Data`` or ``Batch`` of graphs
+          that the encoder reads, with such ``x``; d is the ``in_channels`` of the encoder
         - output: logits ``[B, num_classes]``; the mean of an empty string is 0
 
     Raises:
@@ -61,8 +65,9 @@ class StringClassifier(Configured, torch.nn.Module):
                 torch.nn.Linear(hidden_channels, num_classes, bias=bias),
             )
 
-    def forward(self, x: Tensor, ptr: Pointers | None = None) -> Tensor:
+    def forward(self, x: Tensor | Data, ptr: Pointers | None = None) -> Tensor:
         h, _ = self.encoder(x, ptr)
+        _, _, ptr = opened(type(self).__name__, x, ptr)
         if ptr is None:
             mean = h.mean(1) if h.size(1) else h.new_zeros(h.size(0), h.size(2))
         else:
@@ -84,7 +89,8 @@ class TextClassifier(StringClassifier):
         embedding_dropout: Probability of dropping a value of the embeddings, if it is another.
 
     Shapes:
-        - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``
+        - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``, or a PyG ``Data`` or ``Batch`` of graphs
+          that the encoder reads, with tokens ``x [N]``
         - output: logits ``[B, num_classes]``; the mean of an empty string is 0
 
     Raises:
@@ -114,6 +120,8 @@ class TextClassifier(StringClassifier):
         self.embedding = embedding
         self.embedding_dropout = torch.nn.Dropout(embedding_dropout)
 
-    def forward(self, tokens: Tokens, ptr: Pointers | None = None) -> Tensor:
-        tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding)
-        return super().forward(self.embedding_dropout(self.embedding(tokens)), ptr)
+    def forward(self, tokens: Tokens | Data, ptr: Pointers | None = None) -> Tensor:
+        name = type(self).__name__
+        graph, tokens, ptr = opened(name, tokens, ptr)
+        x = self.embedding_dropout(self.embedding(check_tokens(name, tokens, ptr, self.embedding)))
+        return super().forward(x, ptr) if graph is None else super().forward(with_tokens(graph, x))

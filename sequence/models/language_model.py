@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
+from wlkernelnn.ops.string import Pointers
+from wlkernelnn.sequence.graphs.reading import opened, with_tokens
 from wlkernelnn.sequence.layers.dropout import locked_dropout
-from wlkernelnn.sequence.layers.string_model import Pointers, State, StringModel, learn_width
+from wlkernelnn.sequence.layers.string_model import State, StringModel, learn_width
 from wlkernelnn.sequence.layers.string_rnn import Bidirectional
 from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
 from wlkernelnn.utils.checks import check_count, check_dropout
@@ -36,7 +39,8 @@ class LanguageModel(Configured, torch.nn.Module):
             stands in a batch (Gal & Ghahramani 2016).
 
     Shapes:
-        - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``; the encoder's state
+        - input: tokens ``[N]`` with ``ptr [B+1]``, or ``[B, T]``, or a PyG ``Data`` or ``Batch`` of path
+          graphs with tokens ``x [N]``; the encoder's state
         - output: logits ``[N, num_tokens]`` or ``[B, T, num_tokens]``, and the state at the last tokens
 
     Raises:
@@ -87,21 +91,25 @@ class LanguageModel(Configured, torch.nn.Module):
         self.word_dropout = word_dropout
 
     def forward(
-        self, tokens: Tokens, ptr: Pointers | None = None, state: State | None = None
+        self, tokens: Tokens | Data, ptr: Pointers | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         h, state = self.read(tokens, ptr, state)
+        _, _, ptr = opened(type(self).__name__, tokens, ptr)
         return self.predict(self.drop(h, ptr)), state
 
     def read(
-        self, tokens: Tokens, ptr: Pointers | None = None, state: State | None = None
+        self, tokens: Tokens | Data, ptr: Pointers | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """What the encoder writes, ``[…, out_channels]``, and the state."""
+        graph, tokens, ptr = opened(type(self).__name__, tokens, ptr)
         tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding)
         x = self.embedding(tokens)
         if self.training and self.word_dropout:
             kept = x.new_ones(self.embedding.num_embeddings, 1)
             x = x * torch.nn.functional.dropout(kept, self.word_dropout)[tokens]
-        return self.encoder(self._dropped(x, ptr, self.dropouts[0]), ptr, state)
+        x = self._dropped(x, ptr, self.dropouts[0])
+        inputs = (x, ptr) if graph is None else (with_tokens(graph, x), None)
+        return self.encoder(*inputs, state)
 
     def drop(self, h: Tensor, ptr: Pointers | None = None) -> Tensor:
         """Dropout of what the encoder wrote."""

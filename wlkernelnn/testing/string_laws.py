@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from wlkernelnn.sequence.layers.path_graph import path_graph, to_list
+from wlkernelnn.sequence import path_graph, to_list
 from wlkernelnn.sequence.layers.string_model import State
 
 from .calling import evaluating, largest_error, require, require_strings

@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 
 from wlkernelnn.blocks.compose import COMPOSE
 
+from .levels import Levels
 from .steps import Steps
 
 
@@ -91,7 +92,7 @@ def tanh_if(wanted: bool, x: Tensor) -> Tensor:
 # λ of all channels, of each, or of each token and channel.
 Decay = float | Tensor
 # Which token and which string, or the tokens of a step and the strings that have one.
-Index = int | slice
+Index = int | slice | Tensor
 # From what strings carry, each ``[…, d]``, to what they carry after the tokens.
 Step = Callable[[Sequence[Tensor], Index, Index], Sequence[Tensor]]
 
@@ -179,6 +180,8 @@ def by_step(step: Step, steps: Steps, states: Sequence[Tensor | None], like: Ten
     """
     zero = like.new_zeros(steps.num_strings, like.size(-1))
     rows: list[Sequence[Tensor]] = [[zero if state is None else state for state in states]]
+    if isinstance(steps, Levels):
+        return steps.run(step, rows[0])
     begin = 0
     for count in steps.counts:
         before = [value[:count] for value in rows[-1]]

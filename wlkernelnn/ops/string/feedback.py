@@ -13,6 +13,7 @@ from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.ops.fast_op import FastOp, own
 
 from .equations import by_step, feedback_step
+from .levels import Levels
 from .steps import Steps
 
 
@@ -40,7 +41,7 @@ def feedback_scan(
         u: n tensors ``[N, d]`` in step order.
         logits: z, ``[N, d]`` in step order.
         weight: U, ``[d, d]``.
-        steps: The strings.
+        steps: The strings, or :class:`Levels` of directed acyclic graphs (by plain operations).
         state: :math:`c_1[0] … c_n[0], h[0]`, ``[n+1, B, d]`` in the order of a step; default 0.
         compose, normalize: See :func:`ngram_scan`.
         mix: a, ``[n, d]``; default :math:`y = c_n`.
@@ -56,6 +57,7 @@ def feedback_scan(
     """
     f, x = carry or (None, None)
     fast = (act is None or is_pure(act)) and not (mask is not None and mask.requires_grad)
+    fast = fast and not isinstance(steps, Levels)
     scan = _feedback_scan if fast else _plain
     return scan(steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, *u)
 

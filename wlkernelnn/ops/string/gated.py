@@ -15,6 +15,7 @@ from wlkernelnn.ops.fast_op import FastOp
 
 from . import gated_sweeps
 from .equations import GatedCell, by_step, gated_step
+from .levels import Levels
 from .steps import Steps
 
 
@@ -42,7 +43,7 @@ def gated_scan(
         x: ``[N, m]`` in step order.
         weight, bias: W ``[parts · d, m]``, or ``None`` for the identity, and b ``[parts · d]`` or ``None``.
         feedback: U of the last parts, those that see h, ``[seeing · d, d]``; ``None`` if none does.
-        steps: The strings.
+        steps: The strings, or :class:`Levels` of directed acyclic graphs (by plain operations).
         state: :math:`c_0` and :math:`h_0`, each ``[B, d]`` in the order of a step, or ``None`` for 0.
         scales: i and f where they are constant: a number, ``[1]``, or ``[d]``.
         norm: Default the identity.
@@ -54,7 +55,8 @@ def gated_scan(
     i, f = (scale if isinstance(scale, Tensor) else x.new_full((1,), scale) for scale in scales)
     gamma, beta, eps = (None, None, 0.0) if norm is None else (norm.weight, norm.bias, norm.eps)
     norm_state = norm_state and norm is not None
-    c, h = _gated_scan(cell, steps, norm_state, eps, x, weight, bias, feedback, *state, i, f, gamma, beta)
+    scan = _plain if isinstance(steps, Levels) else _gated_scan
+    c, h = scan(cell, steps, norm_state, eps, x, weight, bias, feedback, *state, i, f, gamma, beta)
     return c, h
 
 

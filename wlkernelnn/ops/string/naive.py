@@ -38,6 +38,42 @@ def ngram_scan_naive(
     return rows, torch.stack(last)
 
 
+def ngram_graph_naive(
+    u: Sequence[Tensor],
+    decay: Decay,
+    edges: Sequence[tuple[int, int]],
+    weight: Sequence[float | Tensor] | None = None,
+    compose: str = "mul",
+    normalize: bool = True,
+) -> list[Tensor]:
+    r""":func:`ngram_scan` along the edges of a directed acyclic graph: :math:`c_1 … c_n`, each ``[N, d]``.
+
+    .. math::
+        c_j[v] = \lambda_v \sum_{u \to v} w_{uv} \, c_j[u]
+            + s_v \Big(\sum_{u \to v} w_{uv} \, c_{j-1}[u]\Big) \circ u_j[v]
+
+    Args:
+        u, decay, compose, normalize: See :func:`ngram_scan`.
+        edges: Source and target of each.
+        weight: w of every edge; default 1.
+    """
+    weighted = [*zip(edges, [1.0] * len(edges) if weight is None else weight, strict=True)]
+    step, zero = ngram_step(u, decay, compose, normalize), torch.zeros_like(u[0][:1])[0]
+    carried: dict[int, Sequence[Tensor]] = {}
+
+    def carry(v: int) -> Sequence[Tensor]:
+        if v not in carried:
+            before = [zero] * len(u)
+            for (source, target), w in weighted:
+                if target == v:
+                    before = [c + w * sent for c, sent in zip(before, carry(source), strict=True)]
+            carried[v] = step(before, v, 0)
+        return carried[v]
+
+    rows = [carry(v) for v in range(len(u[0]))]
+    return [torch.stack(of_level) for of_level in zip(*rows, strict=True)]
+
+
 def feedback_scan_naive(
     u: Sequence[Tensor],
     logits: Tensor,

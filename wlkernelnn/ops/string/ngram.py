@@ -13,6 +13,7 @@ from wlkernelnn.ops.fast_op import FastOp
 
 from . import ngram_sweeps as sweeps
 from .equations import Decay, by_step, ngram_step
+from .levels import Levels
 from .steps import Steps
 
 
@@ -49,7 +50,7 @@ def ngram_scan(
     Args:
         u: n tensors ``[N, d]`` in step order.
         decay: λ: a number, ``[d]``, or ``[N, d]`` in step order.
-        steps: The strings.
+        steps: The strings, or :class:`Levels` of directed acyclic graphs (by plain operations).
         state: :math:`c_1[0] … c_n[0]`, ``[n, B, d]`` in the order of a step; default 0.
         compose: ∘, ``"mul"`` or ``"add"``.
         normalize: s = 1 − λ instead of 1.
@@ -57,7 +58,8 @@ def ngram_scan(
     Returns:
         :math:`c_1 … c_n`, each behind its state, ``[B + N, d]`` in step order.
     """
-    return _ngram_scan(steps, decay, state, compose, normalize, *u)
+    scan = _plain if isinstance(steps, Levels) else _ngram_scan
+    return scan(steps, decay, state, compose, normalize, *u)
 
 
 triton_scan = partial(optional_module, "wlkernelnn.ops.string.triton_scan")

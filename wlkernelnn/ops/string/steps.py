@@ -15,6 +15,9 @@ from torch.nn.utils.rnn import PackedSequence
 from wlkernelnn.ops.fast_op import FastOp
 from wlkernelnn.utils.checks import holds_integers
 
+# Where strings begin, ``[B+1]``.
+Pointers = Tensor | np.ndarray | Sequence[int]
+
 
 class Steps:
     r"""Strings end to end, and the same tokens in the order of their steps.
@@ -28,6 +31,8 @@ class Steps:
         ptr: ``[B+1]``, where each string begins in string order; the last entry is the number N of tokens. A
             tensor, an array or a list.
         device: Where orders of rows are kept; default: where ``ptr`` is.
+        order: Rows of tokens ``[N]`` in string order, where :meth:`enter` and :meth:`leave` have them in
+            another one, as the nodes of a graph may be; default 0 … N−1.
 
     Attributes:
         ptr: As given, as an int64 tensor.
@@ -39,7 +44,12 @@ class Steps:
             in a program that is traced or exported: there the lengths of strings are constants.
     """
 
-    def __init__(self, ptr: Tensor | np.ndarray | Sequence[int], device: torch.device | None = None) -> None:
+    # Of tokens outside: from their own order to string order, and back.
+    _order: tuple[Tensor, Tensor] | None = None
+
+    def __init__(
+        self, ptr: Pointers, device: torch.device | None = None, order: Tensor | None = None
+    ) -> None:
         exporting = torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
         if isinstance(ptr, Tensor) and (torch.jit.is_tracing() or exporting):
             raise ValueError(
@@ -63,9 +73,11 @@ class Steps:
                 count -= 1
             counts.append(count)
         self._hold(begins.long(), counts, len(set(lengths)) <= 1)
+        if order is not None:
+            self._order = order, inverse(order)
 
     @classmethod
-    def of(cls, x: Tensor, ptr: Tensor | np.ndarray | Sequence[int], name: str) -> Steps:
+    def of(cls, x: Tensor, ptr: Pointers, name: str) -> Steps:
         """The steps of tokens ``[N, …]``; refuses a ``ptr`` that does not end at N, by the reader's name."""
         steps = cls(ptr, x.device)
         if steps.num_tokens != len(x):
@@ -87,7 +99,7 @@ class Steps:
         lengths = (sizes.unsqueeze(1) > torch.arange(num_strings)).sum(0).to(device)
         if order is None:
             order = torch.arange(num_strings, device=device)
-        ptr = torch.nn.functional.pad(lengths[_inverse(order)].cumsum(0), (1, 0))
+        ptr = torch.nn.functional.pad(lengths[inverse(order)].cumsum(0), (1, 0))
         steps = cls.__new__(cls)
         steps._hold(ptr, sizes.tolist(), False, order)
         return steps
@@ -110,11 +122,11 @@ class Steps:
         if order is None:
             order = torch.argsort(self.ptr.diff(), descending=True, stable=True)
         self._by_length = order
-        self._by_number = _inverse(self._by_length)
+        self._by_number = inverse(self._by_length)
         # Where every token of the step order stands in string order; and where every string ends, behind a
         # step of the states: an empty one where its state is.
         self._place = self.ptr[:-1][self._by_length][self.string] + self.step
-        self._place_back = _inverse(self._place)
+        self._place_back = inverse(self._place)
         self._last = self.starts[self.lengths] + torch.arange(self.num_strings, device=device)
 
     @property
@@ -124,6 +136,8 @@ class Steps:
 
     def enter(self, x: Tensor) -> Tensor:
         """Tokens ``[N, …]`` from string order to step order."""
+        if self._order is not None:
+            x = _permuted(x, *self._order)[0]
         if self.equal:
             return self._turned(x, self.num_strings, len(self.counts))
         return _permuted(x, self._place, self._place_back)[0]
@@ -132,8 +146,10 @@ class Steps:
         """Tokens ``[N, …]`` from step order to string order, as a tensor of their own."""
         if self.equal:
             turned = self._turned(x, len(self.counts), self.num_strings)
-            return x.clone() if turned is x else turned
-        return _permuted(x, self._place_back, self._place)[0]
+            left = x.clone() if turned is x else turned
+        else:
+            left = _permuted(x, self._place_back, self._place)[0]
+        return left if self._order is None else _permuted(left, *reversed(self._order))[0]
 
     @cached_property
     def _opposite(self) -> Tensor:
@@ -210,10 +226,11 @@ class Steps:
         return extended.index_select(0, self._last)
 
 
-def _inverse(permutation: Tensor) -> Tensor:
-    inverse = torch.empty_like(permutation)
-    inverse[permutation] = torch.arange(permutation.numel(), device=permutation.device)
-    return inverse
+def inverse(permutation: Tensor) -> Tensor:
+    """The permutation that leads back."""
+    back = torch.empty_like(permutation)
+    back[permutation] = torch.arange(permutation.numel(), device=permutation.device)
+    return back
 
 
 # Rows in another order; backwards a gather too, where ``index_select`` would add.

@@ -15,6 +15,7 @@ from torch_geometric.nn import SAGEConv
 
 from tests.strings import LENGTHS, normal, ptr_of
 from wlkernelnn import RandomWalkKernelConv
+from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.sequence import ToPathGraph, path_graph, to_list, to_packed, to_padded
 
 ANY = settings(deadline=None, max_examples=60, derandomize=True)
@@ -209,3 +210,56 @@ def test_strings_of_every_kind(strings: Any) -> None:
         assert [string.tolist() for string in back] == [np.asarray(string).tolist() for string in strings]
     with pytest.raises(TypeError, match=r"string 1 must be a tensor, an array or a list of .* got 'ab'"):
         path_graph([[1], "ab"])
+
+
+def test_texts_and_words() -> None:
+    assert path_graph("abc").x.tolist() == [97, 98, 99]
+    assert path_graph("abc").ptr.tolist() == [0, 3]
+    for texts in (["ab", "", "c"], np.array(["ab", "", "c"])):
+        graph = path_graph(texts)
+        assert (graph.x.tolist(), graph.x.dtype, graph.ptr.tolist()) == (
+            [97, 98, 99],
+            torch.long,
+            [0, 2, 2, 3],
+        )
+    vocabulary = Vocabulary(["the", "cat", "a"])
+    assert path_graph([["the", "cat"], ["a"]], vocabulary=vocabulary).x.tolist() == [0, 1, 2]
+    assert path_graph("cab", vocabulary=Vocabulary("abc")).x.tolist() == [2, 0, 1]
+
+
+def test_nested_tensors() -> None:
+    strings = [torch.randn(n, 2) for n in (2, 1, 3)]
+    graph = path_graph(torch.nested.nested_tensor(strings, layout=torch.jagged))
+    assert torch.equal(graph.x, torch.cat(strings))
+    assert graph.ptr.tolist() == [0, 2, 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: path_graph(3), TypeError, "strings must be a list, .* got int"),
+        (lambda: path_graph(None), TypeError, "strings must be a list, .* got NoneType"),
+        (lambda: path_graph(b"ab"), TypeError, "strings must be a list, .* got bytes"),
+        (lambda: path_graph(path_graph("ab")), TypeError, "strings must be a list, .* got Data"),
+        (lambda: path_graph([1, 2]), ValueError, "string 0 is a single number, 1: put a single string into"),
+        (lambda: path_graph([[1, 2], [[1], [2, 3]]]), TypeError, "string 1 must be a tensor, .* numbers"),
+        (lambda: path_graph([["the", "cat"]]), TypeError, "string 0 must be .* words need a vocabulary"),
+        (lambda: path_graph([[1], None]), TypeError, "string 1 must be a tensor, .* got None"),
+        (lambda: path_graph([[2**70]]), TypeError, "string 0 must be a tensor"),
+        (
+            lambda: path_graph([["a"], ["z"]], vocabulary=Vocabulary("ab")),
+            ValueError,
+            "string 1: token 'z' is not in the vocabulary",
+        ),
+        (
+            lambda: path_graph([torch.tensor([1])], vocabulary=Vocabulary("ab")),
+            TypeError,
+            "string 0: a vocabulary numbers characters or words, got torch.int64",
+        ),
+        (lambda: path_graph(torch.zeros(2, 2), "ab"), ValueError, "lengths must be 2 integers, got 'ab'"),
+        (lambda: path_graph(torch.zeros(2, 2), [[1], [1, 2]]), ValueError, "lengths must be 2 integers, got"),
+    ],
+)
+def test_what_is_not_a_string(call: Callable[[], Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

@@ -9,54 +9,59 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_sequence, unpack_sequence
-from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from wlkernelnn.datasets import sorted_edge_index
-from wlkernelnn.ops.string import Steps
+from wlkernelnn.datasets import Vocabulary
+from wlkernelnn.datasets.graphs.pyg import path_edges
+from wlkernelnn.ops.string import Pointers, Steps
 from wlkernelnn.utils.checks import holds_integers
 
-from .string_model import Pointers
+# What may be a string or a batch of strings.
+Strings = str | Sequence[Tensor | np.ndarray | str | Sequence[Any]] | Tensor | np.ndarray | PackedSequence
 
 
 def path_graph(
-    strings: Sequence[Tensor | np.ndarray | Sequence[Any]] | Tensor | np.ndarray | PackedSequence,
+    strings: Strings,
     lengths: Tensor | np.ndarray | Sequence[int] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> Data:
     r"""A batch of strings as one graph of paths: nodes are tokens, edges go from t to t + 1 inside a string.
 
     :func:`to_list`, :func:`to_padded` and :func:`to_packed` lead back.
 
     Args:
-        strings: Token features ``[T_i, d]`` or token ids ``[T_i]`` of each string, empty strings too, as
-            tensors, arrays or lists; or all of them padded behind their ends, a tensor or array
-            ``[B, T, d]`` or ``[B, T]``; or a ``PackedSequence``.
+        strings: One of
+
+            * a list with the token features ``[T_i, d]`` or token ids ``[T_i]`` of each string, empty strings
+              too, as tensors, arrays or lists;
+            * a text, or a list of texts or of lists of words. Without a ``vocabulary`` the tokens of a text
+              are the code points of its characters;
+            * padded strings, a tensor or array ``[B, T, d]`` or ``[B, T]``;
+            * a nested tensor, or a ``PackedSequence``.
+
         lengths: ``[B]``, of padded strings; default T. (Of a mask ``[B, T]`` they are ``mask.sum(1)``.)
+        vocabulary: The ids of characters or words.
 
     Returns:
         ``x`` (all strings end to end), ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target),
-        ``ptr [B+1]`` and ``batch [ΣT]``.
+        ``ptr [B+1]`` and ``batch [ΣT]``. Every sequence model takes it as it is.
 
     Raises:
-        TypeError: A string is not made of numbers.
-        ValueError: No strings, strings of different widths or types, or lengths that do not match.
+        TypeError: A string is not made of numbers, nor of characters or words.
+        ValueError: No strings, strings of different widths, types or devices, lengths that do not match, or a
+            word that the vocabulary lacks.
     """
-    if isinstance(strings, np.ndarray) and strings.dtype != object:
-        strings = torch.as_tensor(strings)
-    if isinstance(strings, Tensor):
-        strings = _unpadded(strings, lengths)
-    elif lengths is not None:
-        raise ValueError("lengths are those of a padded tensor: other strings know theirs")
-    if isinstance(strings, PackedSequence):
-        strings = unpack_sequence(strings)
-    strings = _tensors(strings)
+    strings = _tensors(_listed(strings, lengths), vocabulary)
     if not strings:
         raise ValueError("expected at least one string, got none")
     for i, string in enumerate(strings):
+        if not string.dim():
+            raise ValueError(f"string {i} is a single number, {string}: put a single string into a list")
         for what, own, expected in (
             ("tokens of shape ", list(string.shape[1:]), list(strings[0].shape[1:])),
             ("", string.dtype, strings[0].dtype),
+            ("tokens on ", string.device, strings[0].device),
         ):
             if own != expected:
                 raise ValueError(f"string {i} has {what}{own}, expected {expected} like string 0")
@@ -65,18 +70,6 @@ def path_graph(
     ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     batch = torch.arange(len(strings), device=x.device).repeat_interleave(counts)
     return Data(x=x, edge_index=path_edges(ptr), ptr=ptr, batch=batch)
-
-
-def path_edges(ptr: Tensor) -> EdgeIndex:
-    """The edges t → t + 1 inside strings end to end, ``ptr [B+1]``, sorted by target."""
-    follows = torch.ones(int(ptr[-1]) + 1, dtype=torch.bool, device=ptr.device)
-    follows[ptr] = False
-    follows = follows[:-1]
-    target = follows.nonzero().view(-1)
-    # Every token but the first of a string is the target of exactly one edge.
-    indptr = torch.nn.functional.pad(follows.long().cumsum(0), (1, 0))
-    # No edge leaves a last token: the size is always needed, and to look would wait for a GPU.
-    return sorted_edge_index(torch.stack([target - 1, target]), indptr, sized=True)
 
 
 class ToPathGraph(BaseTransform):
@@ -133,31 +126,69 @@ def to_packed(x: Tensor, ptr: Pointers) -> PackedSequence:
     return pack_sequence(strings, enforce_sorted=False)
 
 
-def _tensors(strings: Iterable[Any]) -> list[Tensor]:
-    strings, tensors = list(strings), []
-    for i, string in enumerate(strings):
-        try:
-            tensors.append(torch.as_tensor(string))
-        except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"string {i} must be a tensor, an array or a list of numbers, got {string!r:.60}"
-            ) from error
+def _listed(strings: Any, lengths: Any) -> list[Any]:
+    """Each string on its own."""
+    if isinstance(strings, np.ndarray) and strings.dtype.kind in "US":
+        strings = strings.tolist()
+    if isinstance(strings, np.ndarray) and strings.dtype != object:
+        strings = torch.as_tensor(strings)
+    if isinstance(strings, Tensor) and not strings.is_nested:
+        return _unpadded(strings, lengths)
+    if lengths is not None:
+        raise ValueError("lengths are those of a padded tensor: other strings know theirs")
+    if isinstance(strings, Tensor):
+        return list(strings.unbind())
+    if isinstance(strings, PackedSequence):
+        return unpack_sequence(strings)
+    if isinstance(strings, str):
+        return [strings]
+    if not isinstance(strings, Iterable) or isinstance(strings, (bytes, Data, dict)):
+        got = type(strings).__name__
+        raise TypeError(f"strings must be a list, a tensor, an array, a text or a PackedSequence, got {got}")
+    return list(strings)
+
+
+def _tensors(strings: list[Any], vocabulary: Vocabulary | None) -> list[Tensor]:
+    if vocabulary is None and strings and all(isinstance(string, str) for string in strings):
+        return [torch.tensor([*map(ord, string)], dtype=torch.long) for string in strings]
+    tensors = [_tensor(i, string, vocabulary) for i, string in enumerate(strings)]
     # An empty list does not tell its type.
-    told = next((tensor for tensor in tensors if len(tensor)), None)
+    told = next((tensor for tensor in tensors if tensor.dim() and len(tensor)), None)
     return [
-        tensor if told is None or isinstance(string, Tensor) or len(tensor) else told[:0]
+        tensor if told is None or isinstance(string, Tensor) or not tensor.dim() or len(tensor) else told[:0]
         for string, tensor in zip(strings, tensors, strict=True)
     ]
 
 
-def _unpadded(padded: Tensor, lengths: Tensor | np.ndarray | Sequence[int] | None) -> list[Tensor]:
+def _tensor(i: int, string: Any, vocabulary: Vocabulary | None) -> Tensor:
+    if vocabulary is not None:
+        if isinstance(string, Tensor) or (isinstance(string, np.ndarray) and string.dtype.kind not in "USO"):
+            raise TypeError(f"string {i}: a vocabulary numbers characters or words, got {string.dtype}")
+        try:
+            return vocabulary.encode(string)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"string {i}: {error}") from error
+    try:
+        return torch.as_tensor(string)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        words = isinstance(string, (list, tuple)) and any(isinstance(token, str) for token in string)
+        raise TypeError(
+            f"string {i} must be a tensor, an array or a list of numbers, got {string!r:.60}"
+            + (": words need a vocabulary" if words else "")
+        ) from error
+
+
+def _unpadded(padded: Tensor, lengths: Any) -> list[Tensor]:
     if padded.dim() < 2:
         shape = list(padded.shape)
         raise ValueError(f"padded strings have shape [B, T, …], got {shape}: put a single string into a list")
     num_strings, longest = padded.shape[:2]
     if lengths is None:
         return list(padded)
-    of_strings = torch.as_tensor(lengths)
+    try:
+        of_strings = torch.as_tensor(lengths)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"lengths must be {num_strings} integers, got {lengths!r:.60}") from error
     if of_strings.shape != (num_strings,):
         got = list(of_strings.shape)
         raise ValueError(f"lengths must be those of {num_strings} padded strings, [{num_strings}], got {got}")

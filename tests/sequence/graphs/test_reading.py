@@ -1,0 +1,197 @@
+"""Sequence models on graphs of PyG: the order is that of the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import Compose
+
+from tests.equations import randomize
+from tests.strings import LENGTHS, normal, ptr_of
+from wlkernelnn.sequence import (
+    RKM,
+    RRNN,
+    RRNNGRU,
+    LanguageModel,
+    RecurrentKernelMachine,
+    StringClassifier,
+    StringKernelConv,
+    StringKernelNetwork,
+    StringModel,
+    TextClassifier,
+    ToPathGraph,
+    path_graph,
+)
+from wlkernelnn.testing.string_laws import parts
+
+D, K = 3, 4
+ENCODERS: dict[str, Callable[[], StringModel]] = {
+    "string_kernel": lambda: StringKernelConv(D, K),
+    "feedback": lambda: StringKernelConv(D, K, feedback=True),
+    "network": lambda: StringKernelNetwork(D, K, 2),
+    "rkm": lambda: RKM(D, K, ngram=2),
+    "machine": lambda: RecurrentKernelMachine(D, K),
+    "rrnn": lambda: RRNN(D, K, 2, 2),
+    "rrnn-gru": lambda: RRNNGRU(D, K, 2),
+}
+ALL_ENCODERS = pytest.mark.parametrize("make", ENCODERS.values(), ids=ENCODERS)
+
+
+def drawn(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    model = make()
+    randomize(model)
+    return model.double().eval()
+
+
+def shuffled(graph: Data) -> tuple[Data, Tensor]:
+    """The same graphs with the nodes of each, and all edges, in another order; where each node went."""
+    order = torch.cat([b + torch.randperm(e - b) for b, e in graph.ptr.unfold(0, 2, 1).tolist()])
+    back = torch.argsort(order)
+    edges = back[graph.edge_index.as_tensor()]
+    edges = edges[:, torch.randperm(edges.size(1))]
+    return Data(x=graph.x[order], edge_index=edges, ptr=graph.ptr, batch=graph.batch), back
+
+
+@ALL_ENCODERS
+@pytest.mark.parametrize("lengths", [LENGTHS["ragged"], LENGTHS["equal"], [0, 0]], ids=str)
+def test_graphs_are_the_strings(make: Callable[[], StringModel], lengths: list[int]) -> None:
+    model = drawn(make)
+    graph = path_graph([normal(n, D) for n in lengths])
+    other, back = shuffled(graph)
+    state = model(graph.x, graph.ptr)[1]
+    for before in (None, state):
+        expected, after = model(graph.x, graph.ptr, before)
+        for same, rows in ((graph, slice(None)), (other, back)):
+            out, last = model(same, state=before)
+            torch.testing.assert_close(out[rows], expected)
+            for part, wanted in zip(parts(last), parts(after), strict=True):
+                torch.testing.assert_close(part, wanted)
+
+
+@ALL_ENCODERS
+def test_gradients_find_their_nodes(make: Callable[[], StringModel]) -> None:
+    model = drawn(make)
+    graph = path_graph([normal(n, D) for n in LENGTHS["ragged"]])
+    other, back = shuffled(graph)
+    weight = normal(graph.num_nodes, K)
+    found = []
+    for given, rows in ((graph, slice(None)), (other, back)):
+        given.x.requires_grad_()
+        (model(given)[0][rows] * weight).sum().backward()
+        found.append(given.x.grad[rows])
+    torch.testing.assert_close(*found)
+
+
+def test_components_without_ptr_are_strings() -> None:
+    model = drawn(lambda: RRNN(D, K, 2, 2))
+    graph = path_graph([normal(n, D) for n in (2, 1, 3)])
+    order = torch.tensor([3, 0, 5, 1, 2, 4])  # strings lie between each other
+    back = torch.argsort(order)
+    mixed = Data(x=graph.x[order], edge_index=back[graph.edge_index.as_tensor()])
+    expected, _ = model(graph.x, graph.ptr)
+    out, state = model(mixed)
+    torch.testing.assert_close(out[back], expected)
+    assert state.shape == (1, 3, K)
+    by_batch = Data(x=graph.x, edge_index=graph.edge_index, batch=graph.batch)
+    torch.testing.assert_close(model(by_batch)[0], expected)
+
+
+MODELS: dict[str, Callable[[], torch.nn.Module]] = {
+    "string_classifier": lambda: StringClassifier(RKM(D, K), 3),
+    "text_classifier": lambda: TextClassifier(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3),
+    "text_classifier-rrnn": lambda: TextClassifier(torch.nn.Embedding(9, D), RRNN(D, K, 1, 2), 3),
+    "language_model": lambda: LanguageModel(9, StringKernelConv(K, K)),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_classifiers_and_language_models(name: str) -> None:
+    model = drawn(MODELS[name])
+    lengths = LENGTHS["ragged"]
+    of_ids = name != "string_classifier"
+    graph = path_graph([torch.randint(9, (n,)) if of_ids else normal(n, D) for n in lengths])
+    other, back = shuffled(graph)
+    expected = model(graph.x, graph.ptr)
+    for same, rows in ((graph, slice(None)), (other, back)):
+        found = model(same)
+        if name == "language_model":
+            torch.testing.assert_close(found[0][rows], expected[0])
+            torch.testing.assert_close(
+                model(same, state=found[1])[1], model(graph.x, graph.ptr, expected[1])[1]
+            )
+        else:
+            torch.testing.assert_close(found, expected)
+    with pytest.raises(ValueError, match="either a graph, which knows its ptr, or x and ptr, got both"):
+        model(graph, graph.ptr)
+
+
+def test_locked_dropout_on_graphs() -> None:
+    model = LanguageModel(9, StringKernelConv(K, K), dropout=0.5, locked=True).double()
+    graph = path_graph([torch.randint(9, (n,)) for n in (3, 0, 2)])
+    torch.manual_seed(0)
+    expected, _ = model(graph.x, graph.ptr)
+    torch.manual_seed(0)
+    torch.testing.assert_close(model(graph)[0], expected)
+
+
+def test_pipelines_of_pyg() -> None:
+    """Items, transforms and the loader of PyG, down to a step of training."""
+    model = StringClassifier(StringKernelNetwork(D, K, 2), 2)
+    items = [Data(x=torch.randn(n, D), y=torch.tensor([n % 2])) for n in (3, 1, 4, 2, 0)]
+    transform = Compose([ToPathGraph()])
+    items = [transform(item) for item in items]
+    optimizer = torch.optim.Adam(model.parameters())
+    for batch in DataLoader(items, batch_size=2):
+        logits = model(batch)
+        assert logits.shape == (batch.num_graphs, 2)
+        torch.nn.functional.cross_entropy(logits, batch.y).backward()
+        optimizer.step()
+    model.eval()
+    alone = torch.cat([model(item) for item in items])
+    torch.testing.assert_close(model(Batch.from_data_list(items)), alone)
+
+
+X = torch.zeros(6, D, dtype=torch.float64)
+PTR = ptr_of([3, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([[0, 1], [1, 0]], r"nodes 0 → 1 → 0 of graph 0 are a cycle"),
+        ([[0, 1, 4], [1, 2, 4]], "nodes 4 → 4 of graph 2 are a cycle"),
+        ([[3, 3], [4, 5]], "node 3 of graph 2 has 2 edges out of it"),
+        ([[3, 4], [5, 5]], "node 5 of graph 2 has 2 edges into it"),
+        ([[0, 0], [1, 1]], "node 1 of graph 0 has 2 edges into it"),
+        ([[0, 1, 4], [1, 2, 5]], "graph 2 has paths from nodes 3 and 4"),
+        ([[2], [3]], "the edge 2 → 3 joins graphs 0 and 2"),
+        ([[0], [6]], r"edge_index has node 6, expected 0 … 5"),
+        ([[-1], [0]], r"edge_index has node -1, expected 0 … 5"),
+        ([[0, 1]], r"edge_index must be integers \[2, E\], got torch.int64 \[1, 2\]"),
+        ([[0.0], [1.0]], r"edge_index must be integers \[2, E\], got torch.float32 \[2, 1\]"),
+    ],
+)
+def test_what_is_not_a_path(edges: list[list[int]], message: str) -> None:
+    model = RRNN(D, K, 1, 2).double()
+    with pytest.raises(ValueError, match=f"^RRNN.*{message}"):
+        model(Data(x=X, edge_index=torch.tensor(edges), ptr=PTR))
+
+
+def test_what_is_not_a_graph_of_strings() -> None:
+    model = RRNN(D, K, 1, 2).double()
+    edges = torch.tensor([[0, 1], [1, 2]])
+    for graph, message in (
+        (Data(x=X, ptr=PTR), "needs a graph with x and edge_index, got .*: see path_graph"),
+        (Data(edge_index=edges), "needs a graph with x and edge_index, got edge_index"),
+        (Data(x=X, edge_index=edges, ptr=PTR[:-1]), "RRNN: ptr ends at 3, x has 6 tokens"),
+        (Data(x=X, edge_index=edges, batch=torch.tensor([0, 0, 0, 1, 0, 1])), "batch must never fall"),
+        (Data(x=X, edge_index=edges, edge_weight=torch.ones(2)), "RRNN knows no edge_weight"),
+        (Data(x=X[:3, :2], edge_index=edges), r"RRNN reads tokens of 3 values, got x of shape \[3, 2\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model(graph)
