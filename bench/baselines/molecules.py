@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, BatchNorm, GINEConv
 
 from wlkernelnn.bench.harness.parameters import count_parameters, width_for
+from wlkernelnn.colours.norms import CountedRows
 from wlkernelnn.conv import RandomWalkKernelConv
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
@@ -27,6 +28,7 @@ from wlkernelnn.datasets.molecules.additions import SIZE, morgan_counts
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.models.virtual_node import VirtualNode
 from wlkernelnn.ops.colours import Quotient
+from wlkernelnn.ops.graph import SortedEdges, relabel_sum
 from wlkernelnn.training import FitOptions, fit, get_metric, predict, score
 from wlkernelnn.utils.checks import check_dropout
 
@@ -125,7 +127,9 @@ def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Resul
 class GINENetwork(GraphNetwork):
     """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
 
-    As in OGB's example, each has a table of edge codes, a perceptron and batch norm.
+    As in OGB's example, each has a table of edge codes, a perceptron and batch norm. Each colour of a batch is
+    computed once, with the same numbers, gradients and statistics as by nodes; every node is computed with
+    ``layer_dropout``, ``virtual_node`` or ``quotient=False``.
 
     Args:
         node_dims, hidden_channels: As of :class:`~wlkernelnn.models.GraphKernelNetwork`.
@@ -133,6 +137,7 @@ class GINENetwork(GraphNetwork):
         layer_dropout: Probability that an entry of a layer's result is dropped.
         residual: Whether the states before a layer are added to its result.
         virtual_node: Whether between layers all nodes of a graph hear from each other.
+        quotient: As of :class:`~wlkernelnn.models.GraphKernelNetwork`.
         **shared: Arguments of :class:`~wlkernelnn.models.GraphNetwork`, such as ``pooling`` and ``dropout``.
 
     Raises:
@@ -147,9 +152,11 @@ class GINENetwork(GraphNetwork):
         layer_dropout: float = 0.0,
         residual: bool = False,
         virtual_node: bool = False,
+        quotient: bool | str = "auto",
         **shared: Any,
     ) -> None:
-        super().__init__(node_dims, hidden_channels, num_steps=None, **shared)
+        num_steps = None if virtual_node or layer_dropout else num_layers
+        super().__init__(node_dims, hidden_channels, num_steps=num_steps, quotient=quotient, **shared)
         if self.num_edge_types is None:
             raise ValueError("GINE needs edge codes, got num_edge_types=None")
         check_dropout(layer_dropout, "layer_dropout")
@@ -168,9 +175,10 @@ class GINENetwork(GraphNetwork):
         self.residual = residual
 
     def states(self, codes: Tensor, graph: Data | Quotient) -> Tensor:
-        assert isinstance(graph, Data)
-        edge_index, edge_type = self.edges(graph)
         h = self.encoder(codes)
+        if isinstance(graph, Quotient):
+            return self._states_of_colours(h, graph)
+        edge_index, edge_type = self.edges(graph)
         g = h.new_zeros(graph.ptr.numel() - 1, h.size(1))
         layers = zip(self.edge_tables, self.convs, self.norms, strict=True)
         for layer, (table, conv, norm) in enumerate(layers):
@@ -179,6 +187,32 @@ class GINENetwork(GraphNetwork):
             new = self.layer_dropout(norm(conv(h.relu(), edge_index, table(edge_type))))
             h = h + new if self.residual else new
         return h
+
+    def _states_of_colours(self, h: Tensor, quotient: Quotient) -> Tensor:
+        layers = zip(self.edge_tables, self.convs, self.norms, strict=True)
+        steps = zip(quotient.levels, nodes_of_colours(quotient), strict=True)
+        for (level, count), (table, conv, norm) in zip(steps, layers, strict=False):
+            edges = SortedEdges(level.source, level.target, level.indptr, h.size(0), None)
+            x = h.relu()
+            near = relabel_sum(x, edges, torch.nn.ReLU(), table.weight, level.edge_type)
+            rows = (1 + conv.eps) * x.index_select(0, level.own) + near
+            if len(rows) == 1 and count > 1:  # PyG's norm takes a single row for a single node
+                rows, count = rows.expand(2, -1), torch.cat([count - 1, torch.ones_like(count)])
+            with CountedRows({len(rows): count}):
+                new = norm(conv.nn(rows))[: len(level.own)]
+            h = h.index_select(0, level.own) + new if self.residual else new
+        for level in quotient.levels[len(self.convs) :]:
+            h = h.index_select(0, level.own)
+        return h
+
+
+def nodes_of_colours(quotient: Quotient) -> list[Tensor]:
+    """How many nodes have each colour, int64 ``[C]``, on the levels from 1 on."""
+    node, counts = quotient.node, []
+    for level in reversed(quotient.levels):
+        counts.append(node.bincount(minlength=level.own.numel()))
+        node = level.own.index_select(0, node)
+    return counts[::-1]
 
 
 class RandomWalkNetwork(GraphNetwork):

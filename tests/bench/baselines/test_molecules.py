@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,6 +16,9 @@ from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import FitOptions
+
+
+MOLECULES = ["CCO", "c1ccccc1O", "CC(=O)NC", "CCO", "OCC#N", "C"]
 
 
 @pytest.fixture(autouse=True)
@@ -166,6 +171,58 @@ def test_gine_adds_what_was_before_a_layer() -> None:
     whole = net.states(batch.x, batch)
     net.residual = False
     torch.testing.assert_close(whole - net.states(batch.x, batch), net.encoder(batch.x))
+
+
+ROWS_OF_LAYERS = {
+    "plain": (MOLECULES, {}),
+    "residual": (MOLECULES, {"residual": True}),
+    # More layers blow rounding up: the variance is 0.
+    "one colour": (["CC", "CC", "CC"], {"num_layers": 1, "norm": False}),
+    "one node": (["C"], {}),
+}
+
+
+@pytest.mark.parametrize(("smiles", "more"), ROWS_OF_LAYERS.values(), ids=ROWS_OF_LAYERS)
+@pytest.mark.parametrize("depth", [2, 3], ids=["depth", "deeper"])
+def test_gine_by_colours_trains_and_predicts_as_by_nodes(smiles: list[str], more: Any, depth: int) -> None:
+    data = load_molecules(smiles, y=np.arange(float(len(smiles))), cache=False)
+    torch.manual_seed(0)
+    nets = [
+        baselines.GINENetwork.from_data(data, hidden_channels=8, quotient=way, **{"num_layers": 2, **more})
+        for way in (False, True)
+    ]
+    nets[1].load_state_dict(nets[0].state_dict())
+    by_nodes, by_colours = (net.double() for net in nets)
+    batch = next(iter(PackedLoader(data, len(data), quotient=depth)))
+    for training in (True, True, False):
+        outputs = []
+        for net in nets:
+            net.train(training).zero_grad()
+            out = net(batch)
+            (out.square().sum() + out.sum()).backward()
+            outputs.append(out)
+        torch.testing.assert_close(outputs[1], outputs[0], rtol=1e-10, atol=1e-10)
+        for one, other in zip(by_nodes.parameters(), by_colours.parameters(), strict=True):
+            torch.testing.assert_close(other.grad, one.grad, rtol=1e-10, atol=1e-10)
+        assert by_nodes.state_dict().keys() == by_colours.state_dict().keys()
+        for name, value in by_nodes.state_dict().items():
+            torch.testing.assert_close(by_colours.state_dict()[name], value, rtol=1e-10, atol=1e-10)
+
+
+def test_gine_computes_each_colour_once() -> None:
+    data = load_molecules(["CCO", "CCO", "CCO"], y=[1.0, 2.0, 3.0], cache=False)
+    net = baselines.GINENetwork.from_data(data, hidden_channels=8, num_layers=1)
+    batch = next(iter(PackedLoader(data, 3, quotient=net.quotient_depth)))
+    with patch.object(net, "states", wraps=net.states) as states:
+        net(batch)
+    assert states.call_args.args[0].size(0) < batch.x.size(0)
+
+
+@pytest.mark.parametrize("more", [{"virtual_node": True}, {"layer_dropout": 0.1}])
+def test_gine_goes_by_nodes_where_colours_decide_nothing(more: Any) -> None:
+    assert baselines.GINENetwork([3], num_edge_types=2, **more).quotient_depth is None
+    with pytest.raises(ValueError, match="not colours decide"):
+        baselines.GINENetwork([3], num_edge_types=2, quotient=True, **more)
 
 
 def test_gine_virtual_node_joins_all_atoms() -> None:
