@@ -148,7 +148,7 @@ def contestant(
     if name == "plain PyG":
         net: GraphNetwork = naive_network(ours)
     else:
-        gine = partial(GINENetwork.from_data, data, num_layers=4)
+        gine = partial(GINENetwork.from_data, data, num_layers=4, quotient=False)
         if name != GINES[0]:
             channels = width_for(lambda width: gine(hidden_channels=width), count_parameters(ours))
         net = gine(hidden_channels=channels)

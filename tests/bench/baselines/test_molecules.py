@@ -17,7 +17,6 @@ from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import FitOptions
 
-
 MOLECULES = ["CCO", "c1ccccc1O", "CC(=O)NC", "CCO", "OCC#N", "C"]
 
 
