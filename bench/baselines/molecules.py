@@ -127,9 +127,9 @@ def ridge(train: PackedGraphs, valid: PackedGraphs, test: PackedGraphs) -> Resul
 class GINENetwork(GraphNetwork):
     """GINE convolutions (Hu et al. 2020) between the encoder, pooling, norm and head of our networks.
 
-    As in OGB's example, each has a table of edge codes, a perceptron and batch norm. Each colour of a batch is
-    computed once, with the same numbers, gradients and statistics as by nodes; every node is computed with
-    ``layer_dropout``, ``virtual_node`` or ``quotient=False``.
+    As in OGB's example, each has a table of edge codes, a perceptron and batch norm. Each colour of a batch
+    is computed once, with the same outputs, gradients and running statistics as by nodes. With
+    ``layer_dropout``, ``virtual_node`` or ``quotient=False`` every node is computed.
 
     Args:
         node_dims, hidden_channels: As of :class:`~wlkernelnn.models.GraphKernelNetwork`.
