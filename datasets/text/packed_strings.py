@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, Dataset
 
 from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions_of, smallest, take_spans
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
-from wlkernelnn.datasets.graphs.pyg import plain_data
+from wlkernelnn.datasets.graphs.pyg import path_edges, plain_data
 from wlkernelnn.datasets.graphs.splits import PARTS
 from wlkernelnn.utils.checks import check_count, holds_integers
 
 from .vocabulary import TokenIds, Vocabulary, as_ids, check_ids
 
 
-@dataclass(frozen=True, eq=False)
-class PackedStrings:
-    """Strings of any lengths, empty ones too, in one flat array; ``strings[i]`` is one of them.
+class PackedStrings(Dataset):
+    """Strings of any lengths, empty ones too, in one flat array.
 
-    :class:`~wlkernelnn.datasets.StringLoader` makes batches without Python per string.
+    A PyG ``Dataset`` of path graphs: ``strings[i]`` is a ``Data`` with the tokens ``x [T]`` (int64 ids, or
+    vectors ``[T, d]``), ``edge_index`` from each token to the next, and ``y [1]`` (or ``[1, tasks]``), which
+    PyG's own ``DataLoader`` collates; a slice, mask, list or index tensor gives some of the strings.
+    :class:`~wlkernelnn.datasets.StringLoader` makes the same batches without Python per string.
 
-    Attributes:
+    Args:
         tokens: ``[ΣT]`` token ids of all strings (any integer type), or ``[ΣT, d]`` vectors.
-        ptr: int64 ``[S+1]``: where each string begins.
+        ptr: ``[S+1]``: where each string begins; kept as int64.
         y: ``[S]`` or ``[S, tasks]`` labels; integers are kept as int64.
+        transform: Of each ``Data`` that is handed out.
 
     All may be given as tensors, arrays or lists.
 
@@ -37,20 +41,24 @@ class PackedStrings:
         ValueError: They contradict each other.
     """
 
-    tokens: Tensor
-    ptr: Tensor
-    y: Tensor
-
-    def __post_init__(self) -> None:
-        y = torch.as_tensor(self.y)
-        object.__setattr__(self, "tokens", torch.as_tensor(self.tokens))
-        object.__setattr__(self, "ptr", as_ids(self.ptr, "PackedStrings: ptr"))
-        object.__setattr__(self, "y", y.long() if holds_integers(y) else y)
+    def __init__(
+        self,
+        tokens: Tensor | np.ndarray | Sequence[Any],
+        ptr: TokenIds,
+        y: Tensor | np.ndarray | Sequence[Any],
+        transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        super().__init__(transform=transform)
+        self.tokens = torch.as_tensor(tokens)
+        self.ptr = as_ids(ptr, "PackedStrings: ptr")
+        y = torch.as_tensor(y)
+        self.y = y.long() if holds_integers(y) else y
         if not self.ptr.numel() or int(self.ptr[0]) or (self.ptr.diff() < 0).any():
             raise ValueError("PackedStrings: ptr must begin with 0 and never decrease")
-        for name, values, count in (("tokens", self.tokens, self.ptr[-1]), ("y", self.y, len(self))):
-            if len(values) != count:
-                raise ValueError(f"PackedStrings: {name} has {len(values)} entries, expected {count} by ptr")
+        for name, values, count in (("tokens", self.tokens, self.ptr[-1]), ("y", self.y, self.len())):
+            if not values.dim() or len(values) != count:
+                shown = len(values) if values.dim() else "no"
+                raise ValueError(f"PackedStrings: {name} has {shown} entries, expected {count} by ptr")
 
     @classmethod
     def encode(
@@ -65,15 +73,24 @@ class PackedStrings:
         lengths = np.fromiter(map(len, strings), dtype=np.int64, count=len(strings))
         return cls(smallest(ids), torch.from_numpy(bounds_of(lengths)), torch.as_tensor(np.asarray(y)))
 
-    def __len__(self) -> int:
+    def len(self) -> int:
         return len(self.ptr) - 1
 
-    def __getitem__(self, i: int) -> Tensor:
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"string {i} of {len(self)}")
-        begin, end = self.ptr[i % len(self) :][:2].tolist()
-        tokens = self.tokens[begin:end].clone()  # what is done to it stays there
-        return tokens if tokens.is_floating_point() else tokens.long()
+    def get(self, idx: int) -> Data:
+        begin, end = self.ptr[idx : idx + 2].tolist()
+        tokens = self.tokens[begin:end].clone()  # changes of it stay there
+        if not tokens.is_floating_point():
+            tokens = tokens.long()
+        return Data(
+            x=tokens, edge_index=path_edges(torch.tensor([0, end - begin])), y=self.y[idx : idx + 1].clone()
+        )
+
+    def index_select(self, idx: Any) -> PackedStrings:
+        if isinstance(idx, slice):
+            # Shares of a data set, as elsewhere in PyG: strings[:0.8].
+            ends = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
+            idx = np.arange(len(self))[slice(*ends, idx.step)]
+        return self.select(idx)
 
     @property
     def lengths(self) -> Tensor:
@@ -91,9 +108,8 @@ class PackedStrings:
         """
         positions = positions_of(len(self), positions)
         (tokens,), _, bounds = take_spans(self.ptr.numpy(), positions, self.tokens.numpy())
-        return PackedStrings(
-            torch.from_numpy(tokens), torch.from_numpy(bounds), self.y[torch.from_numpy(positions)]
-        )
+        y = self.y[torch.from_numpy(positions)]
+        return PackedStrings(torch.from_numpy(tokens), torch.from_numpy(bounds), y, self.transform)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +163,11 @@ class LabelledStrings:
 class StringLoader(EpochLoader):
     """Mini-batches of :class:`PackedStrings`, end to end and without padding.
 
-    A batch is a plain PyG ``Data`` with the token ids of all its strings ``x [N]`` (or vectors ``[N, d]``),
-    ``ptr [B+1]``, ``batch [N]``, ``y [B]``, all int64 but for vectors and a ``y`` of another type, and B as
-    ``num_graphs``. An empty string is one whose two entries of ``ptr`` are equal.
+    A batch is a plain PyG ``Data`` of path graphs, which every sequence model takes as it is, with the token
+    ids of all its strings ``x [N]`` (or vectors ``[N, d]``), ``edge_index`` from each token to the next (an
+    ``EdgeIndex`` sorted by target), ``ptr [B+1]``, ``batch [N]``, ``y [B]``, all int64 but for vectors and a
+    ``y`` of another type, and B as ``num_graphs``. An empty string is one whose two entries of ``ptr`` are
+    equal. A ``transform`` of the strings is not applied.
 
     Arguments and errors: see :class:`~wlkernelnn.datasets.PackedLoader`.
     """
@@ -165,11 +183,13 @@ class StringLoader(EpochLoader):
         for first in range(0, len(positions), self.batch_size):
             ends = bounds[first : first + self.batch_size + 1]
             begin, end = ends[0], ends[-1]
+            ptr = torch.from_numpy(ends - begin)
             yield plain_data(
                 x=torch.from_numpy(x[begin:end]),
+                edge_index=path_edges(ptr),
                 y=torch.from_numpy(y[first : first + self.batch_size]),
                 batch=torch.from_numpy(batch[begin:end]),
-                ptr=torch.from_numpy(ends - begin),
+                ptr=ptr,
                 num_graphs=len(ends) - 1,
             )
 

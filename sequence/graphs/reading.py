@@ -71,7 +71,8 @@ def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
     num_nodes, device = len(graph.x), graph.x.device
     edges = _edges(name, graph, num_nodes)
     batched = graph.get("ptr") is not None or graph.get("batch") is not None
-    begins = Steps.of(graph.x, graph_ptr(graph), name).ptr.cpu().numpy()
+    steps = Steps.of(graph.x, graph_ptr(graph), name)
+    begins = steps.ptr.cpu().numpy()
     number = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
     crossing = np.flatnonzero(number[edges[0]] != number[edges[1]])
     if crossing.size:
@@ -97,12 +98,12 @@ def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
     if problem is not None:
         raise ValueError(f"{name} reads strings, each a path of directed edges: {problem}")
     if not batched:
-        number = roots
         begins = np.concatenate([[0], np.cumsum(np.bincount(roots))])
-    order = np.lexsort((place, number))
-    if np.array_equal(order, np.arange(num_nodes)):
-        return Steps(torch.from_numpy(begins), device)
-    return Steps(torch.from_numpy(begins), device, torch.from_numpy(order).to(device))
+        steps = Steps(torch.from_numpy(begins), device)
+    if _in_order(edges):
+        return steps
+    order = np.lexsort((place, number if batched else roots))
+    return Steps(steps.ptr, device, torch.from_numpy(order).to(device))
 
 
 def _edges(name: str, graph: Data, num_nodes: int) -> np.ndarray:
@@ -131,24 +132,29 @@ def _paths(edges: np.ndarray, number: np.ndarray, batched: bool) -> tuple[str | 
             node = int(np.argmax(counts > 1))
             problem = f"node {node} of graph {number[node]} has {counts[node]} edges {way}"
             return problem, nothing, nothing
-    # Every node looks twice as far back in each round, until it sees where its path begins.
+    heads = np.flatnonzero(into == 0)
     root, place = np.arange(num_nodes), np.zeros(num_nodes, dtype=np.int64)
     root[target], place[target] = source, 1
-    for _ in range(num_nodes.bit_length() if source.size else 0):
+    if _in_order(edges):
+        root, place = heads[np.cumsum(into == 0) - 1], nothing
+    # Else every node looks twice as far back in each round, until it sees where its path begins.
+    for _ in range(num_nodes.bit_length() if into[root].any() else 0):
         place, root = place + place[root], root[root]
-        if not into[root].any():
-            break
     looped = into[root] > 0
     if looped.any():
         shown = " → ".join(map(str, cycle_among(edges, looped)))
         node = int(np.argmax(looped))
         return f"nodes {shown} of graph {number[node]} are a cycle", nothing, nothing
-    heads = np.flatnonzero(into == 0)
     twice = np.flatnonzero(number[heads][1:] == number[heads][:-1])
     if batched and twice.size:
         first, second = heads[twice[0]], heads[twice[0] + 1]
         return f"graph {number[first]} has paths from nodes {first} and {second}", nothing, nothing
     return None, np.searchsorted(heads, root), place
+
+
+def _in_order(edges: np.ndarray) -> bool:
+    """Whether every node is followed by the next one."""
+    return bool((edges[1] - edges[0] == 1).all())
 
 
 def _components(edges: np.ndarray, num_nodes: int) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
 
 from tests.pairwise import pairwise
 from wlkernelnn.datasets import LabelledStrings, PackedStrings, StringLoader, Vocabulary, draw_snippets
@@ -25,21 +26,21 @@ def strings() -> PackedStrings:
 
 def test_strings_come_back(strings: PackedStrings) -> None:
     assert len(strings) == 5
-    assert [VOCABULARY.decode(strings[i]) for i in range(5)] == STRINGS
-    assert strings[-2].tolist() == [2, 0, 1]
-    assert strings[0].dtype == torch.int64
+    assert [VOCABULARY.decode(strings[i].x) for i in range(5)] == STRINGS
+    assert strings[-2].x.tolist() == [2, 0, 1]
+    assert strings[0].x.dtype == torch.int64
     assert strings.tokens.dtype == torch.uint8
     assert strings.ptr.tolist() == [0, 2, 2, 3, 6, 6]
     assert strings.lengths.tolist() == [2, 0, 1, 3, 0]
     assert strings.y.tolist() == [4, 3, 2, 1, 0]
     assert len(list(strings)) == 5
-    with pytest.raises(IndexError, match="string 5 of 5"):
+    with pytest.raises(IndexError, match="out of range"):
         strings[5]
 
 
 def test_selection(strings: PackedStrings) -> None:
     chosen = strings.select(np.array([3, 1, 3]))
-    assert [chosen[i].tolist() for i in range(3)] == [[2, 0, 1], [], [2, 0, 1]]
+    assert [chosen[i].x.tolist() for i in range(3)] == [[2, 0, 1], [], [2, 0, 1]]
     assert chosen.y.tolist() == [1, 3, 1]
     assert len(strings.select([])) == 0
 
@@ -47,14 +48,14 @@ def test_selection(strings: PackedStrings) -> None:
 @pytest.mark.parametrize("positions", [np.array([-2, -5]), range(3, -1, -3), torch.tensor([3, 0])], ids=repr)
 def test_positions_from_the_end(strings: PackedStrings, positions: Any) -> None:
     chosen = strings.select(positions)
-    assert [chosen[i].tolist() for i in range(2)] == [[2, 0, 1], [1, 0]]
+    assert [chosen[i].x.tolist() for i in range(2)] == [[2, 0, 1], [1, 0]]
     assert chosen.y.tolist() == [1, 4]
 
 
 @pytest.mark.parametrize("form", [list, torch.tensor], ids=["list", "tensor"])
 def test_masks(strings: PackedStrings, form: Any) -> None:
     chosen = strings.select(form([True, False, False, True, False]))
-    assert [chosen[i].tolist() for i in range(len(chosen))] == [[1, 0], [2, 0, 1]]
+    assert [chosen[i].x.tolist() for i in range(len(chosen))] == [[1, 0], [2, 0, 1]]
     assert chosen.y.tolist() == [4, 1]
     assert len(strings.select(form([False] * 5))) == 0
 
@@ -67,7 +68,9 @@ def test_positions_that_are_not_there(strings: PackedStrings, positions: Any) ->
 
 def test_what_is_handed_out_is_a_copy() -> None:
     strings = PackedStrings(torch.arange(5), torch.tensor([0, 2, 5]), torch.tensor([0, 1]))
-    strings[0][:] = 9
+    strings[0].x[:] = 9
+    strings[0].y[:] = 9
+    assert strings.y.tolist() == [0, 1]
     assert strings.tokens.tolist() == [0, 1, 2, 3, 4]
 
 
@@ -121,7 +124,7 @@ def test_classes_are_counted(strings: PackedStrings) -> None:
 def test_strings_of_vectors() -> None:
     tokens = torch.arange(12.0).view(6, 2)
     strings = PackedStrings(tokens, torch.tensor([0, 2, 2, 6]), torch.arange(3))
-    assert torch.equal(strings[0], tokens[:2])
+    assert torch.equal(strings[0].x, tokens[:2])
     chosen = strings.select([2, 1, 0])
     assert torch.equal(chosen.tokens, torch.cat([tokens[2:], tokens[:2]]))
     assert chosen.ptr.tolist() == [0, 4, 4, 6]
@@ -143,6 +146,8 @@ def assert_is_batch_of(batch: Data, strings: list[torch.Tensor]) -> None:
         assert batch[name].dtype == torch.int64
         assert torch.equal(batch[name], expected[name]), name
     assert batch.num_graphs == len(strings)
+    assert torch.equal(batch.edge_index.as_tensor(), expected.edge_index.as_tensor())
+    batch.edge_index.validate()
     batch.validate()
 
 
@@ -156,7 +161,7 @@ def test_batches_are_the_strings_end_to_end(n: int, batch_size: int, shuffle: bo
     assert torch.equal(numbers.sort().values, torch.arange(n))
     assert torch.equal(numbers, torch.arange(n)) != shuffle
     for batch in batches[-3:]:
-        assert_is_batch_of(batch, [data[i] for i in batch.y.tolist()])
+        assert_is_batch_of(batch, [data[i].x for i in batch.y.tolist()])
     assert sum(batch.x.numel() for batch in batches) == data.tokens.numel()
 
 
@@ -191,7 +196,7 @@ def test_resampling_and_labels_of_other_types() -> None:
     data = PackedStrings(data.tokens, data.ptr, torch.rand(5, 2))
     (batch,) = StringLoader(data, resample=lambda epoch: torch.tensor([4, 4, 0]).numpy())
     assert torch.equal(batch.y, data.y[[4, 4, 0]])
-    assert_is_batch_of(batch, [data[4], data[4], data[0]])
+    assert_is_batch_of(batch, [data[4].x, data[4].x, data[0].x])
 
 
 @pytest.mark.parametrize(
@@ -207,7 +212,7 @@ def test_resampling_by_any_positions(positions: list[Any], numbers: list[int]) -
     came = [number for batch in batches for number in batch.y.tolist()]
     assert came == numbers[: 2 * len(batches)]
     for batch in batches:
-        assert_is_batch_of(batch, [data[i] for i in batch.y.tolist()])
+        assert_is_batch_of(batch, [data[i].x for i in batch.y.tolist()])
 
 
 def test_resampling_beyond_the_end() -> None:
@@ -217,13 +222,32 @@ def test_resampling_beyond_the_end() -> None:
 
 def test_batches_do_not_share_memory_with_the_store() -> None:
     data = random_strings(5)
-    before = [string.clone() for string in data]
+    before = [string.x for string in data]
     (batch,) = StringLoader(data)
     batch.x.zero_()
     batch.y.zero_()
     batch.ptr.zero_()
-    assert all(torch.equal(a, b) for a, b in zip(data, before, strict=True))
+    assert all(torch.equal(a.x, b) for a, b in zip(data, before, strict=True))
     assert data.y.tolist() == list(range(5))
+
+
+def test_the_loader_of_pyg_makes_the_same_batches() -> None:
+    data = random_strings(50)
+    for ours, theirs in zip(StringLoader(data, 8), DataLoader(data, 8), strict=True):
+        for name in ("x", "ptr", "batch", "y"):
+            assert torch.equal(ours[name], theirs[name]), name
+        assert torch.equal(ours.edge_index.as_tensor(), theirs.edge_index.as_tensor())
+        theirs.edge_index.validate()
+
+
+def test_selections_and_transforms_of_pyg() -> None:
+    data = random_strings(10)
+    shown = {"half": data[:0.5], "slice": data[8:1:-3], "mask": data[data.y > 6], "list": data[[3, 3]]}
+    numbers = {name: [int(string.y) for string in some] for name, some in shown.items()}
+    assert numbers == {"half": [0, 1, 2, 3, 4], "slice": [8, 5, 2], "mask": [7, 8, 9], "list": [3, 3]}
+    assert sorted(data.shuffle().y.tolist()) == list(range(10))
+    doubled = PackedStrings([1, 2, 3], [0, 2, 3], [0, 1], transform=lambda d: Data(x=2 * d.x))
+    assert [string.x.tolist() for string in doubled[[1, 0]]] == [[6], [2, 4]]
 
 
 def test_options_that_do_not_fit() -> None:
@@ -240,7 +264,7 @@ def test_batches_of_vectors() -> None:
     assert torch.equal(second.x, data.tokens[5:])
     assert first.x.dtype == torch.float32
     (shuffled,) = StringLoader(data, 4, shuffle=True)
-    expected = path_graph([data[i] for i in shuffled.y.tolist()])
+    expected = path_graph([data[i].x for i in shuffled.y.tolist()])
     assert torch.equal(shuffled.x, expected.x)
     assert torch.equal(shuffled.ptr, expected.ptr)
 
@@ -254,7 +278,7 @@ def test_labels_follow_and_nothing_overlaps() -> None:
     seen: list[int] = []
     for part in parts:
         for i in range(len(part)):
-            read, following = part[i], part.y[i]
+            read, following = part[i].x, part.y[i]
             torch.testing.assert_close(following, read + 1)
             assert len(read) == 19
             seen += [*read.tolist(), int(following[-1])]
@@ -294,7 +318,7 @@ def test_lists_arrays_and_small_integers() -> None:
     for kind in (list, np.array, lambda values: torch.tensor(values, dtype=torch.int32)):
         strings = PackedStrings(kind([3, 1, 2]), kind([0, 2, 3]), kind([1, 0]))
         (batch,) = StringLoader(strings, 2)
-        assert (strings[0].tolist(), strings.y.tolist(), strings.y.dtype) == ([3, 1], [1, 0], torch.int64)
+        assert (strings[0].x.tolist(), strings.y.tolist(), strings.y.dtype) == ([3, 1], [1, 0], torch.int64)
         assert (batch.x.dtype, batch.y.dtype, batch.ptr.tolist()) == (torch.int64, torch.int64, [0, 2, 3])
     (part,) = draw_snippets(list(range(20)), 5, [2])
     assert torch.equal(part.y[:, 0], part.tokens[:: part.y.size(1)].long() + 1)

@@ -58,14 +58,14 @@ def test_class_probabilities() -> None:
     torch.testing.assert_close(found.sum(1), torch.ones(300))
     net.eval()
     for i in (0, 255, 299):  # of two batches
-        expected = net(strings[i].unsqueeze(0)).detach().softmax(1)[0]
+        expected = net(strings[i].x.unsqueeze(0)).detach().softmax(1)[0]
         torch.testing.assert_close(found[i], expected)
 
 
 def test_accuracy_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     strings, net = reviews(50), classifier(dropout=0.5)
     net.eval()
-    right = sum(int(net(strings[i][None]).argmax() == strings.y[i]) for i in range(50))
+    right = sum(int(net(strings[i].x[None]).argmax() == strings.y[i]) for i in range(50))
     net.train()
     monkeypatch.setattr("wlkernelnn.training.text.classification.EVALUATION_BATCH", 7)
     assert accuracy(net, strings) == right / 50

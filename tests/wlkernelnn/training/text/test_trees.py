@@ -256,7 +256,7 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     network.eval()
     right, nll = 0, 0.0
     for i in range(20):
-        logits = network(strings[i], torch.tensor([0, 5])).log_softmax(1).detach()
+        logits = network(strings[i].x, torch.tensor([0, 5])).log_softmax(1).detach()
         nll -= float(logits[torch.arange(5), strings.y[i]].sum())
         right += int((logits.argmax(1) == strings.y[i]).sum())
     assert found["accuracy"] == right / 100
