@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
@@ -195,3 +196,80 @@ def test_what_is_not_a_graph_of_strings() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             model(graph)
+
+
+# Trees and other acyclic graphs
+
+
+def tree() -> Data:
+    """Two trees towards their roots: 0 and 1 under 3, 2 and 3 under 4; and 6 under 5."""
+    edges = torch.tensor([[0, 1, 2, 3, 6], [3, 3, 4, 4, 5]])
+    return Data(x=normal(7, D), edge_index=edges, ptr=torch.tensor([0, 5, 7]))
+
+
+BRANCHING: dict[str, Callable[[], StringModel]] = {
+    "string_kernel": lambda: StringKernelConv(D, K),
+    "feedback": lambda: StringKernelConv(D, K, feedback=True, dropout=0.3),
+    "network": lambda: StringKernelNetwork(D, K, 2, jumping="cat"),
+    "rkm": lambda: RKM(D, K),
+    "rkm-at-once": lambda: RKM(D, K, "linear_gated", feedback=False),
+}
+
+
+def test_a_layer_on_a_tree_is_its_equation() -> None:
+    model = drawn(lambda: StringKernelConv(D, K, 2, decay=0.6, normalize=False, act="tanh"))
+    graph = tree()
+    graph.edge_weight = normal(5).requires_grad_()
+    out, state = model(graph)
+    first, second = (lin(graph.x) for lin in model.lins)
+    c1, c2 = [torch.zeros(K)] * 7, [torch.zeros(K)] * 7
+    for v in (0, 1, 2, 3, 4, 6, 5):
+        into = [
+            (int(s), w) for s, t, w in zip(*graph.edge_index, graph.edge_weight, strict=True) if int(t) == v
+        ]
+        before1 = sum((w * c1[s] for s, w in into), torch.zeros(K))
+        before2 = sum((w * c2[s] for s, w in into), torch.zeros(K))
+        c1[v] = 0.6 * before1 + first[v]
+        c2[v] = 0.6 * before2 + before1 * second[v]
+    torch.testing.assert_close(out, torch.tanh(torch.stack(c2)))
+    torch.testing.assert_close(state, torch.stack([torch.stack([c[4], c[5]]) for c in (c1, c2)]))
+    (grad,) = torch.autograd.grad(out.sum(), graph.edge_weight)
+    assert grad.isfinite().all()
+    assert grad.any()
+
+
+@pytest.mark.parametrize("make", BRANCHING.values(), ids=BRANCHING)
+def test_trees_do_not_meet_and_nodes_stand_anywhere(make: Callable[[], StringModel]) -> None:
+    model, graph = drawn(make), tree()
+    out, _ = model(graph)
+    alone = Data(x=graph.x[5:], edge_index=torch.tensor([[1], [0]]))
+    torch.testing.assert_close(model(alone)[0], out[5:])
+    other, back = shuffled(Data(x=graph.x, edge_index=EdgeIndex(graph.edge_index), ptr=graph.ptr))
+    torch.testing.assert_close(model(other)[0][back], out)
+    assert model.train()(graph)[0].isfinite().all()
+
+
+def test_weights_of_one_change_nothing() -> None:
+    model = drawn(lambda: StringKernelConv(D, K, 3, feedback=True))
+    graph = path_graph([normal(n, D) for n in (3, 0, 2)])
+    expected, state = model(graph)
+    graph.edge_weight = torch.ones(3)
+    out, last = model(graph)
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(last, state)
+    graph.edge_weight = torch.ones(2)
+    with pytest.raises(ValueError, match=r"edge_weight must be \[3\], one per edge, got \[2\]"):
+        model(graph)
+
+
+def test_a_classifier_of_trees() -> None:
+    model = drawn(lambda: TextClassifier(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3))
+    graph = tree()
+    graph.x = torch.arange(7)
+    assert model(graph).shape == (2, 3)
+    with pytest.raises(
+        ValueError, match="StringKernelConv reads acyclic graphs: nodes 0 → 3 → 0 are a cycle"
+    ):
+        model(Data(x=graph.x, edge_index=torch.tensor([[0, 3], [3, 0]])))
+    with pytest.raises(ValueError, match=r"RKM reads strings, .* node 3 of graph 0 has 2 edges into it"):
+        RKM(D, K, ngram=2).double()(tree())
