@@ -248,8 +248,7 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
 
 def _check_folder(parser: VerbParser, parsed: Namespace, directory: Path) -> None:
     """Refuse a folder whose files would be lost, or a run to resume that had other options."""
-    from wlkernelnn.training.molecules.run import check_free, check_resumable
-    from wlkernelnn.training.molecules.scoring import PARTS
+    from wlkernelnn.training.folder import PARTS, check_free, check_resumable
 
     written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
     if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.training import Ensemble, JointModel, check_free, load_run, save_checkpoint
+from wlkernelnn.training.folder import ORIGIN
 from wlkernelnn.training.molecules.columns import Model
-from wlkernelnn.training.molecules.ensemble import ORIGIN
 from wlkernelnn.training.molecules.joint import save_joint
 from wlkernelnn.training.molecules.scoring import check_target_names
 from wlkernelnn.utils.checks import plain

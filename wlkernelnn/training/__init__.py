@@ -9,6 +9,7 @@ from .options import FitOptions, LoopOptions
 if TYPE_CHECKING:
     from .callbacks import DivergedError
     from .checkpoint import load_checkpoint, save_checkpoint
+    from .folder import check_free, write_report
     from .loop import FitResult
     from .molecules import *
     from .screening import predict_tables
@@ -61,7 +62,7 @@ __all__ = [
     "write_report",
 ]
 
-_ROOMS = ("callbacks", "checkpoint", "loop", "molecules", "screening", "text")
+_ROOMS = ("callbacks", "checkpoint", "folder", "loop", "molecules", "screening", "text")
 
 
 def __getattr__(name: str) -> Any:

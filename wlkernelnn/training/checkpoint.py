@@ -10,12 +10,13 @@ from typing import Any
 import torch
 
 from wlkernelnn import sequence
+from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.models import NETWORKS, GraphKernelNetwork
 from wlkernelnn.utils.configured import Configured, made
 from wlkernelnn.utils.files import read_json, read_tensors, write_tensors, write_text
 
 FORMAT = "wlkernelnn.checkpoint/1"
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
+WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocabulary.json"
 
 #: Everything that a checkpoint may hold, by name: networks of graphs, models of strings, and their parts.
 KINDS: dict[str, type] = {
@@ -26,7 +27,10 @@ KINDS: dict[str, type] = {
 
 
 def save_checkpoint(
-    directory: str | os.PathLike[str], model: torch.nn.Module, about: dict[str, Any] | None = None
+    directory: str | os.PathLike[str],
+    model: torch.nn.Module,
+    about: dict[str, Any] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> None:
     """Write ``model.safetensors`` and ``config.json`` into a folder, which is made if it does not exist.
 
@@ -35,10 +39,13 @@ def save_checkpoint(
         model: A network of :mod:`wlkernelnn.models` (target scaling included) or a model of
             :mod:`wlkernelnn.sequence`.
         about: What else a user of the weights must know, as JSON: featurizer, target names, unit, ….
+        vocabulary: The tokens of a model that reads them: written into ``vocabulary.json``, for
+            :meth:`Vocabulary.load <wlkernelnn.datasets.Vocabulary.load>`.
 
     Raises:
         ValueError: The model, or a part of it, is of another class, or has other weights than its arguments
-            make (a parametrization, for example): it could not be loaded.
+            make (a parametrization, for example): it could not be loaded. Or ``vocabulary`` has more or fewer
+            tokens than the model reads.
     """
     directory, kind = Path(directory), type(model).__name__
     if not isinstance(model, Configured) or KINDS.get(kind) is not type(model):
@@ -52,6 +59,9 @@ def save_checkpoint(
         raise ValueError(f"{kind} cannot be saved: {error}") from error
     if again.state_dict().keys() != model.state_dict().keys():
         raise ValueError(f"{kind} cannot be saved: it has other weights than its arguments make")
+    if vocabulary is not None:
+        _check_vocabulary(directory / VOCABULARY, vocabulary, model)
+        vocabulary.save(directory / VOCABULARY)
     write_tensors(directory / WEIGHTS, model.state_dict(), {"format": FORMAT})
     write_text(directory / CONFIG, text)
 
@@ -86,3 +96,25 @@ def load_checkpoint(directory: str | os.PathLike[str]) -> tuple[Any, dict[str, A
         what = " ".join(str(error).split())
         raise ValueError(f"{directory / WEIGHTS}: the weights don't fit {path}: {what}") from error
     return model.eval(), config["about"]
+
+
+def load_vocabulary(directory: str | os.PathLike[str], model: torch.nn.Module) -> Vocabulary:
+    """The vocabulary that :func:`save_checkpoint` wrote beside a model.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ValueError: The file is damaged, or has other tokens than the model.
+    """
+    path = Path(directory) / VOCABULARY
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; expected the vocabulary of the model")
+    vocabulary = Vocabulary.load(path)
+    _check_vocabulary(path, vocabulary, model)
+    return vocabulary
+
+
+def _check_vocabulary(path: Path, vocabulary: Vocabulary, model: torch.nn.Module) -> None:
+    embedding = getattr(model, "embedding", None)
+    known = embedding.num_embeddings if isinstance(embedding, torch.nn.Embedding) else 0
+    if len(vocabulary) != known:
+        raise ValueError(f"{path}: a vocabulary of {len(vocabulary):,} tokens, but the model reads {known:,}")

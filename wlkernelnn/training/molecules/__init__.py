@@ -8,8 +8,7 @@ from .machine import train_joint, train_machine
 from .metrics import METRICS, get_metric, score, score_tasks, unscored
 from .prediction import embed, predict
 from .recalibration import Recalibration
-from .run import check_free, train_run
-from .scoring import write_report
+from .run import train_run
 from .uncertainty import calibration, error_by_deviation, uncertainty
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "JointModel",
     "Recalibration",
     "calibration",
-    "check_free",
     "embed",
     "error_by_deviation",
     "fit",
@@ -36,5 +34,4 @@ __all__ = [
     "train_run",
     "uncertainty",
     "unscored",
-    "write_report",
 ]

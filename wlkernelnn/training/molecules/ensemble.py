@@ -17,17 +17,14 @@ from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
+from wlkernelnn.training.folder import check_alike, finished_folders
 from wlkernelnn.training.options import BATCH
-from wlkernelnn.utils.checks import check_count
-from wlkernelnn.utils.files import read_json
 
 from .prediction import embed, predict
 from .recalibration import Recalibration
 
 Kind = Literal["prediction", "fingerprint"]
 KINDS = ("prediction", "fingerprint")
-# In a run folder: the data, network and options that it was begun with.
-ORIGIN = "origin.json"
 # Entries of ``about`` that all networks of an ensemble share.
 COMMON = ("features", "target_names", "task")
 
@@ -138,30 +135,12 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     path = Path(path)
     if is_machine(path):
         raise ValueError(f"{path}: holds a kernel machine, and this needs networks (model wl or stack)")
-    folders, size = [path], 1
-    if not (path / CONFIG).is_file():
-        origin = read_origin(path)
-        folders = network_folders(path)
-        size = len(folders) if origin is None else origin["ensemble_size"]
-        folders = folders[:size]  # a run that was resumed for fewer networks leaves the others alone
-    if not folders:
-        raise FileNotFoundError(f"{path}: expected a run folder with model_0, …, or a folder with {CONFIG}")
-    for folder in folders:
-        if not (folder / CONFIG).is_file():
-            raise FileNotFoundError(f"{folder}: no {CONFIG}, so its training has not ended: resume the run")
-    if len(folders) < size:
-        raise FileNotFoundError(
-            f"{path}: {len(folders)} of {size} networks, so its training has not ended: resume the run"
-        )
+    folders = finished_folders(path)
     networks, abouts = zip(*map(load_checkpoint, folders), strict=True)
-    for folder, net, about in zip(folders, networks, abouts, strict=True):
+    for folder, net in zip(folders, networks, strict=True):
         if not isinstance(net, GraphNetwork):
             raise ValueError(f"{folder}: expected a network of molecules, got {type(net).__name__}")
-        for key in COMMON:
-            if key not in about:
-                raise ValueError(f"{folder / CONFIG}: missing key about.{key}")
-            if about[key] != abouts[0][key]:
-                raise ValueError(f"{folder}: {key} is {about[key]!r}, but {abouts[0][key]!r} in {folders[0]}")
+    check_alike(folders, abouts, COMMON)
     about, config = abouts[0], folders[0] / CONFIG
     if len(about["target_names"]) != networks[0].num_tasks:
         names = about["target_names"]
@@ -189,22 +168,3 @@ def check_descriptors(path: Path, trained: list[str], here: list[str]) -> None:
         f"{len(here)}, without {', '.join(gone) or 'none of theirs'}, with {', '.join(new) or 'no others'}, "
         "or in another order: predict with the RDKit of the training"
     )
-
-
-def network_folders(directory: Path) -> list[Path]:
-    """``model_0``, ``model_1``, … of a run folder, in the order of their numbers."""
-    folders = [folder for folder in directory.glob("model_*") if folder.name[6:].isdecimal()]
-    return sorted(folders, key=lambda folder: int(folder.name[6:]))
-
-
-def read_origin(directory: Path) -> dict[str, Any] | None:
-    """The ``origin.json`` of a run folder; ``None`` where there is none."""
-    path = directory / ORIGIN
-    if not path.is_file():
-        return None
-    try:
-        origin = read_json(path)
-        check_count("ensemble_size", origin["ensemble_size"])
-        return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network", "options")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error

@@ -15,13 +15,14 @@ from scipy.special import expit, logit
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine, save_machine
 from wlkernelnn.training.checkpoint import save_checkpoint
+from wlkernelnn.training.folder import JOINT, network_folders
 from wlkernelnn.utils.files import json_text, read_json, write_text
 
-from .ensemble import Ensemble, load_ensemble, network_folders
+from .ensemble import Ensemble, load_ensemble
 
 FORMAT = "wlkernelnn.joint/1"
 # In a run folder: the weights, and the folders of both parts.
-CONFIG, MACHINE, NETWORKS = "joint.json", "machine", "networks"
+CONFIG, MACHINE, NETWORKS = JOINT, "machine", "networks"
 # Probabilities of networks are rounded to 0 and 1 where these are near.
 _LEAST = 1e-6
 

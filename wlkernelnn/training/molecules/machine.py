@@ -17,6 +17,7 @@ from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
 from wlkernelnn.machines.parts import FEATURES, check_features
 from wlkernelnn.models import SHORT_NAMES
+from wlkernelnn.training.folder import SPLITS, check_free
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.files import alone_in, write_text
@@ -24,8 +25,8 @@ from wlkernelnn.utils.files import alone_in, write_text
 from .ensemble import Ensemble
 from .joint import MACHINE, NETWORKS, JointModel, best_share, is_joint, joined, save_joint
 from .metrics import get_metric, score
-from .run import check_free, train_run
-from .scoring import SPLITS, check_target_names, parts_of, rows_of, scored
+from .run import train_run
+from .scoring import check_target_names, parts_of, rows_of, scored
 
 #: Machines by the names that users give them.
 MACHINES = (*MODELS, "linear")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -13,16 +12,14 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.utils.files import atomic_path, json_text, write_text
+from wlkernelnn.training.folder import METRICS, PARTS, write_report
+from wlkernelnn.utils.files import atomic_path
 
 from .columns import Model, has_deviations, mean_and_std
 from .metrics import score, score_tasks, unscored
 from .uncertainty import uncertainty
 
 logger = logging.getLogger("wlkernelnn")
-
-PARTS = ("train", "valid", "test")
-SPLITS = "splits.json"
 
 
 def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, PackedGraphs]:
@@ -79,7 +76,7 @@ def scored(
         table = _predictions(parts[name], names, mean, std)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             table.to_csv(temporary, index=False)
-    write_report(directory / "metrics.json", report)
+    write_report(directory / METRICS, report)
     return report
 
 
@@ -91,11 +88,6 @@ def check_target_names(names: Sequence[str]) -> None:
             f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
             f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"
         )
-
-
-def write_report(path: str | os.PathLike[str], report: dict[str, Any]) -> None:
-    """Write scores as JSON; NaN, which JSON lacks, becomes null."""
-    write_text(path, json_text(report, indent=2))
 
 
 def _predictions(
