@@ -26,8 +26,8 @@ from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import predict_tables, save_checkpoint
+from wlkernelnn.training.screening.filling import ROWS
 from wlkernelnn.training.screening.parts import MANIFEST
-from wlkernelnn.training.screening.tables import ROWS
 
 GOAL = 0.75
 # The most that memory may grow from the second table to the longest.

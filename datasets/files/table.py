@@ -117,23 +117,33 @@ def _targets(
     return result
 
 
+def column_called(available: Sequence[object], name: str | None, called: str, where: str) -> str:
+    """The column given, else the one that is ``called`` so, in any case, else the only one.
+
+    Raises:
+        ValueError: The column is missing or there twice.
+    """
+    if name is None:
+        named = [str(column) for column in available if str(column).lower() == called.lower()]
+        if len(named) > 1 and called not in named:
+            raise ValueError(f"{where}: columns {', '.join(named)}: say which one is meant")
+        name = named[0] if len(named) == 1 else called
+        if not named and len(available) == 1:
+            name = str(available[0])
+    require_columns([name], available, where)
+    return name
+
+
 def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
     """The column of SMILES: the one given, else the one called smiles, in any case, else the only one.
 
     Raises:
         ValueError: The column is missing or there twice, or the only column shows a misread file.
     """
-    available = list(frame.columns)
-    if name is None:
-        named = [column for column in available if str(column).lower() == "smiles"]
-        if len(named) > 1 and "smiles" not in named:
-            raise ValueError(f"{where}: columns {', '.join(named)}: say which one holds the SMILES")
-        name = named[0] if len(named) == 1 else "smiles"
-        if not named and len(available) == 1:
-            name = available[0]
-            _check_header(str(name), where)
-    require_columns([name], available, where)
-    return name
+    found = column_called(list(frame.columns), name, "smiles", where)
+    if name is None and found.lower() != "smiles":
+        _check_header(found, where)
+    return found
 
 
 def _check_header(name: str, where: str) -> None:

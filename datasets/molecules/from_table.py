@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -15,7 +16,7 @@ import pandas as pd
 import rdkit
 from numpy.typing import ArrayLike
 
-from wlkernelnn.datasets.files.rejects import Reject, write_rejects
+from wlkernelnn.datasets.files.rejects import Reject, listed, write_rejects
 from wlkernelnn.datasets.files.table import (
     binary_targets,
     numeric_targets,
@@ -137,12 +138,9 @@ def molecules_from(
     is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
     lost = not len(data) and (split is not None or not is_list)
     if data.rejects and (on_invalid == "raise" or lost):
-        shown = [f"{place(frame, row)}: {text!r}: {reason}" for row, text, reason in data.rejects[:3]]
-        if len(data.rejects) > len(shown):
-            shown.append(f"and {len(data.rejects) - len(shown):,} more")
         advice = " (on_invalid='skip' leaves them out)" if len(data) else ""
         counts = f"{len(data.rejects):,} of {len(frame):,} rows give no molecule"
-        raise ValueError("\n  ".join([f"{where}: {counts}{advice}", *shown]))
+        raise ValueError(listed(f"{where}: {counts}{advice}", data.rejects, partial(place, frame)))
     return data
 
 

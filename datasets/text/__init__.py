@@ -7,6 +7,7 @@ from .glove import WordVectors, load_glove
 from .packed_strings import LabelledStrings, PackedStrings, StringLoader, draw_snippets
 from .signals import Signals, SubjectSplit, load_signals
 from .sst import Phrase, Tree, load_sst, read_trees
+from .texts import Texts, texts_from, tokens_of
 from .vocabulary import Vocabulary
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Signals",
     "StringLoader",
     "SubjectSplit",
+    "Texts",
     "Tree",
     "Vocabulary",
     "WordVectors",
@@ -36,4 +38,6 @@ __all__ = [
     "load_text",
     "load_wikitext",
     "read_trees",
+    "texts_from",
+    "tokens_of",
 ]

@@ -147,7 +147,7 @@ def load_text(
         raise ValueError(f"expected one file, or three (train, valid, test), got {len(paths)}")
     check_sizes(sizes)
     texts = [read_text(path, encoding) for path in paths]
-    tokens: list[_Tokens] = list(texts) if level == "characters" else [_Words(text) for text in texts]
+    tokens: list[_Tokens] = list(texts) if level == "characters" else [Words(text) for text in texts]
     if len(paths) == 1:
         paths = paths * 3
         whole = texts[0] if level == "characters" else list(tokens[0])
@@ -157,7 +157,7 @@ def load_text(
 
 
 @dataclass
-class _Words:
+class Words:
     """The words of a text with a token at the end of every line, as often as they are asked for."""
 
     text: str
@@ -169,7 +169,7 @@ class _Words:
 
 
 # Iterated twice, to count and to encode: the words of a long text are never all in memory at once.
-_Tokens = str | list[str] | _Words
+_Tokens = str | list[str] | Words
 
 
 def _corpus(
@@ -194,7 +194,7 @@ def _corpus(
 def _load(name: str, root: str | os.PathLike[str] | None) -> Corpus:
     known = _CORPORA[name]
     paths = [require_file(known.files.format(part), root, known.source) for part in PARTS]
-    corpus = _corpus([_Words(read_text(path)) for path in paths], paths, UNKNOWN, 1, name)
+    corpus = _corpus([Words(read_text(path)) for path in paths], paths, UNKNOWN, 1, name)
     num_tokens = tuple(len(getattr(corpus, part)) for part in PARTS)
     if num_tokens != known.num_tokens:
         found, published = (" / ".join(f"{n:,}" for n in counts) for counts in (num_tokens, known.num_tokens))

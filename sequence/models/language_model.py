@@ -14,8 +14,9 @@ from wlkernelnn.sequence.layers.dropout import locked_dropout
 from wlkernelnn.sequence.layers.string_model import State, StringModel, learn_width
 from wlkernelnn.sequence.layers.string_rnn import Bidirectional
 from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens
-from wlkernelnn.utils.checks import check_count, check_dropout
+from wlkernelnn.utils.checks import check_count, check_dropout, check_finite
 from wlkernelnn.utils.configured import Configured
+from wlkernelnn.utils.modes import evaluating
 
 
 class LanguageModel(Configured, torch.nn.Module):
@@ -122,6 +123,57 @@ class LanguageModel(Configured, torch.nn.Module):
         if self.head is None:
             return torch.nn.functional.linear(h, self.embedding.weight, self.bias)
         return self.head(h)
+
+    @torch.no_grad()
+    def generate(
+        self,
+        prompt: Tokens,
+        max_tokens: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        r"""Draw tokens one by one, each from :math:`P(x_{t+1} \mid x_1 … x_t)^{1/\tau}`, normalised.
+
+        Args:
+            prompt: The tokens before, at least one: ``[T]``, or ``[B, T]`` of several texts.
+            max_tokens: Tokens to draw.
+            temperature: τ; with 0 the most probable token is taken.
+            top_k: Draw from so many most probable tokens; default from all.
+            generator: What draws; default torch's own.
+
+        Returns:
+            The tokens drawn, int64 ``[max_tokens]`` or ``[B, max_tokens]``. The model is used in evaluation
+            mode.
+
+        Raises:
+            ValueError: The prompt is empty, or an argument is out of its range.
+            IndexError: A token is not in [0, num_tokens).
+        """
+        check_count("max_tokens", max_tokens, least=0)
+        check_finite("temperature", temperature)
+        if temperature < 0:
+            raise ValueError(f"temperature must be at least 0, got {temperature!r}")
+        if top_k is not None:
+            top_k = min(check_count("top_k", top_k), self.embedding.num_embeddings)
+        tokens = torch.as_tensor(prompt, device=self.embedding.weight.device)
+        if tokens.dim() not in (1, 2) or not tokens.size(-1):
+            raise ValueError(f"prompt must be tokens [T] or [B, T], T at least 1, got {list(tokens.shape)}")
+        last, state = tokens.view(-1, tokens.size(-1)), None
+        drawn = [last[:, :0].long()]
+        with evaluating(self):
+            for _ in range(max_tokens):
+                logits, state = self(last, state=state)
+                logits = logits[:, -1].float()
+                if top_k is not None:
+                    least = logits.topk(top_k).values[:, -1:]
+                    logits = logits.masked_fill(logits < least, -torch.inf)
+                if temperature:
+                    last = (logits / temperature).softmax(1).multinomial(1, generator=generator)
+                else:
+                    last = logits.argmax(1, keepdim=True)
+                drawn.append(last)
+        return torch.cat(drawn, 1).view(*tokens.shape[:-1], max_tokens)
 
     def _dropped(self, x: Tensor, ptr: Pointers | None, dropout: float) -> Tensor:
         if self.locked and self.training:

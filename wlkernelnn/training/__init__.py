@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .options import FitOptions, LoopOptions
+from .string_options import ClassifierOptions, LanguageOptions, StringNetworkOptions
 
 if TYPE_CHECKING:
     from .callbacks import DivergedError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .text import *
 
 __all__ = [
+    "CLASS_SCORES",
     "METRICS",
     "AWDOptions",
     "ClassifierOptions",
@@ -28,12 +30,16 @@ __all__ = [
     "LanguageOptions",
     "LoopOptions",
     "Recalibration",
+    "StringEnsemble",
+    "StringNetworkOptions",
+    "TextColumns",
     "TreeFit",
     "TreeOptions",
     "accuracy",
     "calibration",
     "check_free",
     "class_probabilities",
+    "class_scores",
     "embed",
     "error_by_deviation",
     "fit",
@@ -46,17 +52,21 @@ __all__ = [
     "load_checkpoint",
     "load_ensemble",
     "load_run",
+    "load_string_run",
     "mean_and_std",
     "perplexity",
     "predict",
     "predict_tables",
+    "predict_texts",
     "save_checkpoint",
     "score",
     "score_strings",
     "score_tasks",
     "train_joint",
+    "train_language",
     "train_machine",
     "train_run",
+    "train_texts",
     "uncertainty",
     "unscored",
     "write_report",

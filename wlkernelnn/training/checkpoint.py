@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -111,6 +112,15 @@ def load_vocabulary(directory: str | os.PathLike[str], model: torch.nn.Module) -
     vocabulary = Vocabulary.load(path)
     _check_vocabulary(path, vocabulary, model)
     return vocabulary
+
+
+def digest(model: Any) -> str:
+    """SHA-256 of a model's arguments and weights."""
+    result = hashlib.sha256(json.dumps(model.config, sort_keys=True).encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        result.update(name.encode())
+        result.update(tensor.cpu().contiguous().numpy().tobytes())
+    return result.hexdigest()
 
 
 def _check_vocabulary(path: Path, vocabulary: Vocabulary, model: torch.nn.Module) -> None:

@@ -205,7 +205,7 @@ def test_the_smiles_column(tmp_path: Path) -> None:
 def test_several_columns_called_smiles() -> None:
     frame = pd.DataFrame({"SMILES": ["C"], "smiles": ["CC"], "Smiles": ["CCC"]})
     assert molecules_from(frame).smiles == ["CC"]
-    with pytest.raises(ValueError, match="columns SMILES, Smiles: say which one holds the SMILES"):
+    with pytest.raises(ValueError, match="columns SMILES, Smiles: say which one is meant"):
         molecules_from(frame.drop(columns="smiles"))
     assert molecules_from(frame, smiles_column="Smiles").smiles == ["CCC"]
 

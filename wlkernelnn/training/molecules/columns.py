@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Sequence
@@ -16,7 +15,8 @@ from scipy.stats import norm
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
-from wlkernelnn.models import ColourCache, GraphNetwork
+from wlkernelnn.models import ColourCache
+from wlkernelnn.training.checkpoint import digest as network_digest
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of
 
@@ -215,15 +215,10 @@ def digests(model: Model) -> list[str]:
     if not isinstance(model, Ensemble):
         return [digest(model)]
     text = [] if model.recalibration is None else [model.recalibration.text()]
-    return [*map(_of_network, model.networks), *(hashlib.sha256(each.encode()).hexdigest() for each in text)]
-
-
-def _of_network(net: GraphNetwork) -> str:
-    result = hashlib.sha256(json.dumps(net.config, sort_keys=True).encode())
-    for name, tensor in sorted(net.state_dict().items()):
-        result.update(name.encode())
-        result.update(tensor.cpu().contiguous().numpy().tobytes())
-    return result.hexdigest()
+    return [
+        *map(network_digest, model.networks),
+        *(hashlib.sha256(each.encode()).hexdigest() for each in text),
+    ]
 
 
 def caches_of(model: Model) -> list[ColourCache] | None:

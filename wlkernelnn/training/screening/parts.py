@@ -40,6 +40,7 @@ class Parts:
         suffix: ``".csv"`` or ``".parquet"``.
         origin: Everything that the content depends on, as JSON has it.
         resume: Go on with the parts that are there.
+        reject_column: What files of rejected rows call what stood there.
 
     Raises:
         FileExistsError: There are parts, and ``resume`` is off, or other files are in the folder.
@@ -47,7 +48,15 @@ class Parts:
         ValueError: The parts there are of another origin.
     """
 
-    def __init__(self, folder: Path, suffix: str, origin: Mapping[str, Any], resume: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        suffix: str,
+        origin: Mapping[str, Any],
+        resume: bool,
+        reject_column: str = "smiles",
+    ) -> None:
+        self.reject_column = reject_column
         self.folder, self.suffix, self.origin = folder, suffix, dict(origin)
         self.done: list[Counts] = []
         self.cleared = False
@@ -78,7 +87,14 @@ class Parts:
 
     @classmethod
     @contextmanager
-    def alone(cls, folder: Path, suffix: str, origin: Mapping[str, Any], resume: bool) -> Iterator[Self]:
+    def alone(
+        cls,
+        folder: Path,
+        suffix: str,
+        origin: Mapping[str, Any],
+        resume: bool,
+        reject_column: str = "smiles",
+    ) -> Iterator[Self]:
         """Parts that no other process writes at the time; nothing is left where there are none.
 
         Raises:
@@ -88,7 +104,7 @@ class Parts:
         locked_before = lock.exists()
         with alone_in(folder):
             try:
-                parts = cls(folder, suffix, origin, resume)
+                parts = cls(folder, suffix, origin, resume, reject_column)
             except (OSError, ValueError):
                 if not locked_before:
                     lock.unlink()  # the folder is somebody else's
@@ -132,7 +148,7 @@ class Parts:
         write_table(self._rows(number), table, header=number == 0)
         if rejects:
             first = not any(part.rejected for part in self.done)
-            write_rejects(self._rejects(number), rejects, header=first)
+            write_rejects(self._rejects(number), rejects, first, self.reject_column)
         self.done.append(counts)
         content = {"format": FORMAT, "origin": self.origin, "parts": self.done}
         write_text(self._manifest, json.dumps(content) + "\n")
@@ -151,7 +167,7 @@ class Parts:
         """Write the rejected rows of all parts into one file, in one step."""
         having = [number for number, counts in enumerate(self.done) if counts.rejected]
         if not having:
-            write_rejects(path, [])
+            write_rejects(path, [], column=self.reject_column)
             return
         with atomic_path(path) as temporary:
             _join_text(temporary, map(self._rejects, having))

@@ -47,6 +47,10 @@ class Predicted(NamedTuple):
     values: np.ndarray
     rejects: list[Reject]
 
+    @property
+    def columns(self) -> list[np.ndarray]:
+        return [*self.values.T]
+
 
 def predict_task(
     model: Model, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None

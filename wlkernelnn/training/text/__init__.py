@@ -1,23 +1,32 @@
-"""Training of language models, text classifiers and grown trees."""
+"""Training of language models, text classifiers and grown trees; runs of texts."""
 
 from .awd import AWDOptions, fit_awd
-from .classification import ClassifierOptions, accuracy, class_probabilities, fit_classifier
-from .language import LanguageOptions, fit_language_model, perplexity
-from .scores import score_strings
+from .classification import accuracy, class_probabilities, fit_classifier
+from .language import fit_language_model, perplexity
+from .model import StringEnsemble, load_string_run
+from .prediction import TextColumns, predict_texts
+from .run import train_language, train_texts
+from .scores import CLASS_SCORES, class_scores, score_strings
 from .trees import TreeFit, TreeOptions, fit_trees
 
 __all__ = [
+    "CLASS_SCORES",
     "AWDOptions",
-    "ClassifierOptions",
-    "LanguageOptions",
+    "StringEnsemble",
+    "TextColumns",
     "TreeFit",
     "TreeOptions",
     "accuracy",
     "class_probabilities",
+    "class_scores",
     "fit_awd",
     "fit_classifier",
     "fit_language_model",
     "fit_trees",
+    "load_string_run",
     "perplexity",
+    "predict_texts",
     "score_strings",
+    "train_language",
+    "train_texts",
 ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,33 +14,10 @@ from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringClassifier
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
-from wlkernelnn.training.options import DecayOptions
+from wlkernelnn.training.string_options import ClassifierOptions
 from wlkernelnn.utils.modes import evaluating
 
 from .scores import EVALUATION_BATCH
-
-
-@dataclass
-class ClassifierOptions(DecayOptions):
-    """Options of :func:`fit_classifier`.
-
-    Args:
-        batch_size: Strings in a batch.
-        lr: Learning rate of Adam.
-        l2: Factor of the sum of all squared weights in the loss; frozen weights have no part in it.
-        clip: What ``gradient_clip`` bounds: the ``"norm"`` of the gradient, or the size of every ``"value"``.
-        steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
-            once.
-        balance: Weight the strings in the loss so that all classes count alike.
-
-    The other options are those of :class:`DecayOptions`.
-    """
-
-    batch_size: int = 32
-    l2: float = 0.0
-    clip: Literal["norm", "value"] = "norm"
-    steps_per_epoch: int = 0
-    balance: bool = False
 
 
 def fit_classifier(

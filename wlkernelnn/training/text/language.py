@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import itertools
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from wlkernelnn.datasets import BPTTLoader, Corpus
+from wlkernelnn.datasets import BPTTLoader, Corpus, PackedStrings
+from wlkernelnn.datasets.text.vocabulary import TokenIds as Tokens
+from wlkernelnn.datasets.text.vocabulary import as_ids
 from wlkernelnn.sequence import LanguageModel, detached
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
-from wlkernelnn.training.options import DecayOptions, LoopOptions
+from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.training.string_options import LanguageOptions
 from wlkernelnn.utils.modes import evaluating
 
 from .scores import perplexity_of
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
-
-
-@dataclass
-class LanguageOptions(DecayOptions):
-    """Options of :func:`fit_language_model`; the defaults are those of Lei et al. (2017, section 6.1).
-
-    Args:
-        batch_size: Streams that the text is cut into.
-        bptt: Tokens of each stream that gradients go back through. The loss is summed over them and averaged
-            over the streams.
-        lr: Learning rate of SGD.
-
-    The other options are those of :class:`DecayOptions`.
-    """
-
-    batch_size: int = 32
-    bptt: int = 35
-    lr: float = 1.0
-    lr_decay: float = 0.9
-    decay_from: int = 20
 
 
 def fit_language_model(
@@ -79,16 +61,28 @@ def fit_language_model(
     )
 
 
+@overload
+def perplexity(model: LanguageModel, tokens: Tokens, ptr: None = None) -> float: ...
+@overload
+def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens) -> Tensor: ...
 @torch.no_grad()
-def perplexity(model: LanguageModel, tokens: Tensor | np.ndarray | Sequence[int]) -> float:
-    r""":math:`\exp(-\frac{1}{N-1} \sum_{t=2}^{N} \log P(x_t \mid x_1 … x_{t-1}))` of a text.
+def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens | None = None) -> float | Tensor:
+    r""":math:`\exp(-\frac{1}{N-1} \sum_{t=2}^{N} \log P(x_t \mid x_1 … x_{t-1}))` of a text or of strings.
 
     The first token has no context and is no target.
 
     Args:
         model: The model, used in evaluation mode on the device where it is.
-        tokens: Token ids ``[N]``, N ≥ 2, any integers in a tensor, an array or a list.
+        tokens: Token ids ``[N]``, any integers in a tensor, an array or a list: one text, N ≥ 2, or strings
+            end to end.
+        ptr: Where each of the strings begins, ``[S+1]``.
+
+    Returns:
+        Of a text a number; of strings float64 ``[S]``, NaN where a string has less than two tokens.
     """
+    if ptr is not None:
+        strings = PackedStrings(as_ids(tokens), as_ids(ptr), torch.zeros(len(ptr) - 1))
+        return _per_string(model, strings)
     device = model.embedding.weight.device
     state, total = None, 0.0
     loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH)
@@ -97,6 +91,32 @@ def perplexity(model: LanguageModel, tokens: Tensor | np.ndarray | Sequence[int]
             logits, state = model(inputs.to(device), state=state)
             total += float(negative_log_likelihood(logits, targets.to(device)))
     return perplexity_of(total / loader.num_targets)
+
+
+def _per_string(model: LanguageModel, strings: PackedStrings) -> Tensor:
+    """The perplexity of each string, ``[S]``, in batches of at least one string and few tokens."""
+    device, lengths = model.embedding.weight.device, strings.lengths
+    nll = torch.full((len(strings),), torch.nan, dtype=torch.float64)
+    # Long strings alone: logits are [tokens, vocabulary].
+    order = lengths.argsort(stable=True)
+    order = order[lengths[order] > 1]
+    batch = (lengths[order].cumsum(0) // (EVALUATION_LENGTH * 8)).tolist()
+    with evaluating(model):
+        for _, some in itertools.groupby(zip(batch, order.tolist(), strict=True), key=itemgetter(0)):
+            chosen = [position for _, position in some]
+            part = strings.select(chosen)
+            ids, bounds = part.tokens.long().to(device), part.ptr.to(device)
+            logits, _ = model(ids, bounds)
+            log_p = logits.float().log_softmax(1)
+            # The last token of a string predicts nothing, the first is no target.
+            inner = torch.ones(len(ids), dtype=torch.bool, device=device)
+            inner[bounds[1:] - 1] = False
+            place = inner.nonzero().view(-1)
+            of_string = torch.repeat_interleave(bounds.diff() - 1)
+            sums = torch.zeros(len(chosen), dtype=torch.float64, device=device)
+            sums.index_add_(0, of_string, -log_p[place, ids[place + 1]].double())
+            nll[torch.tensor(chosen)] = (sums / (bounds.diff() - 1)).cpu()
+    return nll.clamp(max=700.0).exp()
 
 
 def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ import pytest
 from tests.molecules import MOLECULES, ROWS, regression_set, small_network
 from wlkernelnn.datasets import molecules_from
 from wlkernelnn.training import load_ensemble, predict_tables, save_checkpoint
+from wlkernelnn.training.screening import filling
 from wlkernelnn.training.screening import tables as library
 from wlkernelnn.training.screening.parts import MANIFEST, Counts
 
@@ -26,7 +27,7 @@ GOOD = np.flatnonzero(MOLECULES)
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "ROWS", 5)
+    monkeypatch.setattr(filling, "ROWS", 5)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_many_parts_are_like_one(
     assert run(table, run_folder, tmp_path / "parts.csv") == Counts(
         len(ROWS), len(ROWS) - len(GOOD), len(ROWS)
     )
-    monkeypatch.setattr(library, "ROWS", 1000)
+    monkeypatch.setattr(filling, "ROWS", 1000)
     run(table, run_folder, tmp_path / "whole.csv")
     parts, whole = (pd.read_csv(tmp_path / name) for name in ("parts.csv", "whole.csv"))
     pd.testing.assert_frame_equal(parts, whole, rtol=1e-5)
@@ -180,9 +181,9 @@ def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: P
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from wlkernelnn.training.screening import parts
+from wlkernelnn.training.screening import filling, parts
 from wlkernelnn.training.screening import tables as library
-library.ROWS = 5
+filling.ROWS = 5
 add = parts.Parts.add
 def slow(*arguments):
     add(*arguments)
@@ -278,7 +279,7 @@ def test_parts_of_other_columns_are_not_resumed(
     run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(library.Parts, "join", lambda parts, path: [][0])
+        patch.setattr(filling.Parts, "join", lambda parts, path: [][0])
         with pytest.raises(IndexError):
             run(table, run_folder, tmp_path / "out.csv")
     with pytest.raises(ValueError, match=r"the run to resume had options .*'prediction'.* 'fingerprint'"):

@@ -1,0 +1,199 @@
+"""Texts of any table, with their classes."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from wlkernelnn.datasets.files.rejects import Reject, is_missing, listed, write_rejects
+from wlkernelnn.datasets.files.table import column_called, place, read_table
+from wlkernelnn.datasets.files.table_chunks import read_schema
+from wlkernelnn.datasets.graphs.splits import SplitIndex, column_split
+from wlkernelnn.utils.checks import check_one_of
+
+from .documents import document_tokens
+
+logger = logging.getLogger("wlkernelnn")
+
+Level = Literal["words", "characters"]
+LEVELS = ("words", "characters")
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """The texts of a table that can be used, in its order.
+
+    Attributes:
+        texts: What stands in the table.
+        tokens: Their tokens.
+        labels: The name of the class of each; none where no column of labels was asked for.
+        row: Input row of each, counted from 0, int64 ``[n]``.
+        rejects: The rows that were left out.
+        split_idx: Positions of each part, where a column says them.
+        name: Name of the set.
+        where: What messages call the table.
+    """
+
+    texts: list[str]
+    tokens: list[list[str]]
+    labels: list[str]
+    row: np.ndarray
+    rejects: list[Reject]
+    split_idx: SplitIndex | None = None
+    name: str = ""
+    where: str = ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def tokens_of(text: str, level: str = "words", max_length: int | None = None) -> list[str]:
+    """The tokens of a text: words and signs as :func:`document_tokens` finds them, or characters.
+
+    Args:
+        text: The text.
+        level: ``"words"`` or ``"characters"``.
+        max_length: Stop after so many tokens; default never.
+    """
+    return list(text[:max_length]) if level == "characters" else document_tokens(text, max_length)
+
+
+class Tokenised(NamedTuple):
+    """Cells as tokens.
+
+    Attributes:
+        position: Positions of the cells that are texts, ascending.
+        texts, tokens: Of these.
+        rejects: The other cells, with their rows.
+    """
+
+    position: np.ndarray
+    texts: list[str]
+    tokens: list[list[str]]
+    rejects: list[Reject]
+
+
+def tokenised(
+    cells: Iterable[object], level: str, max_length: int | None = None, first: int = 0
+) -> Tokenised:
+    """The tokens of cells; one that is empty, or without a word or sign, is rejected.
+
+    Args:
+        cells: Of consecutive rows.
+        level, max_length: As of :func:`tokens_of`.
+        first: The number of the first row.
+    """
+    position, texts, tokens, rejects = [], [], [], []
+    for i, cell in enumerate(cells):
+        text = "" if is_missing(cell) else str(cell)
+        found = tokens_of(text, level, max_length) if text.strip() else []
+        if found:
+            position.append(i)
+            texts.append(text)
+            tokens.append(found)
+        else:
+            reason = "no word or sign in it" if text.strip() else "no text"
+            rejects.append(Reject(first + i, cell, reason))
+    return Tokenised(np.array(position, dtype=np.int64), texts, tokens, rejects)
+
+
+def texts_from(
+    path: str | os.PathLike[str],
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    split_column: str | None = None,
+    level: Level = "words",
+    max_length: int | None = None,
+    classes: Collection[str] | None = None,
+    on_invalid: Literal["raise", "skip"] = "raise",
+    rejects_path: str | os.PathLike[str] | None = None,
+) -> Texts:
+    """Read texts and the names of their classes from a table.
+
+    A row is left out if it has no text, no label or, where ``classes`` are given, another label;
+    ``on_invalid`` says what then happens. Rows in = texts + rejects, always; the counts are logged.
+
+    Args:
+        path: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`).
+        text_column: Default: the column called "text" (in any case if only one is), or the only column.
+        label_column: Column of the names of classes; default none. Whole numbers are names too.
+        split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
+        level, max_length: Tokens of the texts, see :func:`tokens_of`.
+        classes: The labels that are known; default all.
+        on_invalid: ``"raise"`` an error for rows that cannot be used, or ``"skip"`` them.
+        rejects_path: CSV file for these rows, see :func:`~wlkernelnn.datasets.write_rejects`.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+        ValueError: The file cannot be read, a column is missing, labels are numbers with fractions, or a row
+            (``on_invalid="raise"``) or every row cannot be used.
+    """
+    check_one_of("level", level, LEVELS)
+    check_one_of("on_invalid", on_invalid, ("raise", "skip"))
+    where = os.fspath(path)
+    text_column = column_called(read_schema(path).names, text_column, "text", where)
+    columns = [text_column, *(column for column in (label_column, split_column) if column is not None)]
+    frame = read_table(path, list(dict.fromkeys(columns)))
+    found = tokenised(frame[text_column].tolist(), level, max_length)
+    position, rejects, labels = found.position.tolist(), found.rejects, list[str]()
+    if label_column is not None:
+        labels = [_label(cell) for cell in frame[label_column].tolist()]
+        _check_names(labels, where, label_column, partial(place, frame))
+        kept = []
+        for i, row in enumerate(position):
+            if labels[row] and (classes is None or labels[row] in classes):
+                kept.append(i)
+                continue
+            reason = "no label"
+            if labels[row]:
+                reason = f"label {labels[row]!r} is none of the classes {', '.join(sorted(classes or ()))}"
+            rejects.append(Reject(row, found.texts[i], reason))
+        position, rejects = [position[i] for i in kept], sorted(rejects, key=lambda reject: reject.row)
+        found = found._replace(texts=[found.texts[i] for i in kept], tokens=[found.tokens[i] for i in kept])
+        labels = [labels[row] for row in position]
+    row = np.array(position, dtype=np.int64)
+    split_idx = None
+    if split_column is not None:
+        try:
+            parts = column_split(frame[split_column].tolist())
+        except ValueError as error:
+            raise ValueError(f"{where}: column {split_column!r}: {error}") from error
+        split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in parts.items()}
+    logger.info(f"{where}: {len(frame):,} rows in = {len(position):,} texts + {len(rejects):,} rejected")
+    if rejects_path is not None:
+        write_rejects(rejects_path, rejects, column="text")
+    if rejects and (on_invalid == "raise" or not position):
+        advice = " (on_invalid='skip' leaves them out)" if position else ""
+        head = f"{where}: {len(rejects):,} of {len(frame):,} rows cannot be used{advice}"
+        raise ValueError(listed(head, rejects, partial(place, frame)))
+    return Texts(found.texts, found.tokens, labels, row, rejects, split_idx, Path(path).name, where)
+
+
+def _label(cell: object) -> str:
+    """The name of a class: text without blanks around it, or a whole number; nothing if it is missing."""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return "" if is_missing(cell) else str(cell).strip()
+
+
+def _check_names(labels: Sequence[str], where: str, column: str, place: partial[str]) -> None:
+    """Refuse measured values."""
+    for row, label in enumerate(labels):
+        try:
+            value = float(label)
+        except ValueError:
+            continue
+        if math.isfinite(value) and not value.is_integer():
+            raise ValueError(
+                f"{where}: {place(row)}, column {column!r}: expected the name of a class, got {label}; texts "
+                "are sorted into classes, numbers are not predicted"
+            )

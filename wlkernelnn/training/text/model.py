@@ -1,0 +1,145 @@
+"""Trained models of strings that predict together, and the run folder in which they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets import EOS, PackedStrings, Vocabulary
+from wlkernelnn.datasets.text.corpus import Words
+from wlkernelnn.sequence import LanguageModel, StringClassifier, TextClassifier
+from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, load_vocabulary, save_checkpoint
+from wlkernelnn.training.folder import check_alike, finished_folders
+
+from .classification import class_probabilities
+from .language import perplexity
+
+COMMON = ("task", "level", "classes", "target_names")
+
+
+@dataclass
+class StringEnsemble:
+    """Classifiers of strings that predict together by their mean, or one language model.
+
+    Attributes:
+        networks: Trained networks of the same classes, or a single :class:`~wlkernelnn.sequence.LanguageModel`.
+        about: ``task`` (``"classification"`` or ``"language"``), ``level`` of tokens (``"words"``,
+            ``"characters"``, or ``"vectors"``), ``classes``, ``target_names`` (the column of labels),
+            ``metric`` and ``name``; of texts ``max_length``, of vectors their ``mean`` and ``std``.
+        vocabulary: The tokens; ``None`` of vectors.
+    """
+
+    networks: list[Any]
+    about: dict[str, Any]
+    vocabulary: Vocabulary | None = None
+
+    def encode(self, tokens: Sequence[Sequence[str]]) -> PackedStrings:
+        """Strings of tokens as ids; one that is not in the vocabulary becomes its unknown token."""
+        assert self.vocabulary is not None
+        return PackedStrings.encode(tokens, np.zeros(len(tokens), dtype=np.int64), self.vocabulary)
+
+    def probabilities(self, strings: PackedStrings) -> np.ndarray:
+        """Probabilities of the classes, float32 ``[S, C]``, the mean over the networks."""
+        each = [class_probabilities(net, strings) for net in self.networks]
+        return np.asarray(torch.stack(each).mean(0).numpy())
+
+    def perplexity(self, texts: Sequence[str]) -> np.ndarray:
+        """The perplexity of each text for a language model, float64 ``[n]``.
+
+        The end of a line comes before a text, so that its first token counts, and after a text of words; NaN
+        of one without tokens.
+        """
+        each = [self._ids([*self._start, *self._tokens(text)]) for text in texts]
+        lengths = torch.tensor([0, *map(len, each)])
+        return np.asarray(perplexity(self.networks[0], torch.cat([*each, self._ids([])]), lengths.cumsum(0)))
+
+    def generate(
+        self,
+        prompt: str,
+        max_tokens: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+    ) -> str:
+        """What a language model writes behind a text: see :meth:`LanguageModel.generate`.
+
+        Args:
+            prompt: The text before; an empty one is the end of a line.
+            max_tokens, temperature, top_k: As there.
+            seed: Seed of what is drawn; default torch's own generator.
+
+        Returns:
+            The new tokens: words with blanks between them and a line end for each ``<eos>``, or characters.
+        """
+        words = self.about["level"] == "words"
+        tokens = self._tokens(prompt)
+        if words and not prompt.endswith("\n"):
+            tokens = tokens[:-1]  # the line goes on
+        tokens = tokens or self._start
+        if not tokens:
+            raise ValueError("prompt: expected a text, got none, and the model knows no line ends")
+        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        drawn = self.networks[0].generate(self._ids(tokens), max_tokens, temperature, top_k, generator)
+        assert self.vocabulary is not None
+        written = self.vocabulary.decode(drawn)
+        if not words:
+            return "".join(written)
+        return " ".join("\n" if token == EOS else token for token in written).replace(" \n ", "\n")
+
+    def _tokens(self, text: str) -> list[str]:
+        """The tokens of a text for a language model."""
+        return [*Words(text)] if self.about["level"] == "words" else [*text]
+
+    @property
+    def _start(self) -> list[str]:
+        """What stands before a text: the end of a line, where the model knows it."""
+        token = EOS if self.about["level"] == "words" else "\n"
+        return [token] if self.vocabulary is not None and token in self.vocabulary else []
+
+    def _ids(self, tokens: Sequence[str]) -> torch.Tensor:
+        assert self.vocabulary is not None
+        return self.vocabulary.encode(tokens)
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(parameter.numel() for net in self.networks for parameter in net.parameters())
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the networks into ``model_0``, … of a folder."""
+        for i, net in enumerate(self.networks):
+            save_checkpoint(Path(directory) / f"model_{i}", net, self.about, self.vocabulary)
+
+
+def load_string_run(path: str | os.PathLike[str]) -> StringEnsemble:
+    """The models of strings in a run folder, or the one model of such a folder.
+
+    Raises:
+        FileNotFoundError: No model lies there, or the training of the run has not ended.
+        ValueError: A file is damaged, models do not go together, or it is a run of molecules.
+    """
+    folders = finished_folders(Path(path))
+    networks, abouts = zip(*map(load_checkpoint, folders), strict=True)
+    for folder, net in zip(folders, networks, strict=True):
+        if not isinstance(net, LanguageModel | StringClassifier):
+            raise ValueError(f"{folder}: expected a model of texts or signals, got {type(net).__name__}")
+    check_alike(folders, abouts, COMMON)
+    about, vocabulary = abouts[0], None
+    if about["level"] != "vectors":
+        vocabulary = load_vocabulary(folders[0], networks[0])
+        for folder, net in zip(folders[1:], networks[1:], strict=True):
+            if load_vocabulary(folder, net) != vocabulary:
+                raise ValueError(f"{folder}: another vocabulary than in {folders[0]}")
+    if isinstance(networks[0], StringClassifier) and len(about["classes"]) != networks[0].num_classes:
+        expected = f"expected {networks[0].num_classes} classes"
+        raise ValueError(f"{folders[0] / CONFIG}: about.classes: {expected}, got {about['classes']!r}")
+    if (about["task"] == "language") != isinstance(networks[0], LanguageModel):
+        got = type(networks[0]).__name__
+        raise ValueError(f"{folders[0] / CONFIG}: about.task: {about['task']!r} with a {got}")
+    assert about["level"] == "vectors" or isinstance(networks[0], LanguageModel | TextClassifier)
+    return StringEnsemble([*networks], about, vocabulary)

@@ -1,0 +1,150 @@
+"""Predictions for tables of texts of any length."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from wlkernelnn.datasets import Reject
+from wlkernelnn.datasets.files.table import column_called
+from wlkernelnn.datasets.text.texts import tokenised
+from wlkernelnn.training.checkpoint import digest
+from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
+from wlkernelnn.training.screening.parts import Counts
+
+from .model import StringEnsemble, load_string_run
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """Which columns a text gets.
+
+    Attributes:
+        probabilities: Of a classifier: the probability of every class, ``<target>_p_<class>``.
+        max_tokens: Of a language model: what it writes behind the text, so many tokens, as ``continuation``.
+        temperature, top_k: How these are drawn, see :meth:`LanguageModel.generate`.
+        seed: Seed of what is drawn.
+    """
+
+    probabilities: bool = False
+    max_tokens: int = 0
+    temperature: float = 1.0
+    top_k: int | None = None
+    seed: int = 0
+
+    def names(self, model: StringEnsemble) -> list[str]:
+        """Names of the columns.
+
+        Raises:
+            ValueError: The model has no such columns.
+        """
+        if model.about["task"] == "language":
+            if self.probabilities:
+                raise ValueError("probabilities: a classifier has these, this is a language model")
+            return ["perplexity", *(["continuation"] if self.max_tokens else [])]
+        if self.max_tokens:
+            raise ValueError("max_tokens: a language model writes on, this is a classifier")
+        (target,) = model.about["target_names"]
+        more = [f"{target}_p_{name}" for name in model.about["classes"]] if self.probabilities else []
+        return [target, f"{target}_probability", *more]
+
+    def values(
+        self, model: StringEnsemble, texts: Sequence[str], tokens: Sequence[Sequence[str]], first: int = 0
+    ) -> list[np.ndarray]:
+        """The values of :meth:`names` for texts, the first of which is in row ``first``."""
+        if model.about["task"] == "language":
+            columns = [model.perplexity(texts).astype(np.float32)]
+            if self.max_tokens:
+                drawing = (self.max_tokens, self.temperature, self.top_k)
+                written = [
+                    model.generate(text, *drawing, seed=self.seed + first + i) for i, text in enumerate(texts)
+                ]
+                columns.append(np.array(written, dtype=object))
+            return columns
+        probability = model.probabilities(model.encode(tokens))
+        best = np.array(model.about["classes"], dtype=object)[probability.argmax(1)]
+        highest = probability.max(1) if len(probability) else np.zeros(0, np.float32)
+        return [best, highest, *(probability.T if self.probabilities else ())]
+
+
+class _Filled(NamedTuple):
+    position: np.ndarray
+    columns: list[np.ndarray]
+    rejects: list[Reject]
+
+
+def predict_texts(
+    inputs: Sequence[Path],
+    model_path: Path,
+    output: Path,
+    rejects_path: Path,
+    *,
+    text_column: str | None = None,
+    on_invalid: Literal["raise", "skip", "nan"] = "nan",
+    columns: TextColumns | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> Counts:
+    """Predict every row of one or several tables of texts, in order, in bounded memory.
+
+    Files, parts and resuming are those of :func:`~wlkernelnn.training.predict_tables`.
+
+    Args:
+        inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
+        model_path: A run folder, see :func:`load_string_run`.
+        output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files.
+        rejects_path: CSV file for the rows without a text.
+        text_column: The column of texts; by default the one called text.
+        on_invalid: Rows without a text: ``"nan"`` keeps them with empty predictions, ``"skip"`` leaves them
+            out, ``"raise"`` stops at the first part that has any.
+        columns: What a text gets.
+        resume: Keep the parts that an earlier run of the same input, model and options finished.
+        progress: Show on stderr how far it is.
+
+    Returns:
+        How many rows were read, rejected and written.
+
+    Raises:
+        FileNotFoundError, FileExistsError, ValueError: As of :func:`~wlkernelnn.training.predict_tables`.
+    """
+    columns, model = columns or TextColumns(), load_string_run(model_path)
+    about = model.about
+    if about["level"] == "vectors":
+        raise ValueError(f"{model_path}: a model of signals, which are no texts; use it in Python")
+    names = columns.names(model)
+
+    def fill(pieces: Iterator[Piece]) -> Generator[_Filled, None, None]:
+        for piece in pieces:
+            level = "characters" if about["task"] == "language" else about["level"]
+            found = tokenised(piece.cells, level, about.get("max_length"), piece.first)
+            values = columns.values(model, found.texts, found.tokens, piece.first)
+            yield _Filled(found.position, values, found.rejects)
+
+    of_model: dict[str, Any] = {"about": about, "tokens": getattr(model.vocabulary, "tokens", ())}
+    filling = Filling(
+        names=names,
+        replaced=about["target_names"] if about["task"] == "classification" else (),
+        origin={
+            "networks": [*map(digest, model.networks), _sha256(of_model)],
+            "options": {"text_column": text_column, "on_invalid": on_invalid, "columns": vars(columns)},
+            "versions": {"torch": torch.__version__},
+        },
+        what="text",
+        column_of=lambda known, where: column_called(known, text_column, "text", where),
+        fill=fill,
+        reject_column="text",
+    )
+    return fill_tables(
+        inputs, output, rejects_path, filling, on_invalid=on_invalid, resume=resume, progress=progress
+    )
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
