@@ -77,19 +77,15 @@ class DataOptions:
 
 
 @dataclass
-class SplitOptions:
-    """How the molecules are split.
+class RandomSplitOptions:
+    """A random split, or that of a column.
 
     Args:
-        split: "random", "scaffold" (by Bemis-Murcko scaffold with chirality, OGB's recipe) or "flat_scaffold"
-            (without, so that stereoisomers stay together, DeepChem's); by default the one recommended for a
-            published data set, random for a file.
         splits_column: Column with the labels train, valid (or val) and test, instead.
         split_sizes: Fractions of train, valid and test.
         data_seed: Seed of a random split.
     """
 
-    split: Literal["random", "scaffold", "flat_scaffold"] | None = None
     splits_column: str | None = None
     split_sizes: tuple[float, float, float] = (0.8, 0.1, 0.1)
     data_seed: int = 0
@@ -102,12 +98,28 @@ class SplitOptions:
             raise ValueError(f"--data-seed: expected at least 0, got {self.data_seed}")
         if self.splits_column is not None:
             given = {
-                "--split": self.split is not None,
-                "--split-sizes": tuple(self.split_sizes) != SplitOptions.split_sizes,
-                "--data-seed": self.data_seed != SplitOptions.data_seed,
+                "--split": getattr(self, "split", None) is not None,
+                "--split-sizes": tuple(self.split_sizes) != RandomSplitOptions.split_sizes,
+                "--data-seed": self.data_seed != RandomSplitOptions.data_seed,
             }
             for name in (name for name, there in given.items() if there):
                 raise ValueError(f"give either {name} or --splits-column, not both")
+
+
+@dataclass
+class SplitOptions(RandomSplitOptions):
+    """How the molecules are split.
+
+    Args:
+        split: "random", "scaffold" (by Bemis-Murcko scaffold with chirality, OGB's recipe) or "flat_scaffold"
+            (without, so that stereoisomers stay together, DeepChem's); by default the one recommended for a
+            published data set, random for a file.
+    """
+
+    split: Literal["random", "scaffold", "flat_scaffold"] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.split in ("scaffold", "flat_scaffold") and self.data_seed:
             raise ValueError("--data-seed is an option of --split random: there is one scaffold split")
 
@@ -124,10 +136,10 @@ class SplitOptions:
         return split(data, kind, (train, valid, test), self.data_seed), kind
 
 
-def one_column(columns: list[str] | None) -> str | None:
-    """chemprop's option takes several columns; ours is about one molecule a row."""
+def one_column(columns: list[str] | None, option: str = "--smiles-columns") -> str | None:
+    """The column of an option that takes several, as chemprop's do; ours are about one a row."""
     if columns is None:
         return None
     if len(columns) != 1:
-        raise ValueError(f"--smiles-columns: expected one column, got {len(columns)}: {', '.join(columns)}")
+        raise ValueError(f"{option}: expected one column, got {len(columns)}: {', '.join(columns)}")
     return columns[0]

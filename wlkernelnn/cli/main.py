@@ -12,6 +12,7 @@ VERBS = {
     "fingerprint": "Fingerprints for every row of a table of SMILES, in order.",
     "explain": "Say of every atom how much it adds to the predictions for its molecule.",
     "evaluate": "Score a trained run on a table of SMILES with measured targets.",
+    "text": "Train on texts and their classes, or a language model; predict and evaluate.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
 }
 

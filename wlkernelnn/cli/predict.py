@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from wlkernelnn.training.options import BATCH
 
 from .data import one_column
 from .options import VerbParser, add_options, check_outputs, pick
+
+if TYPE_CHECKING:
+    from wlkernelnn.training.screening.parts import Counts
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -80,17 +83,7 @@ def run(
     parser = VerbParser(verb, description)
     add_options(parser, "Options", kind)
     options = kind(**pick(parser.parse_args(argv), kind))
-    if options.preds_path.suffix not in (".csv", ".parquet", ""):
-        raise ValueError(
-            f"--preds-path: expected a name in .csv or .parquet, or a folder's without a dot, got "
-            f"{options.preds_path}"
-        )
-    rejects_path = options.rejects_path or options.preds_path.with_suffix(".rejects.csv")
-    outputs = {"--preds-path": options.preds_path, "--rejects-path": rejects_path}
-    folders = () if options.preds_path.suffix else ("--preds-path",)
-    check_outputs(outputs, options.test_path, folders)
-    if folders and options.preds_path.resolve() in rejects_path.resolve().parents:
-        raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
+    rejects_path = rejects_beside(options.preds_path, options.rejects_path, options.test_path)
     # Help does not wait for torch.
     from wlkernelnn.training import Columns, predict_tables
 
@@ -111,14 +104,33 @@ def run(
         progress=True,
         columns=columns,
     )
-    reasons = f" (reasons in {rejects_path})" if counts.rejected else ""
-    done = "predicted" if verb == "predict" else "embedded"
-    print(
-        f"{counts.read:,} rows in = {counts.read - counts.rejected:,} {done} + {counts.rejected:,} "
-        f"rejected{reasons}; {counts.written:,} rows out: {options.preds_path}"
-    )
+    tell(counts, "predicted" if verb == "predict" else "embedded", options.preds_path, rejects_path)
     if counts.read and counts.rejected == counts.read:
         logger.warning(
             f"none of {counts.read:,} rows gives a molecule: is their SMILES in another column "
             "(--smiles-columns)?"
         )
+
+
+def rejects_beside(preds_path: Path, rejects_path: Path | None, test_path: list[Path]) -> Path:
+    """Where rejected rows go, once all outputs are seen to be fine: by default beside the predictions."""
+    if preds_path.suffix not in (".csv", ".parquet", ""):
+        raise ValueError(
+            f"--preds-path: expected a name in .csv or .parquet, or a folder's without a dot, got "
+            f"{preds_path}"
+        )
+    rejects_path = rejects_path or preds_path.with_suffix(".rejects.csv")
+    folders = () if preds_path.suffix else ("--preds-path",)
+    check_outputs({"--preds-path": preds_path, "--rejects-path": rejects_path}, test_path, folders)
+    if folders and preds_path.resolve() in rejects_path.resolve().parents:
+        raise ValueError(f"--rejects-path: {rejects_path} lies in --preds-path, as if it were part of it")
+    return rejects_path
+
+
+def tell(counts: Counts, done: str, preds_path: Path, rejects_path: Path) -> None:
+    """Print what became of the rows."""
+    reasons = f" (reasons in {rejects_path})" if counts.rejected else ""
+    print(
+        f"{counts.read:,} rows in = {counts.read - counts.rejected:,} {done} + {counts.rejected:,} "
+        f"rejected{reasons}; {counts.written:,} rows out: {preds_path}"
+    )

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wlkernelnn.training.options import FitOptions
 
+from .before import check_idle, check_run_folder
 from .data import DataOptions, SplitOptions
-from .options import VerbParser, add_options, config_text, option_name, pick
+from .options import VerbParser, add_options, config_text, pick
 from .scores import score_text
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def main(argv: list[str] | None = None) -> None:
     ensemble_options(fit_options, run_options.ensemble_size)
     _check_idle(parser, parsed)
     directory = run_options.output_dir
-    _check_folder(parser, parsed, directory)
+    check_run_folder(parser, parsed, directory, MAY_DIFFER)
     if name := _network_of(run_options.model):
         network = SHORT_NAMES[name]
         network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[name])
@@ -233,35 +234,5 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
     }
     of_training = {*vars(NetworkOptions()), *vars(FitOptions()), "ensemble_size", "resume"}
     of_models |= dict.fromkeys(sorted(of_training - {"seed", "metric"}), NETWORKS)
-    for choice, owners in (("model", of_models), ("schedule", OF_SCHEDULES)):
-        chosen = getattr(parsed, choice)
-        for option, known in owners.items():
-            if (
-                not {chosen, _network_of(chosen)} & {*known}
-                and getattr(parsed, option) != parser.defaults[option]
-            ):
-                raise ValueError(
-                    f"{option_name(option)} is an option of --{choice} {' and '.join(known)}, "
-                    f"but the {choice} is {chosen}"
-                )
-
-
-def _check_folder(parser: VerbParser, parsed: Namespace, directory: Path) -> None:
-    """Refuse a folder whose files would be lost, or a run to resume that had other options."""
-    from wlkernelnn.training.folder import PARTS, check_free, check_resumable
-
-    written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
-    if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:
-        raise ValueError(f"--data-path: {parsed.data_path} is a file that the run would overwrite")
-    if not parsed.resume:
-        check_free(directory)
-        return
-    check_resumable(directory)
-    path = directory / "config.yaml"
-    if not path.is_file():
-        return
-    before: dict[str, Any] = parser.defaults | parser.read_config(path)
-    for name, value in before.items():
-        given = getattr(parsed, name)
-        if name not in MAY_DIFFER and given != value:
-            raise ValueError(f"{path}: the run to resume has {name}={value!r}, but {given!r} is given")
+    check_idle(parser, parsed, "model", {parsed.model, _network_of(parsed.model)}, of_models)
+    check_idle(parser, parsed, "schedule", {parsed.schedule}, OF_SCHEDULES)

@@ -28,7 +28,8 @@ class StringEnsemble:
     """Classifiers of strings that predict together by their mean, or one language model.
 
     Attributes:
-        networks: Trained networks of the same classes, or a single :class:`~wlkernelnn.sequence.LanguageModel`.
+        networks: Trained networks of the same classes, or a single
+            :class:`~wlkernelnn.sequence.LanguageModel`.
         about: ``task`` (``"classification"`` or ``"language"``), ``level`` of tokens (``"words"``,
             ``"characters"``, or ``"vectors"``), ``classes``, ``target_names`` (the column of labels),
             ``metric`` and ``name``; of texts ``max_length``, of vectors their ``mean`` and ``std``.
@@ -58,6 +59,16 @@ class StringEnsemble:
         each = [self._ids([*self._start, *self._tokens(text)]) for text in texts]
         lengths = torch.tensor([0, *map(len, each)])
         return np.asarray(perplexity(self.networks[0], torch.cat([*each, self._ids([])]), lengths.cumsum(0)))
+
+    def scores_of_text(self, text: str) -> dict[str, Any]:
+        """Of a language model: the number of ``tokens`` of a text, how many are ``unknown``, and its
+        ``perplexity``, that of :func:`~wlkernelnn.training.perplexity` (NaN of less than two tokens).
+        """
+        assert self.vocabulary is not None
+        tokens = self._tokens(text)
+        unknown = sum(token not in self.vocabulary for token in tokens)
+        found = perplexity(self.networks[0], self._ids(tokens)) if len(tokens) > 1 else float("nan")
+        return {"tokens": len(tokens), "unknown": unknown, "perplexity": found}
 
     def generate(
         self,

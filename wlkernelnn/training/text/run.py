@@ -97,7 +97,8 @@ def train_texts(
     classes = sorted(set(texts.labels))
     if len(classes) < 2:
         raise ValueError(
-            f"{texts.where or 'texts'}: expected at least two classes, got {len(classes)} ({', '.join(classes)})"
+            f"{texts.where or 'texts'}: expected at least two classes, got {len(classes)} "
+            f"({', '.join(classes)})"
         )
     index = {name: split_idx[name] for name in PARTS if len(split_idx.get(name, ()))}
     if "train" not in index:

@@ -1,0 +1,296 @@
+"""Train a classifier on a table of texts and labels, or a language model on a text file."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from wlkernelnn.cli.before import check_idle, check_run_folder
+from wlkernelnn.cli.data import RandomSplitOptions, one_column
+from wlkernelnn.cli.options import PositiveInt, VerbParser, add_options, config_text, pick
+from wlkernelnn.cli.scores import score_text
+from wlkernelnn.training.options import LoopOptions
+from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions, StringNetworkOptions
+
+if TYPE_CHECKING:
+    from wlkernelnn.training import StringEnsemble
+
+TASKS = ("classification", "language")
+
+
+@dataclass
+class TextDataOptions:
+    """Where texts and labels come from.
+
+    Args:
+        data_path: A CSV, TSV or Parquet file of texts and labels; or a plain text for a language model, whose
+            beginning is trained on.
+        text_columns: The column of texts; by default the one called text.
+        target_columns: The column of labels, any names; needed for a table.
+        task_type: "classification" or "language"; by default what the name of the file says.
+        level: Tokens are "words" (lower-cased, with signs apart; of a language model what stands between
+            white space, with a token for each line end) or "characters".
+        max_length: Read so many tokens of a text; by default all.
+        min_count: Tokens that the training texts have less often are unknown; by default 2.
+        on_invalid: Rows without a text or a label: "raise" an error, or "skip" them.
+    """
+
+    data_path: str
+    text_columns: list[str] | None = None
+    target_columns: list[str] | None = None
+    task_type: Literal["classification", "language"] | None = None
+    level: Literal["words", "characters"] = "words"
+    max_length: PositiveInt | None = None
+    min_count: PositiveInt = 2
+    on_invalid: Literal["raise", "skip"] = "raise"
+
+
+@dataclass
+class TextRunOptions:
+    """Where results go.
+
+    Args:
+        output_dir: The run folder: the model, its vocabulary, predictions, metrics, config and rejected rows.
+        ensemble_size: Classifiers to train, with seeds seed, seed + 1, …; they predict by their mean.
+        resume: Go on with a training that was interrupted; all other options as they were (--config takes the
+            config.yaml of the run folder).
+    """
+
+    output_dir: Path
+    ensemble_size: int = 1
+    resume: bool = False
+
+
+@dataclass
+class VectorOptions:
+    """Vectors of tokens, of classifiers.
+
+    Args:
+        embeddings_path: A file of word vectors in GloVe's format, as text or .gz; by default vectors are
+            learned from the training texts alone.
+        freeze_embeddings: Vectors of the file stay as they are.
+        embedding_channels: Width of vectors that are learned alone.
+    """
+
+    embeddings_path: Path | None = None
+    freeze_embeddings: bool = False
+    embedding_channels: PositiveInt = 100
+
+
+@dataclass
+class TextFitOptions:
+    """How to train.
+
+    Args:
+        epochs: Passes over the training texts; by default 20, of a language model 40.
+        batch_size: Texts in a batch; of a language model streams that the text is cut into.
+        lr: Learning rate; by default 0.001 (Adam), of a language model 1 (SGD).
+        lr_decay: Factor of the learning rate at each decay.
+        decay_from: The first epoch, counted from 0, with a decay; each one after it has one too.
+        patience: Stop after that many epochs without a better validation score, 0 for never.
+        gradient_clip: Largest norm of the gradient, 0 for no bound.
+        l2: Of classifiers: factor of the sum of all squared weights in the loss.
+        balance: Of classifiers: weight the texts in the loss so that all classes count alike.
+        bptt: Of language models: tokens of each stream that gradients go back through.
+        seed: Seed of everything that is drawn.
+        precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed".
+        accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
+        matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
+            inside and is faster on many processors.
+    """
+
+    epochs: PositiveInt | None = None
+    batch_size: int = LoopOptions.batch_size // 2
+    lr: float | None = None
+    lr_decay: float | None = None
+    decay_from: int | None = None
+    patience: int = 5
+    gradient_clip: float = LoopOptions.gradient_clip
+    l2: float = 0.0
+    balance: bool = False
+    bptt: int = LanguageOptions.bptt
+    seed: int = 0
+    precision: str = LoopOptions.precision
+    accelerator: str = LoopOptions.accelerator
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+
+    def of(self, task: str) -> ClassifierOptions | LanguageOptions:
+        """The options of the training."""
+        kind = ClassifierOptions if task == "classification" else LanguageOptions
+        known = {field.name for field in fields(kind)}
+        given = {name: value for name, value in vars(self).items() if value is not None and name in known}
+        return kind(**{"epochs": 20 if task == "classification" else 40, **given})  # type: ignore[arg-type]
+
+
+GROUPS: dict[str, type] = {
+    "Data": TextDataOptions,
+    "Split": RandomSplitOptions,
+    "Run": TextRunOptions,
+    "Network": StringNetworkOptions,
+    "Vectors of tokens": VectorOptions,
+    "Training": TextFitOptions,
+}
+OF_TASKS = {
+    **dict.fromkeys(
+        ("text_columns", "target_columns", "max_length", "on_invalid", "splits_column"), TASKS[:1]
+    ),
+    **dict.fromkeys(("data_seed", "ensemble_size", "l2", "balance"), TASKS[:1]),
+    **dict.fromkeys(vars(VectorOptions()), TASKS[:1]),
+    "bptt": TASKS[1:],
+}
+OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
+# Options that may change when a run resumes: they change no network.
+MAY_DIFFER = ("output_dir", "ensemble_size", "resume")
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = VerbParser("text train", __doc__)
+    for title, source in GROUPS.items():
+        add_options(parser, title, source)
+    parsed = parser.parse_args(argv)
+    data, run = (kind(**pick(parsed, kind)) for kind in (TextDataOptions, TextRunOptions))
+    split = RandomSplitOptions(**pick(parsed, RandomSplitOptions))
+    network = StringNetworkOptions(**pick(parsed, StringNetworkOptions))
+    vectors = VectorOptions(**pick(parsed, VectorOptions))
+
+    # Help does not wait for torch.
+    from wlkernelnn.datasets.files.table_chunks import is_table
+    from wlkernelnn.training.folder import with_seeds
+    from wlkernelnn.training.text.networks import encoder
+    from wlkernelnn.utils.files import alone_in, write_text
+
+    # All that can be refused before data are read.
+    table = is_table(data.data_path)
+    parsed.task_type = task = data.task_type or ("classification" if table else "language")
+    options = TextFitOptions(**pick(parsed, TextFitOptions)).of(task)
+    with_seeds(options, run.ensemble_size)
+    check_idle(parser, parsed, "task_type", {task}, OF_TASKS)
+    check_idle(parser, parsed, "model", {network.model}, OF_KERNELS)
+    _check_vectors(parsed)
+    encoder(network, 1)
+    _check_file(data, task, table)
+    directory = run.output_dir
+    check_run_folder(parser, parsed, directory, MAY_DIFFER)
+    train = _train_classifier if task == "classification" else _train_language
+    config_path = directory / "config.yaml"
+    with alone_in(directory):
+        keep = Namespace(**{**vars(parsed), "resume": False})  # what the run is, not how it came about
+        write_text(config_path, config_text(keep))
+        try:
+            ensemble, report = train(data, split, run, network, vectors, options)
+        except KeyboardInterrupt as error:
+            where = f"{error} (--config {config_path} --resume goes on)".lstrip()
+            raise KeyboardInterrupt(where) from None
+    _show(ensemble, directory, report)
+
+
+def _check_vectors(parsed: Namespace) -> None:
+    if parsed.embeddings_path is None and parsed.freeze_embeddings:
+        raise ValueError(
+            "--freeze-embeddings needs --embeddings-path: vectors that are drawn must be learned"
+        )
+    if parsed.embeddings_path is not None:
+        if parsed.embedding_channels != VectorOptions.embedding_channels:
+            raise ValueError("--embedding-channels: the file of --embeddings-path has a width of its own")
+        if not parsed.embeddings_path.is_file():
+            raise FileNotFoundError(f"--embeddings-path: {parsed.embeddings_path}: no such file")
+
+
+def _check_file(data: TextDataOptions, task: str, table: bool) -> None:
+    if not Path(data.data_path).is_file():
+        raise FileNotFoundError(f"--data-path: {data.data_path}: no such file")
+    if task == "classification":
+        if not table:
+            raise ValueError(
+                f"--data-path: {data.data_path}: a classifier needs a table, .csv, .tsv or .parquet"
+            )
+        if not data.target_columns:
+            raise ValueError(f"--target-columns: which column of {data.data_path} has the labels?")
+
+
+def _train_classifier(
+    data: TextDataOptions,
+    split: RandomSplitOptions,
+    run: TextRunOptions,
+    network: StringNetworkOptions,
+    vectors: VectorOptions,
+    options: Any,
+) -> tuple[StringEnsemble, dict[str, Any]]:
+    from wlkernelnn.datasets import random_split, texts_from
+    from wlkernelnn.training import train_texts
+
+    label_column = one_column(data.target_columns, "--target-columns")
+    texts = texts_from(
+        data.data_path,
+        text_column=one_column(data.text_columns, "--text-columns"),
+        label_column=label_column,
+        split_column=split.splits_column,
+        level=data.level,
+        max_length=data.max_length,
+        on_invalid=data.on_invalid,
+        rejects_path=run.output_dir / "rejects.csv",
+    )
+    train, valid, test = split.split_sizes
+    parts = texts.split_idx or random_split(len(texts), (train, valid, test), split.data_seed)
+    if not len(parts["valid"]):
+        options.patience = 0
+    return train_texts(
+        texts,
+        parts,
+        run.output_dir,
+        options,
+        network=network,
+        level=data.level,
+        max_length=data.max_length,
+        min_count=data.min_count,
+        **vars(vectors),
+        target_name=str(label_column),
+        ensemble_size=run.ensemble_size,
+        resume=run.resume,
+    )
+
+
+def _train_language(
+    data: TextDataOptions,
+    split: RandomSplitOptions,
+    run: TextRunOptions,
+    network: StringNetworkOptions,
+    vectors: VectorOptions,
+    options: Any,
+) -> tuple[StringEnsemble, dict[str, Any]]:
+    from wlkernelnn.datasets import load_text
+    from wlkernelnn.training import train_language
+    from wlkernelnn.training.text.run import UNKNOWN
+
+    train, valid, test = split.split_sizes
+    corpus = load_text(
+        data.data_path,
+        level=data.level,
+        sizes=(train, valid, test),
+        unknown=UNKNOWN,
+        min_count=data.min_count,
+    )
+    return train_language(
+        corpus, run.output_dir, options, network=network, level=data.level, resume=run.resume
+    )
+
+
+def _show(ensemble: StringEnsemble, directory: Path, report: dict[str, Any]) -> None:
+    """Print the scores, and where everything is."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    about, metric = ensemble.about, report["metric"]
+    language = about["task"] == "language"
+    what = f"{report['vocabulary']:,} tokens" + ("" if language else f", {len(about['classes'])} classes")
+    print(f"{about['name']}: {metric} ({what})")
+    counted = "tokens" if language else "texts"
+    table = Table("part", *(Column(name, justify="right") for name in (counted, metric)))
+    for part, count in report["counts"].items():
+        table.add_row(part, f"{count:,}", score_text(report[part]) if part in report else "")
+    Console().print(table)
+    print(
+        f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
+    )
