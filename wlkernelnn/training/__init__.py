@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .text import *
 
 __all__ = [
-    "CLASS_SCORES",
     "METRICS",
     "AWDOptions",
     "ClassifierOptions",

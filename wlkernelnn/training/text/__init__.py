@@ -6,11 +6,10 @@ from .language import fit_language_model, perplexity
 from .model import StringEnsemble, load_string_run
 from .prediction import TextColumns, predict_texts
 from .run import train_language, train_texts
-from .scores import CLASS_SCORES, class_scores, score_strings
+from .scores import class_scores, score_strings
 from .trees import TreeFit, TreeOptions, fit_trees
 
 __all__ = [
-    "CLASS_SCORES",
     "AWDOptions",
     "StringEnsemble",
     "TextColumns",
