@@ -1,10 +1,12 @@
 """Strings as path graphs, and models of them."""
 
-from . import layers, models
+from . import graphs, layers, models
+from .graphs import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .models import *  # noqa: F403
 from .rrnn import RRNN, RRNNGRU
 
 __all__ = ["RRNN", "RRNNGRU"]
+__all__ += graphs.__all__
 __all__ += layers.__all__
 __all__ += models.__all__

@@ -30,6 +30,7 @@ PAGES = sorted((Path(__file__).parents[1] / "docs" / "api").glob("*.md"))
 HOMES = {
     "wlkernelnn": ("wlkernelnn.conv", "wlkernelnn.estimators"),
     "wlkernelnn.sequence.rrnn": ("wlkernelnn.sequence",),
+    "wlkernelnn.testing": ("wlkernelnn.sequence",),
 }
 
 #: Import paths and names that other code already uses.

@@ -14,7 +14,8 @@ from torch_geometric.transforms import BaseTransform
 
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.datasets.graphs.pyg import path_edges
-from wlkernelnn.ops.string import Pointers, Steps
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.utils.checks import holds_integers
 
 # What may be a string or a batch of strings.

@@ -11,8 +11,9 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
-from wlkernelnn.ops.string import Levels, Pointers, Steps
+from wlkernelnn.ops.string import Levels, Steps
 from wlkernelnn.ops.string.levels import cycle_among
+from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.utils.checks import holds_integers
 
 

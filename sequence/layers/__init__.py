@@ -1,7 +1,5 @@
 """Layers of strings."""
 
-from wlkernelnn.sequence.graphs import ToPathGraph, path_graph, to_list, to_packed, to_padded
-
 from .recurrent_kernel_machine import RecurrentKernelMachine
 from .recurrent_kernels import (
     ArcCosineKernel,
@@ -34,11 +32,6 @@ __all__ = [
     "StringRNN",
     "SyncFilters",
     "TanhKernel",
-    "ToPathGraph",
     "WeightDrop",
     "detached",
-    "path_graph",
-    "to_list",
-    "to_packed",
-    "to_padded",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.string import Pointers
+from wlkernelnn.ops.string.steps import Pointers
 
 
 def locked_mask(num_strings: int, width: int, dropout: float, like: Tensor) -> Tensor:

@@ -12,7 +12,8 @@ from torch.nn.utils.rnn import PackedSequence
 from torch_geometric.data import Data
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.ops.string import Pointers, Steps
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.sequence.graphs.reading import graph_steps, opened
 from wlkernelnn.utils.configured import Configured
 

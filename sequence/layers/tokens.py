@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops.autograd import traced
-from wlkernelnn.ops.string import Pointers, Steps
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.utils.checks import holds_integers
 
 # Token ids ``[N]`` or ``[B, T]``.

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.ops.graph.segments import segment_sum
-from wlkernelnn.ops.string import Pointers
+from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.sequence.graphs.reading import opened, with_tokens
 from wlkernelnn.sequence.layers.string_model import StringModel, learn_width
 from wlkernelnn.sequence.layers.tokens import Tokens, check_tokens

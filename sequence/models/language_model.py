@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn.ops.string import Pointers
+from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.sequence.graphs.reading import opened, with_tokens
 from wlkernelnn.sequence.layers.dropout import locked_dropout
 from wlkernelnn.sequence.layers.string_model import State, StringModel, learn_width

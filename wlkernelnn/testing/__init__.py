@@ -4,6 +4,8 @@ Every assertion returns the largest relative error that it found. It raises an A
 larger than ``rtol``, and a ValueError where there is nothing to check or its arguments do not go together.
 """
 
+from wlkernelnn.sequence import subsequence_graph
+
 from .colours import assert_colours_decide, assert_tells_apart
 from .containment import assert_in_rkhs, rkhs_ratios
 from .exact import rkhs_norm
@@ -18,7 +20,6 @@ from .string_layers import (
     assert_sums_tokens,
     assert_walks_on_strings,
     reference_strings,
-    subsequence_graph,
 )
 
 __all__ = [

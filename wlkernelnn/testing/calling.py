@@ -67,9 +67,14 @@ def require_strings(strings: Sequence[Tensor]) -> None:
         raise ValueError("strings holds no token: there is nothing to check")
 
 
-def require_float64(layer: Any) -> None:
-    """The assertions are about equations, not about rounding: weights must be float64."""
+def require_float64(layer: Any, graphs: Sequence[Data] = ()) -> None:
+    """The assertions are about equations, not about rounding: weights and features must be float64."""
     if isinstance(layer, torch.nn.Module):
         for name, parameter in layer.named_parameters():
             if parameter.dtype != torch.float64:
                 raise ValueError(f"{name} is {parameter.dtype}: make the layer double() first")
+    for i, graph in enumerate(graphs):
+        for name in ("x", "edge_attr", "edge_weight"):
+            values = graph.get(name)
+            if isinstance(values, Tensor) and values.dtype != torch.float64:
+                raise ValueError(f"{name} of graph {i} is {values.dtype}: make it double() first")

@@ -90,7 +90,7 @@ def _walks_of(layer: Layer, graph: Data) -> Iterator[tuple[WalkConv, Data]]:
             yield walk, labelled.clone()
 
 
-def _absolute(graph: Data) -> Data:
+def absolute(graph: Data) -> Data:
     """All numbers without their signs: what the kernel makes of it is the sum of |terms|."""
     positive = graph.clone()
     for name in ("x", "edge_attr", "edge_weight"):
@@ -139,7 +139,7 @@ def _compare(
             of_n = clone(kernel).set_params(walk_length=n, all_lengths=False)
         walks = reference_walks(layer, n)
         values.append(measure(of_n, graphs, walks))
-        scales.append(measure(of_n, [*map(_absolute, graphs)], [*map(_absolute, walks)]))
+        scales.append(measure(of_n, [*map(absolute, graphs)], [*map(absolute, walks)]))
     return torch.stack(values).sum(0), torch.stack(scales).sum(0)
 
 
@@ -169,14 +169,14 @@ def assert_matches_kernel(
         references: For any other layer: one graph per channel.
         rtol: Allowed error beside the sum of the absolute values of all terms of the kernel.
     """
-    require_float64(layer)
     require_graphs(graphs)
+    require_float64(layer, graphs)
     errors = {}
     for i, graph in enumerate(graphs):
         out = call(layer, graph)
         if references is not None:
             expected = torch.as_tensor(kernel([graph], list(references))[0])
-            scale = torch.as_tensor(kernel([_absolute(graph)], [_absolute(r) for r in references])[0])
+            scale = torch.as_tensor(kernel([absolute(graph)], [absolute(r) for r in references])[0])
             errors[f"graph {i}"] = largest_error(out.sum(0), expected, scale)
             continue
         for on_nodes in _kinds(layer, kernel):

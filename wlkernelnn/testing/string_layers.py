@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import cast
 
 import numpy as np
@@ -15,9 +13,11 @@ from torch_geometric.data import Data
 
 from wlkernelnn.conv.random_walk import RandomWalkKernelConv
 from wlkernelnn.kernels import StringKernel
-from wlkernelnn.sequence import StringKernelConv
+from wlkernelnn.ops.graph import neighbor_sum_naive
+from wlkernelnn.sequence import StringKernelConv, decayed_sum, path_graph, subsequence_graph
 
-from .calling import evaluating, largest_error, require, require_float64, require_strings
+from .calling import evaluating, largest_error, require, require_float64, require_graphs, require_strings
+from .kernel_layers import absolute
 from .string_laws import read
 
 
@@ -50,13 +50,16 @@ def constant_rates(layer: StringKernelConv) -> Tensor:
         return torch.as_tensor(layer.decay(), dtype=torch.float64).expand(layer.out_channels)
 
 
-def rates(layer: StringKernelConv, string: Tensor) -> Tensor:
-    """λ at every token of one string, ``[T, out_channels]``: what a gate makes of it there."""
+def rates(layer: StringKernelConv, graph: Data) -> Tensor:
+    """λ at every token of a graph, ``[N, out_channels]``: what a gate makes of it there."""
+    assert graph.x is not None
     if not layer.decay.gated:
-        return constant_rates(layer).expand(len(string), -1)
-    (h,), _ = read(layer, [string])
-    seen = (torch.nn.functional.pad(h, (0, 0, 1, 0))[:-1], string) if layer.feedback else (string,)
+        return constant_rates(layer).expand(len(graph.x), -1)
     with evaluating(layer):
+        seen: tuple[Tensor, ...] = (graph.x,)
+        if layer.feedback:
+            h, _ = layer(graph)
+            seen = neighbor_sum_naive(h, graph.edge_index, len(h), graph.get("edge_weight")), graph.x
         return layer.decay.gate(torch.stack(layer.decay.project(*seen)).sum(0))
 
 
@@ -193,29 +196,10 @@ def assert_is_word_cnn(layer: StringKernelConv, strings: Sequence[Tensor], rtol:
     return require(errors, rtol)
 
 
-def subsequence_graph(string: Tensor, decay: Tensor | float) -> Data:
-    r"""The path graph's transitive closure: its walks of n nodes are the subsequences of n tokens.
-
-    Args:
-        string: ``[T, d]``.
-        decay: λ, a number or one of every token ``[T]``.
-
-    Returns:
-        ``x``, and edges i → k, i < k, with ``edge_weight`` :math:`\prod_{i<t<k} \lambda_t`: of a constant λ,
-        :math:`\lambda^{gap-1}`. Edges without weight are left out: with λ = 0 this is the path graph.
-    """
-    factors = torch.as_tensor(decay, dtype=torch.float64).expand(len(string)).tolist()
-    edges = {(i, k): prod(factors[i + 1 : k]) for i, k in itertools.combinations(range(len(string)), 2)}
-    edges = {pair: weight for pair, weight in edges.items() if weight}
-    return Data(
-        x=string,
-        edge_index=torch.tensor([*edges], dtype=torch.long).view(-1, 2).t().contiguous(),
-        edge_weight=torch.tensor([*edges.values()], dtype=torch.float64),
-    )
-
-
-def assert_walks_on_strings(layer: StringKernelConv, strings: Sequence[Tensor], rtol: float = 1e-9) -> float:
-    r"""The string layer is a random walk layer on :func:`subsequence_graph`, followed by a decayed sum.
+def assert_walks_on_strings(
+    layer: StringKernelConv, strings: Sequence[Tensor] | Data, rtol: float = 1e-9
+) -> float:
+    r"""The string layer is a random walk layer on the subsequence graph, followed by a decayed sum.
 
     .. math::
         c_j[t] = \sum_{i \le t} \Big(\prod_{i<r\le t} \lambda_r\Big) s_i \, w_j[i]
@@ -223,36 +207,47 @@ def assert_walks_on_strings(layer: StringKernelConv, strings: Sequence[Tensor], 
     for every j ≤ n and every t, where :math:`w_j` is :class:`~wlkernelnn.RandomWalkKernelConv` of j nodes
     with decay 1 and the same weights :math:`W^{(1)} … W^{(j)}`, on the graph whose edges i → k weigh
     :math:`s_i \prod_{i<r<k} \lambda_r`, s = 1 − λ (``normalize``) or 1. So it holds for every λ, gates
-    included: each channel then has edge weights of its own. Arguments are those of
-    :func:`assert_matches_string_kernel`.
+    included: each channel then has edge weights of its own. See
+    :func:`~wlkernelnn.sequence.subsequence_graph` and :func:`~wlkernelnn.sequence.decayed_sum`.
+
+    Args:
+        layer: In float64, with products and without activation.
+        strings: ``[T_i, in_channels]`` each, not all empty; or a PyG ``Data`` or ``Batch`` of path graphs,
+            trees or other acyclic graphs, on which :math:`c_n` alone is compared.
+        rtol: See :func:`assert_matches_string_kernel`.
     """
     _require_bare(layer, "mul")
+    if isinstance(strings, Data):
+        require_graphs([strings])
+        require_float64(layer, [strings])
+        with evaluating(layer):
+            h, _ = layer(strings)
+        expected, scale = (_walked(layer, strings, layer.ngram, signless) for signless in (False, True))
+        return require({"h": largest_error(h, expected, scale)}, rtol)
 
     def form(j: int, strings: Sequence[Tensor], signless: bool) -> Tensor:
-        walk = RandomWalkKernelConv(strings[0].size(1), layer.out_channels, j).double()
-        with torch.no_grad():
-            for lin, source in zip(walk.lins, layer.lins, strict=False):
-                weight = cast(Tensor, source.weight)
-                cast(Tensor, lin.weight).copy_(weight.abs() if signless else weight)
-        return torch.cat([_walked(layer, walk, string, signless) for string in strings])
+        return _walked(layer, path_graph(strings), j, signless)
 
     return _compare(layer, strings, form, rtol)
 
 
-def _walked(layer: StringKernelConv, walk: RandomWalkKernelConv, string: Tensor, signless: bool) -> Tensor:
-    """The right-hand side of :func:`assert_walks_on_strings` for one string, ``[T, out_channels]``."""
-    if not len(string):
-        return string.new_zeros(0, layer.out_channels)
-    decays, x = rates(layer, string), string.abs() if signless else string
+def _walked(layer: StringKernelConv, graph: Data, ngram: int, signless: bool) -> Tensor:
+    """The right-hand side of :func:`assert_walks_on_strings`, ``[N, out_channels]``."""
+    assert graph.x is not None
+    walk = RandomWalkKernelConv(graph.x.size(1), layer.out_channels, ngram).double()
+    decays, x = rates(layer, graph), graph.x
+    if signless:
+        graph, x = absolute(graph), x.abs()
+    with torch.no_grad():
+        for lin, source in zip(walk.lins, layer.lins, strict=False):
+            weight = cast(Tensor, source.weight)
+            cast(Tensor, lin.weight).copy_(weight.abs() if signless else weight)
     scales = 1 - decays if layer.normalize else torch.ones_like(decays)
-    out = torch.empty_like(decays)
+    columns = []
     for k, (decay, scale) in enumerate(zip(decays.t(), scales.t(), strict=True)):
-        graph = subsequence_graph(x, decay)
-        weight = scale[graph.edge_index[0]] * graph.edge_weight
+        closed = subsequence_graph(graph, decay)
+        weight = scale[closed.edge_index[0]] * closed.edge_weight
         with evaluating(walk):
-            walked = walk(graph.x, graph.edge_index, edge_weight=weight)[:, k]
-        total = 0.0
-        for t, value in enumerate((scale * walked).tolist()):
-            total = float(decay[t]) * total + value
-            out[t, k] = total
-    return out
+            walked = walk(x, closed.edge_index, edge_weight=weight)[:, k]
+        columns.append(decayed_sum((scale * walked).unsqueeze(1), graph, decay.unsqueeze(1)))
+    return torch.cat(columns, 1)

@@ -47,6 +47,20 @@ def test_theorem_3(edges: Edges, decay: float | str, walk_length: int, all_lengt
     check()
 
 
+def test_single_precision_is_refused() -> None:
+    layer, kernel = RandomWalkKernelConv(D, K).double(), RandomWalkKernel(2)
+    edges = torch.tensor([[0], [1]])
+    for graph, name in (
+        (Data(x=torch.ones(2, D, dtype=torch.float32), edge_index=edges), "x"),
+        (
+            Data(x=torch.ones(2, D).double(), edge_index=edges, edge_weight=torch.ones(1).half()),
+            "edge_weight",
+        ),
+    ):
+        with pytest.raises(ValueError, match=rf"{name} of graph 0 is torch.float\d\d: make it double\(\)"):
+            assert_matches_kernel(layer, kernel, [graph])
+
+
 @pairwise(edges=EDGES, decay=DECAYS, walk_length=[1, 3])
 def test_equation_7_with_sums(edges: Edges, decay: float | str, walk_length: int) -> None:
     options, carried = edges

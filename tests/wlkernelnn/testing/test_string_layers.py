@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from torch import Tensor
+from torch_geometric.data import Batch, Data
 
 from tests.equations import randomize
 from tests.pairwise import pairwise
@@ -79,6 +80,19 @@ def test_footnote_3(ngram: int, act: str | None) -> None:
 def test_walks_on_strings(ngram: int, decay: Any, normalize: bool) -> None:
     options = {"decay": "gated", "feedback": True} if decay == "feedback" else {"decay": decay}
     assert_always(assert_walks_on_strings, made(ngram=ngram, normalize=normalize, **options))
+
+
+@pairwise(ngram=NGRAMS, normalize=NORMALIZE, decay=[*DECAYS, "gated", "feedback"])
+def test_walks_on_graphs(ngram: int, decay: Any, normalize: bool) -> None:
+    """Batches of PyG: strings, and trees with weights of edges."""
+    options = {"decay": "gated", "feedback": True} if decay == "feedback" else {"decay": decay}
+    layer = made(ngram=ngram, normalize=normalize, **options)
+    tree = Data(x=fixed()[0], edge_index=torch.tensor([[0, 1, 2, 0], [2, 2, 3, 3]]))
+    tree.edge_weight = torch.tensor([0.5, -1.0, 2.0, 1.0], dtype=torch.float64)
+    for graph in (path_graph(fixed()), tree, Batch.from_data_list([tree, tree])):
+        assert assert_walks_on_strings(layer, graph) < 1e-12
+    with pytest.raises(ValueError, match=r"x of graph 0 is torch.float32: make it double\(\) first"):
+        assert_walks_on_strings(layer, path_graph([torch.zeros(2, D, dtype=torch.float32)]))
 
 
 @pytest.mark.parametrize(("feedback", "normalize"), [(False, True), (True, False)])

@@ -12,13 +12,12 @@ from .naive import (
     ngram_scan_naive,
 )
 from .ngram import decayed_scan, ngram_scan
-from .steps import Pointers, Steps
+from .steps import Steps
 from .windows import filtered, last_tokens, windows
 
 __all__ = [
     "GatedCell",
     "Levels",
-    "Pointers",
     "Steps",
     "decayed_scan",
     "decayed_scan_naive",
