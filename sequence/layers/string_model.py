@@ -64,46 +64,21 @@ class StringModel(Configured, torch.nn.Module, ABC):
                 ``state`` is not of the parameters' type (under autocast x may be of autocast's); or a graph
                 is not a path (names its node).
         """
+        if isinstance(x, PackedSequence):
+            if ptr is not None:
+                name = type(self).__name__
+                raise ValueError(f"{name} takes no ptr beside a PackedSequence: that knows where strings end")
+            rows, steps = self._checked(x.data), Steps.packed(x)
+            out, after = self._in_step_order(rows, steps, self._sorted(state, steps, rows.dtype))
+            return PackedSequence(out, *x[1:]), _each(steps.unsort, after)
         if isinstance(ptr, Steps):
             return self._in_step_order(x, ptr, state)
-        name = type(self).__name__
-        packed = x if isinstance(x, PackedSequence) else None
-        if packed is not None:
-            if ptr is not None:
-                raise ValueError(f"{name} takes no ptr beside a PackedSequence: that knows where strings end")
-            x, steps = packed.data, Steps.packed(packed)
-        else:
-            graph, x, ptr = opened(name, x, ptr)
-            steps = self._steps_of(x, ptr, graph)
-        if self.in_channels not in (-1, x.size(-1)):
-            shape = list(x.shape)
-            raise ValueError(f"{name} reads tokens of {self.in_channels} values, got x of shape {shape}")
-
-        own = next((parameter.dtype for parameter in self.parameters()), x.dtype)
-        kind = x.device.type
-        if torch.is_autocast_enabled(kind) and x.dtype == torch.get_autocast_dtype(kind):
-            x = x.to(own)  # a product's: states add up over many steps
-        if x.dtype != own:
-            raise ValueError(f"{name} computes in {own}, got x of {x.dtype}")
-
-        def sort(part: Tensor) -> Tensor:
-            if part.dtype != own:
-                raise ValueError(f"{name} computes in {own}, got a state of {part.dtype}")
-            # Sorting takes rows by number: it would not miss rows that are too many.
-            if part.dim() < 2 or part.size(-2) != steps.num_strings:
-                raise ValueError(
-                    f"{name} needs states of {steps.num_strings} strings, […, B, d], got {list(part.shape)}"
-                )
-            return steps.sort(part)
-
-        before = None if state is None else _each(sort, state)
-        rows = steps.enter(x.reshape(steps.num_tokens, x.size(-1))) if packed is None else x
-        out, after = self._in_step_order(rows, steps, before)
-        after = _each(steps.unsort, after)
-        if packed is not None:
-            _, *order = packed
-            return PackedSequence(out, *order), after
-        return steps.leave(out).view(*x.shape[:-1], out.size(-1)), after
+        graph, x, ptr = opened(type(self).__name__, x, ptr)
+        steps = self._steps_of(x, ptr, graph)
+        x = self._checked(x)
+        rows = steps.enter(x.reshape(steps.num_tokens, x.size(-1)))
+        out, after = self._in_step_order(rows, steps, self._sorted(state, steps, x.dtype))
+        return steps.leave(out).view(*x.shape[:-1], out.size(-1)), _each(steps.unsort, after)
 
     def _steps_of(self, x: Tensor, ptr: Pointers | None, graph: Data | None) -> Steps:
         name = type(self).__name__
@@ -122,6 +97,35 @@ class StringModel(Configured, torch.nn.Module, ABC):
         if x.dim() != 2:
             raise ValueError(f"{name} needs x of shape [N, in_channels] with ptr, got {list(x.shape)}")
         return Steps.of(x, ptr, name) if graph is None else graph_steps(name, graph, self.branches)
+
+    def _checked(self, x: Tensor) -> Tensor:
+        """Tokens ``[…, in_channels]`` of the parameters' type."""
+        name, shape = type(self).__name__, list(x.shape)
+        if self.in_channels not in (-1, x.size(-1)):
+            raise ValueError(f"{name} reads tokens of {self.in_channels} values, got x of shape {shape}")
+        own = next((parameter.dtype for parameter in self.parameters()), x.dtype)
+        kind = x.device.type
+        if torch.is_autocast_enabled(kind) and x.dtype == torch.get_autocast_dtype(kind):
+            return x.to(own)  # a product's: states add up over many steps
+        if x.dtype != own:
+            raise ValueError(f"{name} computes in {own}, got x of {x.dtype}")
+        return x
+
+    def _sorted(self, state: State | None, steps: Steps, own: torch.dtype) -> State | None:
+        """States of strings in step order."""
+        name = type(self).__name__
+
+        def sort(part: Tensor) -> Tensor:
+            if part.dtype != own:
+                raise ValueError(f"{name} computes in {own}, got a state of {part.dtype}")
+            # Sorting takes rows by number: it would not miss rows that are too many.
+            if part.dim() < 2 or part.size(-2) != steps.num_strings:
+                raise ValueError(
+                    f"{name} needs states of {steps.num_strings} strings, […, B, d], got {list(part.shape)}"
+                )
+            return steps.sort(part)
+
+        return None if state is None else _each(sort, state)
 
     def _in_step_order(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         """:meth:`run`, after which a lazy model knows its width."""

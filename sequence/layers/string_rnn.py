@@ -126,7 +126,7 @@ def like(model: StringModel, in_channels: int) -> StringModel:
 def _with_width(description: dict[str, Any], in_channels: int) -> dict[str, Any]:
     arguments = description["arguments"]
     if "in_channels" in arguments:
-        changed = {"in_channels": in_channels}
+        changed: dict[str, Any] = {"in_channels": in_channels}
     elif "model" in arguments:
         changed = {"model": _with_width(arguments["model"], in_channels)}
     else:
