@@ -101,7 +101,7 @@ def assert_in_rkhs(
 
     .. math::
         P \leftarrow W G W^\top \qquad
-        P \leftarrow (W G W^\top) \odot P \qquad
+        P \leftarrow (W G W^\top) \circ P \qquad
         G \leftarrow \hat\sigma(P) ,
 
     with :math:`\hat\sigma(k) = \sum_a (s_a^2 / b_a) k^a` (:func:`norms`), for :math:`c_1 … c_n` and h of
@@ -110,10 +110,10 @@ def assert_in_rkhs(
 
     Args:
         layers: A stack of :class:`~wlkernelnn.DeepKernelConv`, or of
-            :class:`~wlkernelnn.sequence.StringKernelConv` of variant (a), in float64, with ``activation`` as
-            their ``act`` and a constant decay.
-        kernel: Of the same depth, decay, and walk_length, compose and walks_only, or ngram; its composition a
-            power series.
+            :class:`~wlkernelnn.sequence.StringKernelConv` without gates and highway, in float64, with
+            ``activation`` as their ``act`` and a constant decay.
+        kernel: Of the same depth, decay, compose, and walk_length and walks_only, or ngram, readout and
+            averaged (the layers' ``normalize``); its composition a power series.
         structures: Graphs with float64 ``x``, or strings ``[T_i, d]``; not all empty.
         activation: σ.
         digits: Decimal digits of the arithmetic.

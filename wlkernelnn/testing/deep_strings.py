@@ -19,9 +19,9 @@ from .string_layers import prefixes
 
 
 def expected(kernel: DeepStringKernel) -> dict[str, Any]:
-    """What a layer must be to go with a kernel: the kernel is that of variant (a) with h = σ(c_n)."""
-    variant = {"compose": "mul", "normalize": False, "readout": "last", "feedback": False, "highway": None}
-    return {"ngram": kernel.ngram, **variant}
+    """What a layer must be to go with a kernel."""
+    variant = {"compose": kernel.compose, "normalize": kernel.averaged, "readout": kernel.readout}
+    return {"ngram": kernel.ngram, **variant, "feedback": False, "highway": None}
 
 
 def states(
@@ -32,17 +32,24 @@ def states(
 ) -> Iterator[State]:
     """All states of a network at all tokens, in exact arithmetic."""
     x, (decayed, shifted) = exact(torch.cat(list(strings))), _moves(strings, kernel.decay)
+    if kernel.averaged:
+        decayed = decayed * (1 - mpmath.mpf(kernel.decay))
+    # States, kernels and norms go the same way: what is new is joined to what was there.
+    joined, nothing = (np.multiply, np.ones) if kernel.compose == "mul" else (np.add, np.zeros)
     h, k_base, norms_base = x, x @ x.T, exact(np.eye(x.shape[1]))
     for depth, layer in enumerate(layers, 1):
-        # Of the empty pattern, which all strings have: c_0 = 1.
-        before, k_before, gram = (exact(np.ones(shape)) for shape in ((len(x), 1), (len(x), len(x)), (1, 1)))
+        # Of the empty pattern, which all strings have: c_0 = 1, or in sums 0.
+        before, k_before, gram = (exact(nothing(shape)) for shape in ((len(x), 1), (len(x), len(x)), (1, 1)))
+        sums: list[Any] = []
         for j, lin in enumerate(layer.lins, 1):
             weight = exact(cast(Tensor, lin.weight))
-            c = decayed @ (before * (h @ weight.T))
-            k = decayed @ (k_before * k_base) @ decayed.T
-            gram = gram * (weight @ norms_base @ weight.T)
+            c = decayed @ joined(before, h @ weight.T)
+            k = decayed @ joined(k_before, k_base) @ decayed.T
+            gram = joined(gram, weight @ norms_base @ weight.T)
             yield State("c", f"c_{j} of layer {depth}", c, k, gram)
             before, k_before = shifted @ c, shifted @ k @ shifted.T
+            sums = [c, k, gram] if j == 1 else [a + b for a, b in zip(sums, (c, k, gram), strict=True)]
+        c, k, gram = sums if kernel.readout == "sum" else (c, k, gram)
         h, k_base, norms_base = activated.values(c), activated.kernel(k), activated.norms(gram)
         yield State("h", f"h of layer {depth}", h, k_base, norms_base)
 

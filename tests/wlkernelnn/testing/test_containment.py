@@ -154,6 +154,16 @@ def test_theorem_2_at_the_ends(decay: float) -> None:
     assert assert_in_rkhs(layers, DeepStringKernel(2, 2, decay), STRINGS, ACTIVATIONS["square"]) <= 1 + 1e-12
 
 
+@pytest.mark.parametrize("compose", ["mul", "add"])
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("readout", ["last", "sum"])
+def test_theorem_2_of_table_4(compose: str, averaged: bool, readout: str) -> None:
+    options = {"compose": compose, "readout": readout}
+    layers = string_stack("square", 2, 0.5, ngram=2, normalize=averaged, **options)
+    kernel = DeepStringKernel(2, 2, 0.5, averaged=averaged, **options)
+    assert assert_in_rkhs(layers, kernel, STRINGS, ACTIVATIONS["square"]) <= 1 + 1e-12
+
+
 STRINGS = [torch.randn(n, 2, generator=torch.Generator().manual_seed(n)).double() for n in (3, 0, 1, 2)]
 
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from wlkernelnn.kernels.base import DecayMixin, StructureKernel, Values, cut, no_warning
 from wlkernelnn.kernels.composition import Composition, get_composition
+from wlkernelnn.utils.checks import check_one_of
 
 from .sides import StringPart, StringSide, string_sides
-from .subsequences import Paired, Pairs, PrefixSums, Subsequences
+from .subsequences import Paired, Pairs, PrefixSums, Subsequences, scaled
 
 # k(x_1…t, x_1…t) for every token t, and its derivative.
 Trace = tuple[np.ndarray, np.ndarray]
@@ -55,19 +56,34 @@ class DeepSide(StringSide):
 
 
 class DeepStringKernel(DecayMixin, StructureKernel):
-    r"""The deep string kernel of Lei et al. 2017, section 2.2 and appendix C.
+    r"""The deep string kernel of Lei et al. 2017, section 2.2 and appendix C, of the networks of Table 4.
 
     .. math::
-        K^{(l)}(x, y) &= \sum_{i_1 < … < i_n} \ \sum_{k_1 < … < k_n}
-        \lambda^{|x| - i_1 - n + 1} \lambda^{|y| - k_1 - n + 1}
-        \prod_{m=1}^n K^{(l-1)}_\sigma(x_{1…i_m}, y_{1…k_m})
+        K^{(l)}_j(x, y) = s^2 \sum_{t \le |x|} \sum_{u \le |y|} \lambda^{|x| - t} \lambda^{|y| - u}
+        \big( K^{(l)}_{j-1}(x_{1…t-1}, y_{1…u-1}) \circ K^{(l-1)}_\sigma(x_{1…t}, y_{1…u}) \big)
 
-        K^{(0)}_\sigma(x_{1…t}, y_{1…s}) &= \langle x_t, y_s \rangle \qquad K(x, y) = K^{(L)}_\sigma(x, y)
+    for j = 1 … n, with products or sums for ∘, :math:`K^{(l)}_0 = 1` for products and 0 for sums, and
 
-    with :math:`K_\sigma` a composition: the kernel in whose space the activation lies (lemma 1). With one
-    layer and the identity it is :class:`StringKernel`, variant a. A string of fewer than n tokens has no
-    subsequence: its :math:`\phi` is 0, and its kernel is :math:`K_\sigma` of that (such as :math:`c^p`), as
-    its network has the state 0 and the output σ(0).
+    .. math::
+        K^{(0)}_\sigma(x_{1…t}, y_{1…u}) = \langle x_t, y_u \rangle \qquad
+        K^{(l)} = K^{(l)}_n \ \text{or} \ \sum_j K^{(l)}_j \qquad K(x, y) = K^{(L)}_\sigma(x, y)
+
+    where :math:`K_\sigma` is a composition: the kernel in whose space the activation lies (lemma 1). States
+    of the networks of :class:`~wlkernelnn.sequence.StringKernelConv` layers with the same options lie in
+    these spaces (theorem 2):
+
+    * Table 4 (a), by default: section 2.2's sum over subsequences (s = 1);
+    * (b), ``averaged=True``: :math:`(1-\lambda)^{2n}` times that (s = 1 − λ);
+    * (c), ``compose="add", averaged=True``:
+
+    .. math::
+        K^{(l)}_n(x, y) = \sum_{p<n} (1-\lambda)^{2p+2} \sum_{i,k} \binom{|x|-i}{p} \binom{|y|-k}{p}
+        \lambda^{|x|-i-p} \lambda^{|y|-k-p} K^{(l-1)}_\sigma(x_{1…i}, y_{1…k})
+
+    With one layer and the identity (a) is :class:`StringKernel`, variant a. The variants b and c of that are
+    kernels of Table 5, which the networks of Table 4 do not compute. With products, a string of fewer than n
+    tokens has no subsequence: its :math:`\phi` is 0, and its kernel is :math:`K_\sigma` of that (such as
+    :math:`c^p`), as its network has the state 0 and the output σ(0).
 
     Args:
         num_layers: L.
@@ -77,6 +93,9 @@ class DeepStringKernel(DecayMixin, StructureKernel):
             ``"arccos0"``, ``"arccos1"``, or a :class:`Composition` with other constants.
         normalize: Divide by :math:`\sqrt{K(x,x) K(y,y)}` (0 where that is 0).
         decay_bounds: Range of λ for a Gaussian process, or ``"fixed"``.
+        compose: ∘, ``"mul"`` or ``"add"``.
+        averaged: s = 1 − λ instead of 1, for λ ≤ 1: the ``normalize`` of the layers.
+        readout: K^(l) is ``"last"``, :math:`K^{(l)}_n`, or ``"sum"``, all of them.
 
     Takes what :class:`StringKernel` takes.
 
@@ -97,6 +116,9 @@ class DeepStringKernel(DecayMixin, StructureKernel):
         composition: str | Composition = "polynomial",
         normalize: bool = False,
         decay_bounds: Any = (1e-5, 1.0),
+        compose: str = "mul",
+        averaged: bool = False,
+        readout: str = "last",
     ) -> None:
         self.num_layers = num_layers
         self.ngram = ngram
@@ -104,10 +126,17 @@ class DeepStringKernel(DecayMixin, StructureKernel):
         self.composition = composition
         self.normalize = normalize
         self.decay_bounds = decay_bounds
+        self.compose = compose
+        self.averaged = averaged
+        self.readout = readout
 
     def _encode(self, X: Any, Y: Any) -> tuple[DeepSide, DeepSide | None]:
         self._check_decay()
         self._check_counts("num_layers", "ngram")
+        check_one_of("compose", self.compose, ("mul", "add"))
+        check_one_of("readout", self.readout, ("last", "sum"))
+        if self.averaged and self.decay > 1:
+            raise ValueError(f"averaged=True needs decay ≤ 1, got {self.decay}")
         a, b = string_sides(X, Y)
         return self._traced(a), None if b is None else self._traced(b)
 
@@ -140,11 +169,15 @@ class DeepStringKernel(DecayMixin, StructureKernel):
         return self._layer(pairs, rows, gradient)
 
     def _layer(self, pairs: Pairs[StringPart], rows: Iterator[Values], gradient: bool) -> Iterator[Values]:
-        ngrams = Subsequences(pairs.y, pairs.width, self.ngram, self.decay, gradient)
-        sums = PrefixSums(pairs.y, pairs.width, self.decay, gradient)
+        # s², and its derivative with respect to log λ
+        scale = ((1 - self.decay) ** 2, -2 * self.decay * (1 - self.decay)) if self.averaged else (1.0, 0.0)
+        shape = pairs.y, pairs.width
+        every = self.readout == "sum"
+        ngrams = Subsequences(*shape, self.ngram, self.decay, gradient, self.compose, scale, every)
+        sums = PrefixSums(*shape, self.decay, gradient)
         for value, slope in rows:
             sums.add(*ngrams.row(value, slope))
-            yield sums.last(value.shape[1])
+            yield scaled(sums.last(value.shape[1]), scale)
 
     def _composed(
         self, pairs: Pairs[DeepPart], rows: Iterator[Values], layer: int, gradient: bool

@@ -161,26 +161,64 @@ class Subsequences:
         G_n[t, s] = \sum_{i_1 < … < i_n = t} \ \sum_{k_1 < … < k_n = s} \lambda^{i_n - i_1 - n + 1}
         \lambda^{k_n - k_1 - n + 1} \prod_m S[i_m, k_m]
 
-    by :math:`G_1 = S` and :math:`G_{j+1} = S \circ C(G_j)`, with the sums C of :class:`PrefixSums`.
+    by :math:`G_1 = S` and :math:`G_{j+1} = a \, C(G_j) \circ S`, with the sums C of :class:`PrefixSums`, the
+    product for ∘ and a = 1.
 
     Args:
         y, width, decay, gradient: As for :class:`PrefixSums`.
         ngram: n.
+        compose: ∘, ``"mul"`` or ``"add"``.
+        scale: a, and its derivative with respect to log λ.
+        every: Rows are of :math:`G_1 + … + G_n`.
     """
 
-    def __init__(self, y: StringPart, width: int, ngram: int, decay: float, gradient: bool) -> None:
+    def __init__(
+        self,
+        y: StringPart,
+        width: int,
+        ngram: int,
+        decay: float,
+        gradient: bool,
+        compose: str = "mul",
+        scale: tuple[float, float] = (1.0, 0.0),
+        every: bool = False,
+    ) -> None:
         self._sums = [PrefixSums(y, width, decay, gradient) for _ in range(ngram - 1)]
+        self._compose = {"mul": _product, "add": _sum}[compose]
+        self._scale = scale
+        self._every = every
 
     def row(self, similarity: np.ndarray, slope: np.ndarray | None = None) -> Values:
         """The next row of G_n from that of S, both with a derivative; ``None`` for 0 or one not wanted."""
-        value, value_slope = similarity, slope
+        value: Values = similarity, slope
+        total = value
         for sums in self._sums:
-            before, before_slope = sums.before(similarity.shape[1])
-            longer, longer_slope = before * similarity, None
-            if before_slope is not None:
-                longer_slope = before_slope * similarity
-                if slope is not None:
-                    longer_slope += before * slope
-            sums.add(value, value_slope)
-            value, value_slope = longer, longer_slope
-        return value, value_slope
+            before = scaled(sums.before(similarity.shape[1]), self._scale)
+            longer = self._compose(before, (similarity, slope))
+            sums.add(*value)
+            value = longer
+            total = _sum(total, value) if self._every else value
+        return total
+
+
+def scaled(values: Values, scale: tuple[float, float]) -> Values:
+    """Values times a number, both with their derivatives."""
+    value, slope = values
+    factor, factor_slope = scale
+    if factor == 1:
+        return values
+    return factor * value, None if slope is None else factor * slope + factor_slope * value
+
+
+def _product(one: Values, other: Values) -> Values:
+    (a, a_slope), (b, b_slope) = one, other
+    if a_slope is None:
+        return a * b, None
+    return a * b, a_slope * b if b_slope is None else a_slope * b + a * b_slope
+
+
+def _sum(one: Values, other: Values) -> Values:
+    (a, a_slope), (b, b_slope) = one, other
+    slopes = [slope for slope in (a_slope, b_slope) if slope is not None]
+    # Arrays of their own: sums of what came before change in place.
+    return a + b, np.asarray(sum(slopes)) if slopes else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tests.pairwise import pairwise
 from wlkernelnn.kernels.composition import ArcCosine, Composition, Inverse, Polynomial, get_composition
 from wlkernelnn.kernels.strings.deep_string import DeepStringKernel
 from wlkernelnn.kernels.strings.string import StringKernel
-from wlkernelnn.sequence import path_graph
+from wlkernelnn.sequence import StringKernelConv, path_graph
 
 RNG = np.random.default_rng(0)
 WORDS = ["abcab", "", "b", "ca", "bcab", "ab"]
@@ -26,12 +27,22 @@ COMPOSITIONS = ["identity", Polynomial(3, 0.5), Inverse(1e4), "exp", "arccos0", 
 
 
 class Recursion:
-    """K^(l) and K_σ^(l) of two strings, straight from section 2.2."""
+    """K^(l) and K_σ^(l) of two strings, straight from section 2.2 and Table 4."""
 
-    def __init__(self, composition: str | Composition, ngram: int, decay: float) -> None:
+    def __init__(
+        self,
+        composition: str | Composition,
+        ngram: int,
+        decay: float,
+        compose: str = "mul",
+        averaged: bool = False,
+        readout: str = "last",
+    ) -> None:
         self.composition = get_composition(composition)
-        self.ngram = ngram
+        self.lengths = range(1, ngram + 1) if readout == "sum" else [ngram]
         self.decay = decay
+        self.level = {"mul": self.products, "add": self.sums}[compose]
+        self.step = 1 - decay if averaged else 1
         self.known: dict[tuple[int, str, str], float] = {}
 
     def pre(self, layer: int, x: Any, y: Any) -> float:
@@ -41,14 +52,28 @@ class Recursion:
         return self.known[key]
 
     def sum(self, layer: int, x: Any, y: Any) -> float:
+        return sum(self.level(layer, x, y, n) for n in self.lengths)
+
+    def products(self, layer: int, x: Any, y: Any, n: int) -> float:
+        """(a), and (b) by its closed form."""
         total = 0.0
-        for places in combinations(range(1, len(x) + 1), self.ngram):
-            for others in combinations(range(1, len(y) + 1), self.ngram):
-                term = self.decay ** (len(x) - places[0] - self.ngram + 1)
-                term *= self.decay ** (len(y) - others[0] - self.ngram + 1)
+        for places in combinations(range(1, len(x) + 1), n):
+            for others in combinations(range(1, len(y) + 1), n):
+                term = self.decay ** (len(x) - places[0] - n + 1)
+                term *= self.decay ** (len(y) - others[0] - n + 1)
                 for i, k in zip(places, others, strict=True):
                     term *= self.post(layer - 1, x[:i], y[:k])
                 total += term
+        return self.step ** (2 * n) * total
+
+    def sums(self, layer: int, x: Any, y: Any, n: int) -> float:
+        """(c) by its closed form: a token is added p levels below the last one."""
+        total = 0.0
+        for p, (i, k) in product(range(n), product(range(1, len(x) + 1), range(1, len(y) + 1))):
+            term = self.step ** (2 * p + 2) * self.post(layer - 1, x[:i], y[:k])
+            for behind in (len(x) - i, len(y) - k):
+                term *= comb(behind, p) * self.decay ** max(behind - p, 0)
+            total += term
         return total
 
     def post(self, layer: int, x: Any, y: Any) -> float:
@@ -74,6 +99,80 @@ def test_equals_recursion(composition: str | Composition, shape: tuple[int, int]
         close(kernel(X, X[:4]), expected, composition)
         close(kernel(X)[:, :4], expected, composition)
         close(kernel.diag(X)[:4], np.diag(expected), composition)
+
+
+TABLE_4: dict[str, dict[str, Any]] = {
+    "b": {"averaged": True},
+    "c": {"compose": "add", "averaged": True},
+    "sums": {"compose": "add"},
+    "a-all": {"readout": "sum"},
+    "b-all": {"averaged": True, "readout": "sum"},
+    "c-all": {"compose": "add", "averaged": True, "readout": "sum"},
+}
+VARIANTS = pytest.mark.parametrize("options", TABLE_4.values(), ids=TABLE_4)
+
+
+@VARIANTS
+@pairwise(
+    composition=["identity", "polynomial", "arccos1"], shape=[(1, 3), (2, 1), (2, 2)], decay=[0, 0.4, 1]
+)
+def test_networks_of_table_4(
+    options: dict[str, Any], composition: str, shape: tuple[int, int], decay: float
+) -> None:
+    num_layers, ngram = shape
+    kernel = DeepStringKernel(num_layers, ngram, decay, composition, **options)
+    recursion = Recursion(composition, ngram, decay, **options)
+    for X in (WORDS, VECTORS):
+        expected = np.array([[recursion.post(num_layers, x, y) for y in X[:4]] for x in X])
+        close(kernel(X, X[:4]), expected, composition)
+        close(kernel(X)[:, :4], expected, composition)
+        close(kernel.diag(X)[:4], np.diag(expected), composition)
+    x, y = VECTORS[0], VECTORS[4]
+    expected = [[recursion.pre(num_layers, x[: t + 1], y[: s + 1]) for s in range(3)] for t in range(4)]
+    close(kernel.local(x, y), expected, composition)
+
+
+@VARIANTS
+def test_one_layer_is_the_product_of_its_networks_features(options: dict[str, Any]) -> None:
+    """Of a layer without activation whose filters are all basis vectors, K is the inner product of states.
+
+    With products every combination of basis vectors is a filter; with sums one basis vector at one place.
+    """
+    n, width, (x, y) = 2, 2, (VECTORS[0], VECTORS[3])
+    places: Any = product(np.eye(width), repeat=n)
+    if options.get("compose") == "add":
+        places = [
+            [one if j == place else np.zeros(width) for j in range(n)]
+            for place, one in product(range(n), np.eye(width))
+        ]
+    filters = np.array(list(places))  # [K, n, width]
+    readouts = ["last"] if options.get("readout") != "sum" else ["c_1", "last"]
+    total = 0.0
+    for readout in readouts:
+        used = filters if readout == "last" else np.eye(width)[:, None]
+        layer = StringKernelConv(
+            width,
+            len(used),
+            used.shape[1],
+            0.4,
+            compose=options.get("compose", "mul"),
+            normalize=options.get("averaged", False),
+        ).double()
+        with torch.no_grad():
+            for j, lin in enumerate(layer.lins):
+                lin.weight.copy_(torch.as_tensor(used[:, j]))
+        states = [layer(torch.as_tensor(string)[None])[0][0, -1] for string in (x, y)]
+        total += float((states[0] @ states[1]).detach())
+    found = DeepStringKernel(1, n, 0.4, "identity", **options)([x], [y]).item()
+    assert found == pytest.approx(total, rel=1e-12)
+
+
+def test_averages_need_a_decay_of_at_most_1() -> None:
+    with pytest.raises(ValueError, match=r"averaged=True needs decay ≤ 1, got 1.5"):
+        DeepStringKernel(decay=1.5, averaged=True)(WORDS)
+    for name in ("compose", "readout"):
+        with pytest.raises(ValueError, match=f"{name} must be one of"):
+            DeepStringKernel(**{name: "other"})(WORDS)
 
 
 def test_three_layers() -> None:
@@ -164,6 +263,15 @@ def test_gradient(composition: str | Composition, normalize: bool) -> None:
         np.testing.assert_allclose(
             slopes[..., 0] / scale, (more - less) / (2 * step * scale), rtol=1e-5, atol=1e-5
         )
+
+
+@VARIANTS
+def test_gradient_of_table_4(options: dict[str, Any]) -> None:
+    step = 1e-5
+    _, slopes = DeepStringKernel(2, 3, 0.4, **options)(VECTORS, eval_gradient=True)
+    more, less = (DeepStringKernel(2, 3, 0.4 * np.exp(sign * step), **options)(VECTORS) for sign in (1, -1))
+    assert np.abs(slopes).max() > 0
+    np.testing.assert_allclose(slopes[..., 0], (more - less) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
 def test_gradient_of_steps() -> None:
