@@ -73,8 +73,8 @@ class StringModel(Configured, torch.nn.Module, ABC):
             return PackedSequence(out, *x[1:]), _each(steps.unsort, after)
         if isinstance(ptr, Steps):
             return self._in_step_order(x, ptr, state)
-        graph, x, ptr = opened(type(self).__name__, x, ptr)
-        steps = self._steps_of(x, ptr, graph)
+        graph, x, begins = opened(type(self).__name__, x, ptr)
+        steps = self._steps_of(x, begins, graph)
         x = self._checked(x)
         rows = steps.enter(x.reshape(steps.num_tokens, x.size(-1)))
         out, after = self._in_step_order(rows, steps, self._sorted(state, steps, x.dtype))
