@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, str] = {
     "sst": "language.sst",
     "string-speed": "speed.strings",
     "theorems": "kernels.theorems",
+    "time-to-accuracy": "speed.time_to_accuracy",
     "zinc": "molecules.zinc",
 }
 

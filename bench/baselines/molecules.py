@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -189,7 +189,7 @@ class GINENetwork(GraphNetwork):
         return h
 
     def _states_of_colours(self, h: Tensor, quotient: Quotient) -> Tensor:
-        layers = zip(self.edge_tables, self.convs, self.norms, strict=True)
+        layers: Iterator[Any] = zip(self.edge_tables, self.convs, self.norms, strict=True)
         steps = zip(quotient.levels, nodes_of_colours(quotient), strict=True)
         for (level, count), (table, conv, norm) in zip(steps, layers, strict=False):
             edges = SortedEdges(level.source, level.target, level.indptr, h.size(0), None)

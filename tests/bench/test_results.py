@@ -26,7 +26,7 @@ from wlkernelnn.bench.molecules import (
 from wlkernelnn.bench.molecules.cep import table as cep
 from wlkernelnn.bench.molecules.intervals import intervals
 from wlkernelnn.bench.signals import lfp
-from wlkernelnn.bench.speed import gaussian_processes
+from wlkernelnn.bench.speed import gaussian_processes, time_to_accuracy
 from wlkernelnn.bench.speed import molecules as speed
 from wlkernelnn.bench.speed.tables import read_tables
 from wlkernelnn.utils.files import read_json
@@ -84,6 +84,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "sst": sst.TABLE,
     "string_speed": of_ratios,
     "theorems": of_theorems,
+    "time_to_accuracy": lambda found: [time_to_accuracy.shown(found)],
     "zinc": of_molecules(zinc.TASKS, 4),
 }
 
