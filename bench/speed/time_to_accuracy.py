@@ -12,18 +12,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from wlkernelnn.bench.baselines import chemprop
-from wlkernelnn.bench.harness.molecule_runs import Split
-from wlkernelnn.bench.harness.options import TableOptions, parsed
-from wlkernelnn.bench.harness.parameters import count_parameters
-from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.tables import Rows, items, markdown, printed, write_page
-from wlkernelnn.bench.harness.timing import torch_settings
-from wlkernelnn.bench.harness.trained import chosen
-from wlkernelnn.cli.options import PositiveInt
-from wlkernelnn.datasets import load_molecules, random_split
-from wlkernelnn.utils.files import atomic_path
-
-from .accuracy_runs import (
+from wlkernelnn.bench.baselines.accuracy_runs import (
     BY_NODES,
     CONTESTANTS,
     DROPOUT,
@@ -34,6 +23,16 @@ from .accuracy_runs import (
     Training,
     speeds,
 )
+from wlkernelnn.bench.harness.molecule_runs import Split
+from wlkernelnn.bench.harness.options import TableOptions, parsed
+from wlkernelnn.bench.harness.parameters import count_parameters
+from wlkernelnn.bench.harness.provenance import about
+from wlkernelnn.bench.harness.tables import Rows, items, markdown, printed, write_page
+from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.bench.harness.trained import chosen
+from wlkernelnn.cli.options import PositiveInt
+from wlkernelnn.datasets import load_molecules, random_split
+from wlkernelnn.utils.files import atomic_path
 
 QUICK_MOLECULES = 300
 #: By how many times ours are to be faster, to each level.
