@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
-    from .estimators.molecules import MoleculeClassifier, MoleculeRegressor
+    from .estimators import MoleculeClassifier, MoleculeRegressor, StringClassifier, TextClassifier
 
 __version__ = version("wlkernelnn")
 
@@ -15,6 +15,8 @@ __all__ = [
     "MoleculeClassifier",
     "MoleculeRegressor",
     "RandomWalkKernelConv",
+    "StringClassifier",
+    "TextClassifier",
     "WLKernelConv",
     "__version__",
 ]
@@ -23,7 +25,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Torch takes seconds to be imported: help and what works with numpy alone need not wait for it.
     if name in __all__:
-        module = "estimators" if name.startswith("Molecule") else "conv"
+        module = "conv" if name.endswith("Conv") else "estimators"
         return getattr(import_module(f"wlkernelnn.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

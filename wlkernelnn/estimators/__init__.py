@@ -1,8 +1,12 @@
-"""scikit-learn's face: estimators that read SMILES."""
+"""scikit-learn's face: estimators that read SMILES, texts and signals."""
 
 from .molecules import MoleculeClassifier, MoleculeRegressor
+from .strings import StringClassifier
+from .texts import TextClassifier
 
 __all__ = [
     "MoleculeClassifier",
     "MoleculeRegressor",
+    "StringClassifier",
+    "TextClassifier",
 ]

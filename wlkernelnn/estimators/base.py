@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import inspect
-import threading
+import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.machines import MoleculeMachine
+from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training import Ensemble, FitOptions, train_joint, train_run
-from wlkernelnn.training.molecules.columns import kernel_machine, nearest
+from wlkernelnn.training import Ensemble, FitOptions, JointModel, load_run, train_joint, train_run
+from wlkernelnn.training.molecules.columns import Model, kernel_machine, nearest
+from wlkernelnn.training.molecules.joint import save_joint
 from wlkernelnn.training.molecules.machine import JOINT, MACHINES, features_for, left_out_score, machine_named
+from wlkernelnn.training.molecules.scoring import check_target_names
 from wlkernelnn.utils.checks import check_one_of
 
 from .data import molecules_of, train_and_valid
-from .saved import SavedEstimator
+from .saved import SavedEstimator, more_options, training
 
 # Arguments of networks that the molecules and their targets give.
 _OF_DATA = ("node_dims", "num_edge_types", "num_tasks", "task", "num_node_values", "num_graph_values")
@@ -44,8 +44,6 @@ OF_NETWORKS = (
     ),
     *("validation_fraction", "network_options", "fit_options"),
 )
-# Initial weights and dropout are drawn from torch's one generator: threads train one after the other.
-_training = threading.Lock()
 
 
 class MoleculeEstimator(SavedEstimator):
@@ -55,6 +53,9 @@ class MoleculeEstimator(SavedEstimator):
     """
 
     _metric: str
+    ensemble_: Ensemble
+    machine_: MoleculeMachine | LinearMachine
+    joint_: JointModel
 
     def __init__(
         self,
@@ -101,6 +102,62 @@ class MoleculeEstimator(SavedEstimator):
         tags.target_tags.multi_output = True
         return tags
 
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Write the model into a run folder, for :meth:`load` and ``wlkernelnn predict``.
+
+        That of a kernel machine, alone or in a joint model, holds the training molecules and their targets,
+        that of a linear machine their substructures.
+
+        Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
+        1, ``y=<the second class>``, whose probability it is.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            ValueError: Targets have names by which columns of predictions could not be told, or JSON cannot
+                hold an argument.
+            FileExistsError: The folder holds a run already.
+        """
+        check_is_fitted(self)
+        check_target_names(self._fitted.about["target_names"])
+        super().save(directory)
+
+    @property
+    def _fitted(self) -> Model:
+        """The networks, the machine, or both."""
+        if "joint_" in vars(self):
+            return self.joint_
+        return self.machine_ if "machine_" in vars(self) else self.ensemble_
+
+    def _take(self, fitted: Model) -> None:
+        if isinstance(fitted, Ensemble):
+            self.ensemble_ = fitted
+        elif isinstance(fitted, JointModel):
+            self.joint_ = fitted
+        else:
+            self.machine_ = fitted
+
+    def _save_model(self, directory: Path) -> None:
+        if isinstance(self._fitted, Ensemble):
+            self._fitted.save(directory)
+        elif isinstance(self._fitted, JointModel):
+            save_joint(directory, self._fitted)
+        else:
+            save_machine(directory, self._fitted)
+
+    @classmethod
+    def _load_model(cls, directory: Path) -> Model:
+        return load_run(directory)
+
+    @staticmethod
+    def _num_networks(fitted: Model) -> int:
+        return len(fitted.networks) if isinstance(fitted, Ensemble) else 0
+
+    @classmethod
+    def _renamed(cls, arguments: dict[str, Any]) -> dict[str, Any]:
+        if "network" in arguments:  # its name until there were machines
+            arguments["model"] = arguments.pop("network")
+        return arguments
+
     def _fit(self, X: Any, y: np.ndarray, names: Sequence[str]) -> None:
         """Train on targets ``[n, T]``, NaN where one is missing."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -126,11 +183,11 @@ class MoleculeEstimator(SavedEstimator):
         self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")
         options, network = self._options(seed), self._network()
         data = self._data(X, y, features_for(self.model, self.features))
-        with _training, torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
+        with training() as directory:
             joint, report = train_joint(
                 data,
                 {"train": np.arange(len(data))},
-                Path(directory) / "run",
+                directory,
                 options,
                 model=self.model,
                 network=network,
@@ -159,12 +216,11 @@ class MoleculeEstimator(SavedEstimator):
         # Names are those of files of predictions, and there are no such files here.
         data = self._data(X, y, self.features or "ogb")
         split_idx = train_and_valid(data, self.validation_fraction, seed)
-        # Whoever has set a seed goes on drawing as if nothing had been trained.
-        with _training, torch.random.fork_rng(devices=[]), TemporaryDirectory() as directory:
+        with training() as directory:
             ensemble, report = train_run(
                 data,
                 split_idx,
-                Path(directory) / "run",
+                directory,
                 options,
                 kind=SHORT_NAMES[self.model].__name__,
                 network=network,
@@ -214,28 +270,14 @@ class MoleculeEstimator(SavedEstimator):
 
     def _options(self, seed: int) -> FitOptions:
         own = ("epochs", "batch_size", "lr", "weight_decay", "patience")
-        more = self._more("fit_options", {field.name for field in fields(FitOptions)}, (*own, "seed"))
+        more = more_options(self, "fit_options", {field.name for field in fields(FitOptions)}, (*own, "seed"))
         return FitOptions(seed=seed, **{name: getattr(self, name) for name in own}, **more)
 
     def _network(self) -> dict[str, Any]:
         kind = SHORT_NAMES[self.model.rpartition("+")[2]]
         known = set(inspect.signature(kind).parameters) - {*_OF_DATA}
-        more = self._more("network_options", known, ("hidden_channels", "dropout"))
+        more = more_options(self, "network_options", known, ("hidden_channels", "dropout"))
         width = {} if self.hidden_channels is None else {"hidden_channels": self.hidden_channels}
         options = {"dropout": self.dropout, **width, **more}
         kind.check_arguments(**options)
         return options
-
-    def _more(self, argument: str, known: set[str], own: Collection[str]) -> dict[str, Any]:
-        """Further options; those that are arguments here are refused."""
-        given = getattr(self, argument) or {}
-        if not isinstance(given, Mapping):
-            raise ValueError(f"{argument} must be a dict of options, got {given!r}")
-        for name in given:
-            if name in own:
-                instead = "random_state" if name == "seed" else name
-                raise ValueError(f"{argument}: {name} is set by the argument {instead}")
-            if name not in known:
-                options = ", ".join(sorted(known - {*own}))
-                raise ValueError(f"{argument}: unknown option {name}; known are {options}")
-        return {**given}

@@ -1,4 +1,4 @@
-"""Data as users of scikit-learn have them, for the networks: SMILES, targets, classes, a validation part."""
+"""Data as users of scikit-learn have them: SMILES, texts, targets, classes, a validation part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 
-from wlkernelnn.datasets import PackedGraphs, featurize
+from wlkernelnn.datasets import PackedGraphs, Reject, featurize
+from wlkernelnn.datasets.files.rejects import is_missing, listed
 from wlkernelnn.datasets.molecules.from_table import target_names
 from wlkernelnn.kernels.base import is_list
 
@@ -22,20 +23,17 @@ def molecules_of(X: Any, features: str) -> PackedGraphs:
         TypeError: X is no list of SMILES.
         ValueError: One gives no molecule.
     """
-    if isinstance(X, (np.ndarray, pd.DataFrame)) and X.ndim == 2 and X.shape[1] == 1:
-        X = np.asarray(X)[:, 0]  # what scikit-learn's ensembles and column selectors give
-    if not is_list(X) or np.ndim(X) != 1:
-        shape = f" of shape {list(X.shape)}" if hasattr(X, "shape") else ""
-        what = "a list, array, Series or column of SMILES"
-        raise TypeError(f"X: expected {what}, got {type(X).__name__}{shape}")
-    data, rejects = featurize(list(X), features=features)
-    if rejects:
-        shown = [f"data row {row + 1}: {smiles!r}: {reason}" for row, smiles, reason in rejects[:3]]
-        if len(rejects) > len(shown):
-            shown.append(f"and {len(rejects) - len(shown):,} more (featurize(X) lists all)")
-        what = f"{len(rejects):,} of {len(X):,} rows give no molecule"
-        raise ValueError(f"X: {what}\n  " + "\n  ".join(shown))
+    smiles = strings_in(X, "SMILES")
+    data, rejects = featurize(smiles, features=features)
+    refuse(rejects, len(smiles), "molecule")
     return data
+
+
+def refuse(rejects: list[Reject], size: int, what: str) -> None:
+    """Raise an error if rows give no ``what``."""
+    if rejects:
+        head = f"X: {len(rejects):,} of {size:,} rows give no {what}"
+        raise ValueError(listed(head, rejects, lambda row: f"data row {row + 1}"))
 
 
 def train_and_valid(data: PackedGraphs, fraction: float, seed: int) -> dict[str, np.ndarray]:
@@ -44,33 +42,70 @@ def train_and_valid(data: PackedGraphs, fraction: float, seed: int) -> dict[str,
     Raises:
         ValueError: No such fraction, or one that leaves too few in a part.
     """
-    every = np.arange(len(data))
+    single = data.task == "classification" and data.num_tasks == 1
+    return two_parts(len(data), fraction, seed, data.y[:, 0].numpy() if single else None, "molecules")
+
+
+def two_parts(
+    size: int, fraction: float, seed: int, classes: np.ndarray | None, what: str
+) -> dict[str, np.ndarray]:
+    """Positions of the training and the validation part, which has its share of the ``classes`` ``[size]``.
+
+    Raises:
+        ValueError: No such fraction, or one that leaves too few in a part.
+    """
+    every = np.arange(size)
     if not isinstance(fraction, Real) or not 0 <= fraction < 1:
         raise ValueError(f"validation_fraction must be in [0, 1), got {fraction!r}")
     if not fraction:
         return {"train": every}
-    classes = data.y[:, 0].numpy() if data.task == "classification" and data.num_tasks == 1 else None
     try:
         train, valid = train_test_split(every, test_size=fraction, random_state=seed, stratify=classes)
     except ValueError as error:
-        of_both = "" if classes is None else f" ({int(classes.sum()):,} of the second class)"
+        counts = [] if classes is None else np.unique(classes, return_counts=True)[1].tolist()
+        of_each = f" ({' / '.join(f'{count:,}' for count in counts)} of each class)" if counts else ""
         raise ValueError(
-            f"validation_fraction={fraction:g} of {len(data):,} molecules{of_both} leaves too few in a "
-            "part; 0 trains on all of them"
+            f"validation_fraction={fraction:g} of {size:,} {what}{of_each} leaves too few in a part; 0 "
+            "trains on all of them"
         ) from error
     return {"train": np.sort(train), "valid": np.sort(valid)}
 
 
-def two_classes(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The two classes, sorted, and the number of each label's."""
+def numbered(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, sorted, and the number of each label's."""
+    for row, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(f"y: data row {row + 1} has no label")
     if len({isinstance(label, str) for label in labels}) > 1:
         raise ValueError("y: some classes are strings and some are not")
     array = np.asarray(labels)
     check_classification_targets(array)
     classes, number = np.unique(array, return_inverse=True)
+    return classes, number
+
+
+def two_classes(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The two classes, sorted, and the number of each label's."""
+    classes, number = numbered(labels)
     if len(classes) != 2:
         raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]})")
     return classes, number
+
+
+def strings_in(X: Any, what: str) -> list[Any]:
+    """The items of a list, array, Series or column.
+
+    Raises:
+        TypeError: X is not a list.
+    """
+    if isinstance(X, (np.ndarray, pd.DataFrame)) and X.ndim == 2 and X.shape[1] == 1:
+        X = np.asarray(X)[:, 0]  # what scikit-learn's ensembles and column selectors give
+    if not is_list(X) or np.ndim(X) != 1:
+        shape = f" of shape {list(X.shape)}" if hasattr(X, "shape") else ""
+        raise TypeError(
+            f"X: expected a list, array, Series or column of {what}, got {type(X).__name__}{shape}"
+        )
+    return list(X)
 
 
 def target_frame(y: Any, X: Any) -> pd.DataFrame:

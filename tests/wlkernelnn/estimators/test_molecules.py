@@ -352,7 +352,7 @@ def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> Non
     [
         (["a", "b", "c"] * 20, "expected two classes, got 3"),
         (["a"] * 60, "expected two classes, got 1"),
-        (["a"] + ["b"] * 59, r"0.1 of 60 molecules \(59 of the second class\) leaves too few"),
+        (["a"] + ["b"] * 59, r"0.1 of 60 molecules \(1 / 59 of each class\) leaves too few"),
         ([1] * 30 + ["x"] * 30, "some classes are strings and some are not"),
         (pd.DataFrame({"a": ACID, "b": ACID}), "y: data row 1, column 'a': expected"),
         (SIZE / 7, "continuous"),

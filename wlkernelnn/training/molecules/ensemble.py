@@ -16,7 +16,7 @@ from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
-from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint
+from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from wlkernelnn.training.folder import check_alike, finished_folders
 from wlkernelnn.training.options import BATCH
 
@@ -118,6 +118,13 @@ class Ensemble:
             for number, net in enumerate(self.networks)
             for channel in range(net.embedding_channels)
         ]
+
+    def save(self, directory: Path) -> None:
+        """Write the networks into ``model_0``, … of a folder, and the recalibration."""
+        for i, net in enumerate(self.networks):
+            save_checkpoint(directory / f"model_{i}", net, self.about)
+        if self.recalibration is not None:
+            self.recalibration.save(directory)
 
     @property
     def num_parameters(self) -> int:

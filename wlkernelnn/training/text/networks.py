@@ -62,8 +62,8 @@ def classifier(
         options: The sequence model.
         num_classes: Number of classes.
         in_channels: Width of the vectors.
-        num_tokens, embedding_channels: Size of the vocabulary and width of the tokens' vectors, which are
-            drawn.
+        num_tokens, embedding_channels: Size of the vocabulary, whose first token is the unknown one, and
+            width of the tokens' vectors, which are drawn.
         vectors: The tokens' vectors ``[num_tokens, d]``, instead.
         freeze: They stay as they are.
     """
@@ -73,7 +73,9 @@ def classifier(
     if vectors is None:
         assert num_tokens is not None
         embedding = torch.nn.Embedding(num_tokens, embedding_channels)
-        torch.nn.init.normal_(embedding.weight, std=0.1)
+        torch.nn.init.normal_(embedding.weight, std=0.5)
+        with torch.no_grad():
+            embedding.weight[0] = 0.0  # the unknown token, which training may never see
     else:
         embedding = torch.nn.Embedding.from_pretrained(vectors.clone(), freeze=freeze)
     sequence = encoder(options, embedding.embedding_dim, **of_kernel)

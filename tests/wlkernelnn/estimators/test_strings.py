@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from tests.texts import WORDS, texts
+from tests.wlkernelnn.estimators.test_molecules import CHECKS
+from wlkernelnn import MoleculeClassifier, StringClassifier, TextClassifier
+from wlkernelnn.cli.main import main
+from wlkernelnn.training import load_checkpoint
+
+SMALL: dict[str, Any] = {"hidden_channels": 8, "epochs": 3, "lr": 0.05, "batch_size": 16, "random_state": 3}
+TEXTS, LABELS = texts(60)
+RNG = np.random.default_rng(0)
+SIGNALS = [
+    np.stack([np.arange(n) * (1 if i % 2 else -1.0), RNG.normal(size=n)], 1)
+    for i, n in enumerate(range(5, 45))
+]
+SIGNS = np.array([1, 2])[np.arange(40) % 2]
+CASES: dict[str, tuple[Any, Any, Any]] = {
+    "texts": (TextClassifier(**SMALL, min_count=1), TEXTS, LABELS),
+    "signals": (StringClassifier(**SMALL | {"epochs": 12}), SIGNALS, SIGNS),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> dict[str, Any]:
+    return {name: clone(model).fit(X, y) for name, (model, X, y) in CASES.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_learns(case: str, fitted: dict[str, Any]) -> None:
+    model, (_, X, y) = fitted[case], CASES[case]
+    probability = model.predict_proba(X)
+    assert model.score(X, y) > 0.95
+    assert model.validation_score_ > 0.5
+    assert_allclose(probability.sum(1), 1, rtol=1e-5)
+    assert model.classes_.tolist() == sorted(set(y))
+    assert_array_equal(model.predict(X), model.classes_[probability.argmax(1)])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_seeds(case: str, fitted: dict[str, Any]) -> None:
+    model, X, y = CASES[case]
+    torch.manual_seed(0)
+    before = torch.random.get_rng_state()
+    again = clone(model).fit(X, y)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert_array_equal(again.predict_proba(X), fitted[case].predict_proba(X))
+    other = clone(model).set_params(random_state=4).fit(X, y)
+    assert not np.array_equal(other.predict_proba(X), fitted[case].predict_proba(X))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_saved_and_loaded(case: str, fitted: dict[str, Any], tmp_path: Path) -> None:
+    model, (_, X, _) = fitted[case], CASES[case]
+    model.save(tmp_path / "run")
+    again = type(model).load(tmp_path / "run")
+    assert again.get_params() == model.get_params()
+    assert_array_equal(again.classes_, model.classes_)
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.validation_score_ == model.validation_score_
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        model.save(tmp_path / "run")
+    other = StringClassifier if case == "texts" else TextClassifier
+    with pytest.raises(ValueError, match="got one of " + case):
+        other.load(tmp_path / "run")
+
+
+def test_a_saved_folder_predicts_on_the_command_line(fitted: dict[str, Any], tmp_path: Path) -> None:
+    fitted["texts"].save(tmp_path / "run")
+    pd.DataFrame({"text": TEXTS}).to_csv(tmp_path / "in.csv", index=False)
+    words = {"test": tmp_path / "in.csv", "model": tmp_path / "run", "preds": tmp_path / "out.csv"}
+    assert main(["text", "predict", *(f"--{name}-path={path}" for name, path in words.items())]) == 0
+    assert pd.read_csv(tmp_path / "out.csv")["label"].tolist() == fitted["texts"].predict(TEXTS).tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": ["food", "sport"]}, "classes: expected"),
+        ({"classes": ["weather", "sport", "food"]}, "sorted, got"),
+        ({"networks": 2}, "expected 2 networks, found 1"),
+        ({"format": "0"}, "expected format"),
+    ],
+)
+def test_damaged_folders(
+    change: dict[str, Any], message: str, fitted: dict[str, Any], tmp_path: Path
+) -> None:
+    fitted["texts"].save(tmp_path)
+    path = tmp_path / "estimator.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ValueError, match=message):
+        TextClassifier.load(tmp_path)
+
+
+def test_a_vocabulary_that_is_gone(fitted: dict[str, Any], tmp_path: Path) -> None:
+    fitted["texts"].save(tmp_path)
+    (tmp_path / "model_0" / "vocabulary.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"vocabulary\.json: no such file"):
+        TextClassifier.load(tmp_path)
+    model, about = load_checkpoint(tmp_path / "model_0")
+    assert model.num_classes == len(about["classes"]) == len(WORDS)
+
+
+FORMS: dict[str, Any] = {
+    "tuple": tuple,
+    "array": np.array,
+    "Series": lambda items: pd.Series(items, index=range(100, 100 + len(items))),
+    "DataFrame": lambda items: pd.DataFrame({"text": items}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_list(form: str, fitted: dict[str, Any]) -> None:
+    assert_array_equal(fitted["texts"].predict(FORMS[form](TEXTS[:9])), fitted["texts"].predict(TEXTS)[:9])
+
+
+def test_signals_in_one_array(fitted: dict[str, Any]) -> None:
+    array = np.stack([signal[:5] for signal in SIGNALS])
+    assert_array_equal(fitted["signals"].predict(array), fitted["signals"].predict([*array]))
+    flat = [signal[:, 0] for signal in SIGNALS]
+    model = clone(CASES["signals"][0]).fit(flat, SIGNS)
+    assert model.score([signal[:, None] for signal in flat], SIGNS) > 0.7
+
+
+def test_scale_does_not_matter(fitted: dict[str, Any]) -> None:
+    scaled = [signal * 1e6 + 3e6 for signal in SIGNALS]
+    model = clone(CASES["signals"][0]).fit(scaled, SIGNS)
+    assert_allclose(model.predict_proba(scaled), fitted["signals"].predict_proba(SIGNALS), atol=1e-3)
+
+
+@pytest.mark.parametrize("labels", [[1, 2, 10], [False, True, False], [-1.0, 0.0, 1.0]], ids=str)
+def test_classes_of_any_kind(labels: list[Any]) -> None:
+    y = [labels[sorted(WORDS).index(label)] for label in LABELS]
+    model = TextClassifier(**SMALL, min_count=1).fit(TEXTS, y)
+    assert model.classes_.tolist() == sorted(set(labels))
+    assert model.score(TEXTS, y) > 0.95
+
+
+def test_options_reach_the_networks() -> None:
+    model = TextClassifier(
+        "rkm_lstm",
+        **SMALL,
+        ensemble_size=2,
+        num_layers=2,
+        level="characters",
+        max_length=8,
+        validation_fraction=0,
+        fit_options={"l2": 1e-3},
+    ).fit(TEXTS, LABELS)
+    assert len(model.ensemble_.networks) == 2
+    assert len(model.ensemble_.networks[0].encoder.layers) == 2
+    assert model.validation_score_ is None
+    assert model.ensemble_.about["max_length"] == 8
+
+
+def test_scikit_learns_tools() -> None:
+    model = TextClassifier(**SMALL | {"epochs": 1}, min_count=1)
+    assert cross_val_score(model, TEXTS, LABELS, cv=2).shape == (2,)
+    search = GridSearchCV(model, {"hidden_channels": [4, 8]}, cv=2).fit(TEXTS, LABELS)
+    assert search.best_params_["hidden_channels"] in (4, 8)
+    column = np.array(TEXTS, dtype=object)[:, None]
+    bagged = BaggingClassifier(model, n_estimators=2, random_state=0).fit(column, LABELS)
+    assert bagged.predict(column).shape == (60,)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
+    "one class": ({}, TEXTS, ["a"] * 60, "expected two classes or more, got 1"),
+    "length": ({}, TEXTS, LABELS[:3], r"y must be \[60\], got \[3\]"),
+    "no label": ({}, TEXTS, [None, *LABELS[1:]], "y: data row 1 has no label"),
+    "mixed": ({}, TEXTS, [1, *LABELS[1:]], "some classes are strings and some are not"),
+    "fractions": ({}, TEXTS, np.arange(60) / 7, "continuous"),
+    "empty text": ({}, ["", *TEXTS[1:]], LABELS, r"X: 1 of 60 rows give no text\n  data row 1: '': no text"),
+    "no text": ({}, [*TEXTS[:-1], None], LABELS, "data row 60: None: no text"),
+    "rare": ({}, TEXTS, ["rare", *LABELS[1:]], "20 / 1 / 19 / 20 of each class.* leaves too few"),
+    "model": ({"model": "gpt"}, TEXTS, LABELS, "variant must be one of"),
+    "level": ({"level": "lines"}, TEXTS, LABELS, "level must be one of words, characters"),
+    "layers": ({"num_layers": 0}, TEXTS, LABELS, "num_layers must be an integer of at least 1"),
+    "lr": ({"lr": 0.0}, TEXTS, LABELS, "lr must be above 0"),
+    "members": ({"ensemble_size": 0}, TEXTS, LABELS, "ensemble_size"),
+    "twice": ({"fit_options": {"lr": 1.0}}, TEXTS, LABELS, "fit_options: lr is set by the argument lr"),
+    "option": ({"network_options": {"depth": 1}}, TEXTS, LABELS, "unknown option depth; known are decay"),
+    "freeze": ({"freeze_embeddings": True}, TEXTS, LABELS, "freeze_embeddings=True needs embeddings_path"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    options, X, y, message = REFUSED[case]
+    with pytest.raises(ValueError, match=message):
+        TextClassifier(**SMALL | options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ("rain", TypeError, "X: expected a list, array, Series or column of texts, got str"),
+        ([1, 2], TypeError, "X: data row 1: expected a text, got int"),
+        (np.zeros((3, 2)), TypeError, r"got ndarray of shape \[3, 2\]"),
+    ],
+)
+def test_what_is_no_list_of_texts(X: Any, error: Any, message: str, fitted: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
+        fitted["texts"].predict(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (["abc"], TypeError, "X: string 0: expected an array of numbers, got 'abc'"),
+        ([np.zeros((3, 3))], ValueError, "X: string 0 has 3 channels, the training had 2"),
+        ([np.zeros((3, 2)), np.zeros((3, 1))], ValueError, "X: string 1 has 1 channels, string 0 has 2"),
+        ([np.zeros((0, 2))], ValueError, r"X: string 0: expected shape \[T, d\], T at least 1, got \[0, 2\]"),
+        (
+            [np.array([[0, 1], [np.nan, 1]])],
+            ValueError,
+            "string 0, step 1, channel 0: expected a finite number",
+        ),
+        (7, TypeError, "X: expected a list of arrays"),
+    ],
+)
+def test_what_are_no_signals(X: Any, error: Any, message: str, fitted: dict[str, Any]) -> None:
+    with pytest.raises(error, match=message):
+        fitted["signals"].predict(X)
+
+
+@pytest.mark.parametrize("model", [TextClassifier(), StringClassifier()])
+def test_not_fitted(model: Any, tmp_path: Path) -> None:
+    for call in (lambda: model.predict(TEXTS), lambda: model.save(tmp_path / "run")):
+        with pytest.raises(NotFittedError):
+            call()
+    assert is_classifier(model)
+
+
+def test_a_folder_of_molecules(tmp_path: Path, classifier: MoleculeClassifier) -> None:
+    classifier.save(tmp_path)
+    with pytest.raises(ValueError, match="expected a model of texts or signals"):
+        TextClassifier.load(tmp_path)
+
+
+@pytest.mark.parametrize("model", [TextClassifier, StringClassifier])
+def test_scikit_learns_own_checks(model: Any) -> None:
+    for check in CHECKS:
+        check(model.__name__, model())
