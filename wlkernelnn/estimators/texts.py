@@ -25,7 +25,7 @@ class TextClassifier(StringEstimator):
 
     >>> from wlkernelnn import TextClassifier
     >>> texts = [f"a {word} film" for word in 20 * ["good", "lovely", "bad", "dull"]]
-    >>> model = TextClassifier(hidden_channels=16, batch_size=8, random_state=0)
+    >>> model = TextClassifier(hidden_channels=16, batch_size=8, lr=0.01, random_state=0)
     >>> model.fit(texts, 20 * ["+", "+", "-", "-"]).predict(["a lovely film", "a dull film"])
     array(['+', '-'], dtype='<U1')
 

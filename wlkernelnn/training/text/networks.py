@@ -73,7 +73,7 @@ def classifier(
     if vectors is None:
         assert num_tokens is not None
         embedding = torch.nn.Embedding(num_tokens, embedding_channels)
-        torch.nn.init.normal_(embedding.weight, std=0.5)
+        torch.nn.init.normal_(embedding.weight, std=0.15)
         with torch.no_grad():
             embedding.weight[0] = 0.0  # the unknown token, which training may never see
     else:
