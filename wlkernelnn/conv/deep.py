@@ -76,6 +76,9 @@ class DeepKernelConv(WalkConv):
         self.lin_out = Linear(out_channels, out_channels, bias=False)
 
     def outputs(self, x: Features, graph: Graph) -> Tensor:
-        last = self.walk_length - 1
-        out = self.act(self.lin_out(self.walk(x, graph)[-1]))
-        return graph.lift(out, last)
+        projections, last = self.project(x), self.walk_length - 1
+
+        def of(graph: Graph) -> Tensor:
+            return self.act(self.lin_out(self.walk(projections, graph)[-1]))
+
+        return graph.lift(graph.levels(0, last).by_rows(of), last)

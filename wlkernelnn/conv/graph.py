@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,9 @@ from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.ops.graph import SortedEdges, sort_edges
 from wlkernelnn.utils.checks import holds_integers
+
+# Rows of a level whose temporary values stay in a processor's caches.
+ROWS = 8192
 
 
 class EdgeFeatures(NamedTuple):
@@ -51,6 +54,21 @@ class Step:
             edges = sort_edges(self.edge_index if self.given is None else self.given, *self.size)
             self.sorted = edges, EdgeFeatures(*map(edges.arrange, self.features))
         return self.sorted
+
+    def parts(self, num_rows: int) -> Iterator[tuple[int, Step]]:
+        """The edges between colours into ``num_rows`` rows at a time, and the first of these rows."""
+        edges, features = self.by_target()
+        assert self.own is not None
+        for first in range(0, self.size[1], num_rows):
+            own = self.own[first : first + num_rows]
+            indptr = edges.indptr[first : first + num_rows + 1]
+            span = slice(int(indptr[0]), int(indptr[-1]))
+            into = SortedEdges(
+                edges.source[span], edges.target[span] - first, indptr - indptr[0], edges.num_sources, None
+            )
+            of_edges = EdgeFeatures(*(None if value is None else value[span] for value in features))
+            size = self.size[0], len(own)
+            yield first, Step(torch.stack([*into.pair]), size, of_edges, sorted=(into, of_edges), own=own)
 
 
 @dataclass
@@ -97,6 +115,30 @@ class Graph:
             assert step.own is not None
             own = step.own.index_select(0, own)
         return values.index_select(0, own)
+
+    def by_rows(self, compute: Callable[[Graph], Tensor]) -> Tensor:
+        """``compute(graph)``, rows of the last level.
+
+        Of many colours and one step on a CPU, without gradients, they are computed some at a time: what lies
+        between the level before and the result is then never written out whole.
+
+        Args:
+            compute: A row of its result depends on the edges into that row alone.
+        """
+        if self.of_nodes or len(self.steps) != 1 or torch.is_grad_enabled():
+            return compute(self)
+        (step,) = self.steps
+        num_rows = step.size[1]
+        if num_rows <= ROWS or not step.edge_index.is_cpu or traced(step.edge_index):
+            return compute(self)
+        out: Tensor | None = None
+        for first, part in step.parts(ROWS):
+            rows = compute(Graph([part], first=self.first))
+            if out is None:
+                out = rows.new_empty(num_rows, rows.size(1))
+            out[first : first + len(rows)] = rows
+        assert out is not None
+        return out
 
 
 def graph_of_nodes(

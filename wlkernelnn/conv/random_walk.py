@@ -88,10 +88,15 @@ class RandomWalkKernelConv(WalkConv):
             raise ValueError(
                 "all_lengths needs one kind of nodes, got a pair of features (a bipartite graph)"
             )
-        states = self.walk(x, graph)
-        last = self.walk_length - 1
-        out = states[0] if self.all_lengths else states[last]
-        if self.all_lengths:
+        projections, last = self.project(x), self.walk_length - 1
+
+        def of(graph: Graph) -> Tensor:
+            states = self.walk(projections, graph)
+            if not self.all_lengths:
+                return states[last]
+            out = states[0]
             for level, state in enumerate(states[1:]):
                 out = graph.lift(out, level, level + 1) + state
-        return graph.lift(out, last)
+            return out
+
+        return graph.lift(graph.levels(0, last).by_rows(of), last)

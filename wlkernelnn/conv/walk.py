@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -18,6 +18,18 @@ from wlkernelnn.utils.checks import check_count, check_one_of
 from .edge_map import EdgeMap
 from .graph import Graph
 from .kernel_conv import Features, KernelConv
+
+
+class Projections(NamedTuple):
+    """What a walk reads of the nodes.
+
+    Attributes:
+        parts: :math:`W^{(j)} f`, j = 1 … n, ``[N, out_channels]`` each.
+        gates: What edges of a gated decay add up of their two ends.
+    """
+
+    parts: list[Tensor]
+    gates: tuple[Tensor, ...] | None
 
 
 class WalkConv(KernelConv):
@@ -65,11 +77,8 @@ class WalkConv(KernelConv):
             filter(None, (self.edge_map(out_channels, factor=True) for _ in range(walk_length - 1)))
         )
 
-    def walk(self, x: Features, graph: Graph) -> list[Tensor]:
-        """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes).
-
-        Of a batch by its colours, :math:`c_j` has a row per colour after j − 1 iterations.
-        """
+    def project(self, x: Features) -> Projections:
+        """All products with weights, at the nodes."""
         if isinstance(x, tuple) and self.walk_length != 2:
             raise ValueError(
                 f"a bipartite graph has only walks of 2 nodes, this layer has walk_length={self.walk_length}"
@@ -77,8 +86,16 @@ class WalkConv(KernelConv):
         source, target = x if isinstance(x, tuple) else (x, x)
         # Without a step too: a lazy gate has its widths from here.
         gates = self.decay.project(source, target) if self.decay.gated else None
-        exists = source.new_ones(source.size(0), 1) if self.walks_only else None
-        states = [self.lins[0](source)]
+        return Projections([lin(source if j == 0 else target) for j, lin in enumerate(self.lins)], gates)
+
+    def walk(self, projections: Projections, graph: Graph) -> list[Tensor]:
+        """The states :math:`c_1, …, c_n`, each ``[N, out_channels]`` (c_1 of the source nodes).
+
+        Of a batch by its colours, :math:`c_j` has a row per colour after j − 1 iterations.
+        """
+        (first, *others), gates = projections
+        exists = first.new_ones(first.size(0), 1) if self.walks_only else None
+        states = [first]
         for j in range(1, self.walk_length):
             sent = self.act(states[-1])
             if exists is not None:
@@ -92,7 +109,7 @@ class WalkConv(KernelConv):
             )
             if not self.decay.gated:
                 total = self.decay() * total
-            new = graph.lift(self.lins[j](target), 0, j)
+            new = graph.lift(others[j - 1], 0, j)
             state = COMPOSE[self.compose](total, new)
             if exists is not None:
                 step = graph.step(j - 1)

@@ -24,23 +24,31 @@ def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> 
         ValueError: Something is missing, or ``batch``, ``ptr`` or ``graph_x`` does not fit the nodes.
     """
     needed = {"x": "[N, F]", "edge_index": "[2, E]"}
-    if num_graph_values:
-        needed["graph_x"] = f"[B, {num_graph_values}]"
     if num_edge_types is not None and batch.num_edges:
         needed["edge_type"] = f"[E] (num_edge_types={num_edge_types})"
-    for name, shape in needed.items():
-        if batch.get(name) is None:
-            there = ", ".join(sorted(batch.keys())) or "nothing"
-            raise ValueError(f"expected {name} {shape} in the batch; got {there}")
+    _check_there(batch, needed)
     if num_edge_types is not None and batch.get("edge_type") is None:
         batch = copy.copy(batch)
         batch.edge_type = batch.x.new_empty(0)
     batch = _with_members(batch)
+    check_graph_x(batch, num_graph_values)
+    return batch
+
+
+def check_graph_x(batch: Data, num_graph_values: int) -> None:
+    """Refuse a batch with ``ptr`` whose graphs have not as many features of their own."""
     if num_graph_values:
+        _check_there(batch, {"graph_x": f"[B, {num_graph_values}]"})
         expected = [batch.ptr.numel() - 1, num_graph_values]
         if list(batch.graph_x.shape) != expected:
             raise ValueError(f"expected graph_x of shape {expected}, got {list(batch.graph_x.shape)}")
-    return batch
+
+
+def _check_there(batch: Data, needed: dict[str, str]) -> None:
+    for name, shape in needed.items():
+        if batch.get(name) is None:
+            there = ", ".join(sorted(batch.keys())) or "nothing"
+            raise ValueError(f"expected {name} {shape} in the batch; got {there}")
 
 
 def _with_members(batch: Data) -> Data:

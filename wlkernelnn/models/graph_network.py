@@ -24,7 +24,7 @@ from wlkernelnn.ops.graph.segments import segment_sum
 from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.utils.configured import Configured
 
-from .batches import complete, quotient_of_batch
+from .batches import check_graph_x, complete, quotient_of_batch
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder
 from .fingerprint import FingerprintEncoder
@@ -193,10 +193,26 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             else:
                 h, row = cache.states(batch.x, quotient, self.states, self._weights_of_states())
                 colour = row.index_select(0, colour)
-            members = SortedEdges(colour, quotient.graph, quotient.indptr, h.size(0), None)
-            pooled = neighbor_sum(h, members, quotient.multiplicity)
-        of_graph = None if self.fingerprint is None else self.fingerprint(batch.graph_x)
-        return self._read(pooled, batch.ptr.diff(), of_graph)
+            pooled = _sum_over_graphs(h, colour, quotient)
+        return self._read(pooled, batch.ptr.diff(), self._of_graphs(batch))
+
+    def embed_colours(self, batch: Data) -> Tensor:
+        """The vectors of :meth:`embed`, of graphs by their colours alone.
+
+        Args:
+            batch: As :func:`~wlkernelnn.datasets.graphs.store_quotient.store_quotient` gives it.
+
+        Raises:
+            ValueError: Features are missing, or of another width.
+        """
+        check_graph_x(batch, self.num_graph_values)
+        quotient = batch.quotient
+        h = self.states(batch.x.index_select(0, quotient.first), quotient)
+        pooled = _sum_over_graphs(h, quotient.colour, quotient)
+        return self._read(pooled, batch.ptr.diff(), self._of_graphs(batch))
+
+    def _of_graphs(self, batch: Data) -> Tensor | None:
+        return None if self.fingerprint is None else self.fingerprint(batch.graph_x)
 
     def _read(self, pooled: Tensor, num_nodes: Tensor, of_graph: Tensor | None) -> Tensor:
         """The input of the head: from sums of ``num_nodes`` states and vectors of graphs' own features."""
@@ -224,8 +240,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         """
         batch = complete(batch, self.num_edge_types, self.num_graph_values)
         h, owner, num_nodes = self.states(batch.x, batch), batch.batch, batch.ptr.diff()
-        pooled = segment_sum(h, batch.ptr, owner)
-        of_graph = None if self.fingerprint is None else self.fingerprint(batch.graph_x)
+        pooled, of_graph = segment_sum(h, batch.ptr, owner), self._of_graphs(batch)
         whole = self.head(self._read(pooled, num_nodes, of_graph))
         rest = pooled.index_select(0, owner) - h
         of_node = None if of_graph is None else of_graph.index_select(0, owner)
@@ -271,10 +286,23 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         return None
 
     def forward(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
-        out = self.head(self.embed(batch, cache))
+        return self._outputs(self.embed(batch, cache))
+
+    def _outputs(self, vectors: Tensor) -> Tensor:
+        out = self.head(vectors)
         return out * self.target_std + self.target_mean if self.task == "regression" else out
 
     def predict(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
         """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
-        out = self(batch, cache)
+        return self.predict_vectors(self.embed(batch, cache))
+
+    def predict_vectors(self, vectors: Tensor) -> Tensor:
+        """The values of :meth:`predict` from the vectors of :meth:`embed`."""
+        out = self._outputs(vectors)
         return out if self.task == "regression" else out.sigmoid()
+
+
+def _sum_over_graphs(states: Tensor, row: Tensor, quotient: Quotient) -> Tensor:
+    """Sums over graphs of the states in ``row`` of the colours that occur in them."""
+    members = SortedEdges(row, quotient.graph, quotient.indptr, states.size(0), None)
+    return neighbor_sum(states, members, quotient.multiplicity)

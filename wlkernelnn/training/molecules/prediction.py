@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
+from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
+from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.graphs.store_quotient import store_quotient
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.training.options import BATCH
+from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.modes import evaluating
+
+# Nodes of the graphs that go by their colours at once. The last colours are never more, mostly a third.
+NODES = 2**20
 
 
 def predict(
@@ -23,15 +29,19 @@ def predict(
 
     Args:
         net: A trained network; it is used in evaluation mode, on the device where it is.
-        data: Graphs, in this order.
-        batch_size: Graphs at once. Each Weisfeiler-Lehman colour of a batch is computed once: the more
-            graphs, the less there is to do for each.
-        cache: What the network computed before, and is to remember; by default of this call alone.
+        data: Graphs, in this order. Where Weisfeiler-Lehman colours decide the states of the network, those
+            of the whole store are found once, and each is computed once (of more than a million atoms: once
+            for each million).
+        batch_size: Graphs at once, if the network goes by nodes or has a cache.
+        cache: What the network computed before, and is to remember: for many small stores.
 
     Returns:
         float32 ``[len(data), num_tasks]``.
+
+    Raises:
+        ValueError: ``batch_size`` < 1, or the network needs features that the graphs do not have.
     """
-    return _of_batches(net, net.predict, net.config["num_tasks"], data, batch_size, cache)
+    return _of_vectors(net, net.predict_vectors, net.config["num_tasks"], data, batch_size, cache)
 
 
 def embed(
@@ -41,23 +51,40 @@ def embed(
 
     Arguments are those of :func:`predict`; float32 ``[len(data), net.embedding_channels]``.
     """
-    return _of_batches(net, net.embed, net.embedding_channels, data, batch_size, cache)
+    return _of_vectors(net, lambda vectors: vectors, net.embedding_channels, data, batch_size, cache)
 
 
 @torch.no_grad()
-def _of_batches(
+def _of_vectors(
     net: GraphNetwork,
-    compute: Callable[[Data, ColourCache | None], Tensor],
+    read: Callable[[Tensor], Tensor],
     width: int,
     data: PackedGraphs,
     batch_size: int,
     cache: ColourCache | None,
 ) -> np.ndarray:
-    device = net.target_mean.device
-    if cache is None and len(data) > batch_size:
-        cache = ColourCache()
-    loader = PackedLoader(data, batch_size, quotient=net.quotient_depth)
+    check_packed("data", data)
+    check_count("batch_size", batch_size)
+    by_colours = cache is None and net.quotient_depth is not None and not is_watched(net)
+    vectors = _of_colours(net, data) if by_colours else _of_batches(net, data, batch_size, cache)
     with evaluating(net), freed_memory_kept():
-        batches = loader if device.type == "cpu" else (batch.to(device) for batch in loader)
-        parts = [compute(batch, cache).cpu().numpy() for batch in batches]
+        parts = [read(part).cpu().numpy() for part in vectors]
     return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+
+
+def _of_colours(net: GraphNetwork, data: PackedGraphs) -> Iterator[Tensor]:
+    assert net.quotient_depth is not None
+    num_nodes = data.num_nodes_per_graph
+    where = (num_nodes.cumsum() - num_nodes) // NODES
+    for graphs in np.split(np.arange(len(data)), np.flatnonzero(np.diff(where)) + 1):
+        if graphs.size:
+            batch = store_quotient(data[graphs], net.quotient_depth)
+            yield net.embed_colours(batch.to(net.target_mean.device))
+
+
+def _of_batches(
+    net: GraphNetwork, data: PackedGraphs, batch_size: int, cache: ColourCache | None
+) -> Iterator[Tensor]:
+    device = net.target_mean.device
+    for batch in PackedLoader(data, batch_size, quotient=net.quotient_depth):
+        yield net.embed(batch if device.type == "cpu" else batch.to(device), cache)

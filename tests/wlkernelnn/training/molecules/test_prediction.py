@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from tests.molecules import classification_set, regression_set, small_network
-from wlkernelnn.datasets import PackedLoader, molecules_from
+from tests.graphs import random_packed
+from tests.molecules import classification_set, described, regression_set, small_network
+from wlkernelnn.bench.baselines.molecules import RandomWalkNetwork
+from wlkernelnn.conv import graph as graph_of_convs
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
+from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import embed, predict
+from wlkernelnn.training.molecules import prediction
 
 
 @pytest.mark.parametrize("make", [regression_set, classification_set])
@@ -60,3 +68,93 @@ def test_embeds_what_the_head_sees(features: str) -> None:
     with torch.no_grad():
         values = net.eval().head(torch.from_numpy(vectors)) * net.target_std + net.target_mean
     np.testing.assert_allclose(values.numpy(), predict(net, data), rtol=1e-4, atol=1e-5)
+
+
+def odd_graphs() -> PackedGraphs:
+    """Random graphs, directed, with empty ones first and in between."""
+    graphs = random_packed(60, max_nodes=5, num_edge_types=2)
+    order = np.argsort(graphs.num_nodes_per_graph > 0, kind="stable")
+    data = described(graphs, node_dims=(7, 7, 7), num_edge_types=2, task="regression")
+    return data[np.concatenate([order, order[::-3]])]
+
+
+def with_additions() -> PackedGraphs:
+    """Molecules with walk encodings of atoms and counts of the whole."""
+    data = regression_set()
+    return molecules_from(data.smiles, data.y.numpy(), features="ogb+rw4+morgan", cache=False)
+
+
+NETWORKS: dict[str, tuple[type[GraphNetwork], dict[str, Any]]] = {
+    "wl": (GraphKernelNetwork, {}),
+    "wl-sum": (GraphKernelNetwork, {"readout": "sum", "share_walk_weights": False, "pooling": "mean"}),
+    "wl-cat": (GraphKernelNetwork, {"readout": "cat", "num_iterations": 2, "walk_length": 3, "decay": 0.7}),
+    "wl-flat": (GraphKernelNetwork, {"num_iterations": 1, "walk_length": 1, "norm": False}),
+    "stack": (KernelStackNetwork, {"num_layers": 3, "dropout": 0.5, "layer_dropout": 0.5}),
+    "stack-sum": (KernelStackNetwork, {"num_layers": 2, "walk_length": 3, "jumping": "sum"}),
+    "walks": (RandomWalkNetwork, {}),
+}
+
+
+def network_and_its_twin_by_nodes(name: str, data: PackedGraphs) -> tuple[GraphNetwork, GraphNetwork]:
+    torch.manual_seed(0)
+    kind, options = NETWORKS[name]
+    net = kind.from_data(data, hidden_channels=8, **options).double()
+    twin = kind(**net.config | {"quotient": False}).double()
+    twin.load_state_dict(net.state_dict())
+    return net, twin
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("make", [odd_graphs, classification_set, with_additions])
+def test_by_colours_as_by_nodes(
+    make: Callable[[], PackedGraphs], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = make()
+    net, twin = network_and_its_twin_by_nodes(name, data)
+    for function in (predict, embed):
+        np.testing.assert_allclose(function(net, data), function(twin, data), rtol=1e-10, atol=1e-10)
+    monkeypatch.setattr(graph_of_convs, "ROWS", 7)
+    monkeypatch.setattr(prediction, "NODES", 100)
+    np.testing.assert_allclose(predict(net, data), predict(twin, data), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["wl", "stack"])
+def test_each_colour_of_the_store_is_computed_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = regression_set()
+    net, _ = network_and_its_twin_by_nodes(name, data)
+    computed: list[int] = []
+    states = net.states
+
+    def counted(*given: Any) -> torch.Tensor:
+        computed.append(len(out := states(*given)))
+        return out
+
+    monkeypatch.setattr(net, "states", counted)
+    predict(net, data, batch_size=7)
+    (colours,) = computed
+    assert colours == len(np.unique(data.colours(net.quotient_depth)[-1]))
+    predict(net, data[[3, 3]], batch_size=7)
+    assert computed[1] < colours / 10
+
+
+def test_only_empty_graphs() -> None:
+    data = odd_graphs()[[0, 0, 0]]
+    assert not data.num_nodes_per_graph.any()
+    net, twin = network_and_its_twin_by_nodes("wl", data)
+    np.testing.assert_allclose(predict(net, data), predict(twin, data))
+
+
+def test_refuses_graphs_without_the_features_of_the_network() -> None:
+    net, _ = network_and_its_twin_by_nodes("wl", with_additions())
+    with pytest.raises(ValueError, match="expected graph_x"):
+        predict(net, regression_set())
+
+
+def test_goes_by_nodes_where_messages_are_watched() -> None:
+    data = regression_set()
+    net, _ = network_and_its_twin_by_nodes("wl", data)
+    expected, seen = predict(net, data), []
+    hook = net.conv.walks[0].register_message_forward_hook(lambda layer, given, out: seen.append(len(out)))
+    np.testing.assert_allclose(predict(net, data), expected, rtol=1e-10)
+    hook.remove()
+    assert seen == [data.arrays.source.numel()]
