@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, str] = {
     "rrnn-speed": "speed.rrnn",
     "speed": "speed.molecules",
     "sst": "language.sst",
+    "sst-trees": "language.sst_trees",
     "string-speed": "speed.strings",
     "theorems": "kernels.theorems",
     "time-to-accuracy": "speed.time_to_accuracy",

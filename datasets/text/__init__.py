@@ -6,7 +6,7 @@ from .documents import DOCUMENT_SETS, DocumentSet, document_files, document_toke
 from .glove import WordVectors, load_glove
 from .packed_strings import LabelledStrings, PackedStrings, StringLoader, draw_snippets
 from .signals import Signals, SubjectSplit, load_signals
-from .sst import Phrase, Tree, load_sst, read_trees
+from .sst import Phrase, Tree, load_sst, load_sst_trees, read_trees, tree_graph
 from .texts import Texts, texts_from, tokens_of
 from .vocabulary import Vocabulary
 
@@ -35,9 +35,11 @@ __all__ = [
     "load_ptb",
     "load_signals",
     "load_sst",
+    "load_sst_trees",
     "load_text",
     "load_wikitext",
     "read_trees",
     "texts_from",
     "tokens_of",
+    "tree_graph",
 ]

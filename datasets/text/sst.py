@@ -9,7 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal, NamedTuple, NoReturn
 
+import torch
+from torch_geometric.data import Data
+
 from wlkernelnn.datasets.files.download import read_text, require_file
+from wlkernelnn.datasets.graphs.splits import PARTS
 from wlkernelnn.utils.checks import check_one_of
 
 from .packed_strings import LabelledStrings
@@ -79,15 +83,42 @@ def load_sst(
     classes, class_of = _LABELS[labels]
     parts, words = [], list[str]()
     for number, file in enumerate(_FILES):
-        trees = read_trees(require_file(file, root, _SOURCE))
-        if lowercase:
-            trees = [Tree(tuple(map(str.lower, tree.tokens)), tree.phrases) for tree in trees]
+        trees = _read(file, root, lowercase)
         words += chain.from_iterable(tree.tokens for tree in trees)
         sentences = [(tree.tokens, tree.phrases[-1].label) for tree in trees]
         labelled = _distinct_phrases(trees) if phrases and number == 0 else sentences
         kept = [(tokens, y) for tokens, label in labelled if (y := class_of[label]) is not None]
         parts.append(([tokens for tokens, _ in kept], [y for _, y in kept]))
     return LabelledStrings.encode(parts, Vocabulary.build(words), classes, f"sst-{labels}")
+
+
+def load_sst_trees(
+    root: str | os.PathLike[str] | None = None, lowercase: bool = True
+) -> dict[str, list[Data]]:
+    """The parse trees of the same sentences as graphs of PyG, each by :func:`tree_graph`.
+
+    Args:
+        root, lowercase: See :func:`load_sst`, whose vocabulary numbers the tokens; inner nodes have −1.
+
+    Returns:
+        The trees of the parts ``"train"``, ``"valid"`` and ``"test"``: 8,544, 1,101 and 2,210.
+
+    Raises:
+        FileNotFoundError, ValueError: As of :func:`load_sst`.
+    """
+    parts = [_read(file, root, lowercase) for file in _FILES]
+    vocabulary = Vocabulary.build(chain.from_iterable(tree.tokens for trees in parts for tree in trees))
+    return {
+        part: [tree_graph(tree, vocabulary) for tree in trees]
+        for part, trees in zip(PARTS, parts, strict=True)
+    }
+
+
+def _read(file: str, root: str | os.PathLike[str] | None, lowercase: bool) -> list[Tree]:
+    trees = read_trees(require_file(file, root, _SOURCE))
+    if lowercase:
+        trees = [Tree(tuple(map(str.lower, tree.tokens)), tree.phrases) for tree in trees]
+    return trees
 
 
 def _distinct_phrases(trees: Iterable[Tree]) -> list[tuple[tuple[str, ...], int]]:
@@ -115,6 +146,44 @@ def read_trees(path: str | os.PathLike[str]) -> list[Tree]:
     if not trees:
         raise ValueError(f"{path}: the file has no trees")
     return trees
+
+
+def tree_graph(tree: Tree, vocabulary: Vocabulary, inner: str | None = None) -> Data:
+    """A tree as a graph of PyG whose edges go from children to their parents.
+
+    Sequence models that read acyclic graphs, such as :class:`~wlkernelnn.sequence.StringKernelConv`, take it
+    as it is, and PyG's ``DataLoader`` collates such graphs.
+
+    Args:
+        tree: The tree; its nodes keep their order, children before their parents, the root last.
+        vocabulary: Numbers the tokens.
+        inner: Token of the vocabulary that stands at nodes without a token of their own; by default their id
+            is −1.
+
+    Returns:
+        ``x [N]``, the id of each node's token; ``edge_index [2, N − 1]``; ``node_y [N]``, the sentiments
+        0 … 4; ``y [1]``, that of the whole sentence.
+
+    Raises:
+        ValueError: A token is not in the vocabulary, and there is no unknown token.
+    """
+    ids = vocabulary.encode(tree.tokens).tolist()
+    of_inner = -1 if inner is None else int(vocabulary.encode([inner]))
+    x, edges, open_nodes = [], [], list[int]()
+    for node, phrase in enumerate(tree.phrases):
+        children = []
+        while open_nodes and tree.phrases[open_nodes[-1]].begin >= phrase.begin:
+            children.append(open_nodes.pop())
+        edges += [(child, node) for child in reversed(children)]
+        x.append(of_inner if children else ids[phrase.begin])
+        open_nodes.append(node)
+    sentiments = torch.tensor([phrase.label for phrase in tree.phrases])
+    return Data(
+        x=torch.tensor(x),
+        edge_index=torch.tensor(edges, dtype=torch.long).view(-1, 2).t().contiguous(),
+        node_y=sentiments,
+        y=sentiments[-1:],
+    )
 
 
 # Tokens may hold a no-break space, which Unicode counts as white space ("8 1/2").
