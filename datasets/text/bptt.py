@@ -86,12 +86,12 @@ class RandomBPTTLoader:
         epoch: The next one to read, 0 at first.
 
     Raises:
-        ValueError: As of :class:`BPTTLoader`.
+        ValueError: As of :class:`BPTTLoader`, or ``seed`` is not an integer of at least 0.
     """
 
     def __init__(self, tokens: TokenIds, batch_size: int = 20, bptt: int = 70, seed: int = 0) -> None:
         self.bptt = bptt
-        self.seed = seed
+        self.seed = check_count("seed", seed, least=0)
         self.epoch = 0
         self._streams = BPTTLoader(tokens, batch_size, bptt)
 

@@ -142,6 +142,10 @@ def load_text(
             token that is unknown without an ``unknown``, or an option that cannot be.
     """
     check_one_of("level", level, ("words", "characters"))
+    if unknown is not None and not isinstance(unknown, str):
+        raise ValueError(f"unknown must be a token, or None, got {unknown!r}")
+    if not isinstance(source, (str, os.PathLike, Sequence)):
+        raise ValueError(f"source must be one file, or three (train, valid, test), got {source!r}")
     paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     if len(paths) not in (1, 3):
         raise ValueError(f"expected one file, or three (train, valid, test), got {len(paths)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -49,9 +49,9 @@ class PackedStrings(Dataset):
         transform: Callable[[Data], Data] | None = None,
     ) -> None:
         super().__init__(transform=transform)
-        self.tokens = torch.as_tensor(tokens)
+        self.tokens = _tensor("tokens", tokens)
         self.ptr = as_ids(ptr, "PackedStrings: ptr")
-        y = torch.as_tensor(y)
+        y = _tensor("y", y)
         self.y = y.long() if holds_integers(y) else y
         if not self.ptr.numel() or int(self.ptr[0]) or (self.ptr.diff() < 0).any():
             raise ValueError("PackedStrings: ptr must begin with 0 and never decrease")
@@ -110,6 +110,13 @@ class PackedStrings(Dataset):
         (tokens,), _, bounds = take_spans(self.ptr.numpy(), positions, self.tokens.numpy())
         y = self.y[torch.from_numpy(positions)]
         return PackedStrings(torch.from_numpy(tokens), torch.from_numpy(bounds), y, self.transform)
+
+
+def _tensor(name: str, values: Any) -> Tensor:
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"PackedStrings: {name} must be numbers of one shape, got {values!r:.60}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +181,11 @@ class StringLoader(EpochLoader):
 
     data: PackedStrings
 
+    def __init__(self, data: PackedStrings, *args: Any, **options: Any) -> None:
+        if not isinstance(data, PackedStrings):
+            raise TypeError(f"StringLoader reads PackedStrings, got {type(data).__name__}")
+        super().__init__(data, *args, **options)
+
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:
         (x,), lengths, bounds = take_spans(self.data.ptr.numpy(), positions, self.data.tokens.numpy())
         y = self.data.y.numpy().take(positions, axis=0)
@@ -211,13 +223,16 @@ def draw_snippets(tokens: TokenIds, length: int, sizes: Sequence[int], seed: int
         follows each of them.
 
     Raises:
-        ValueError: ``tokens`` are not integers ``[N]``, ``length`` or a size is not an integer or too small,
-            or the text is too short.
+        ValueError: ``tokens`` are not integers from 0 on ``[N]``, ``length``, ``seed`` or a size is not an
+            integer or too small, or the text is too short.
     """
     tokens, length = as_ids(tokens), check_count("length", length, least=2)  # a token and the next one
+    seed = check_count("seed", seed, least=0)
+    if not isinstance(sizes, Iterable) or not len(sizes):
+        raise ValueError(f"sizes must be those of at least one part, got {sizes!r}")
     sizes = [check_count("sizes", size) for size in sizes]
-    if not sizes:
-        raise ValueError("sizes must be those of at least one part, got none")
+    if len(tokens) and int(tokens.min()) < 0:
+        raise ValueError(f"tokens must be ids from 0 on, got {int(tokens.min())}")
     pieces = tokens[: len(tokens) // length * length].view(-1, length)
     if sum(sizes) > len(pieces):
         raise ValueError(

@@ -134,7 +134,10 @@ class Vocabulary:
 
 
 def _integers(tokens: TokenIds, name: str) -> Tensor:
-    ids = torch.as_tensor(tokens)
+    try:
+        ids = torch.as_tensor(tokens)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} must be integers [N], got {tokens!r:.60}") from error
     if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):
         raise ValueError(f"{name} must be integers [N], got {ids.dtype} {list(ids.shape)}")
     return ids

@@ -122,6 +122,11 @@ def test_what_does_not_fit() -> None:
         RandomBPTTLoader(torch.arange(6), 2, bptt=0)
     with pytest.raises(ValueError, match="6 streams need at least 7 tokens"):
         RandomBPTTLoader(torch.arange(6), 6)
+    with pytest.raises(ValueError, match="seed must be an integer of at least 0, got -1"):
+        RandomBPTTLoader(torch.arange(6), 2, seed=-1)
+    for tokens in ("abc", None):
+        with pytest.raises(ValueError, match=rf"tokens must be integers \[N\], got {tokens!r}"):
+            BPTTLoader(tokens, 1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [list, np.array, lambda ids: torch.tensor(ids, dtype=torch.int16)])

@@ -121,6 +121,12 @@ def test_texts_that_cannot_be_used(tmp_path: Path) -> None:
         load_text(paths, min_count=3)
     with pytest.raises(ValueError, match=r"level must be one of words, characters, got 'bytes'"):
         load_text(paths, level="bytes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="min_count must be an integer of at least 1, got 0"):
+        load_text(paths, min_count=0)
+    with pytest.raises(ValueError, match="unknown must be a token, or None, got 3"):
+        load_text(paths, unknown=3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="source must be one file, or three"):
+        load_text(3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"expected one file, or three \(train, valid, test\), got 2"):
         load_text(paths[:2])
     with pytest.raises(ValueError, match="split sizes: expected three fractions"):

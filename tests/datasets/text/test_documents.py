@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 def content(data: LabelledStrings, strings: PackedStrings) -> list[tuple[int, str]]:
     return [
-        (y, " ".join(data.vocabulary.decode(string)))
+        (y, " ".join(data.vocabulary.decode(string.x)))
         for y, string in zip(strings.y.tolist(), strings, strict=True)
     ]
 

@@ -97,6 +97,12 @@ def test_arrays_that_contradict_each_other() -> None:
     for ptr in ([1, 2], [0, 2, 1], [], [[0, 2]]):
         with pytest.raises(ValueError, match=r"ptr must be(gin with 0 and never decrease| integers)"):
             pack([1, 2], ptr, [0])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="tokens must be numbers of one shape, got 'ab'"):
+        PackedStrings("ab", [0, 2], [0])
+    with pytest.raises(ValueError, match="y has no entries, expected 1 by ptr"):
+        PackedStrings([1, 2], [0, 2], 0)
+    with pytest.raises(TypeError, match="StringLoader reads PackedStrings, got list"):
+        StringLoader([1, 2])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="tokens has 2 entries, expected 3 by ptr"):
         pack([1, 2], [0, 3], [0])
     with pytest.raises(ValueError, match="y has 2 entries, expected 1 by ptr"):
@@ -306,6 +312,10 @@ def test_parts_before_the_last_stay() -> None:
         ((TEXT, 1, (1,)), "length must be an integer of at least 2, got 1"),
         ((TEXT, 20, (4, 0)), "sizes must be an integer of at least 1, got 0"),
         ((TEXT, 20, ()), "sizes must be those of at least one part"),
+        ((TEXT, 20, 4), "sizes must be those of at least one part, got 4"),
+        ((TEXT, 20, (1,), -1), "seed must be an integer of at least 0, got -1"),
+        ((TEXT - 1, 20, (1,)), "tokens must be ids from 0 on, got -1"),
+        (("text", 20, (1,)), r"tokens must be integers \[N\], got 'text'"),
         ((TEXT[:999], 20, (25, 25)), "50 snippets of 20 tokens need 1,000 tokens, got 999"),
     ],
 )

@@ -6,10 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wlkernelnn.datasets import LabelledStrings, PackedStrings, Phrase, load_sst, read_trees
+from wlkernelnn.datasets import (
+    LabelledStrings,
+    PackedStrings,
+    Phrase,
+    Vocabulary,
+    load_sst,
+    load_sst_trees,
+    read_trees,
+    tree_graph,
+)
+from wlkernelnn.datasets.text import sst
 
 # "good" is positive, then neutral; "Good" only a phrase of its own where cases differ.
 TINY = {
@@ -29,7 +40,7 @@ def write(folder: Path, **texts: str) -> Path:
 def content(data: LabelledStrings, strings: PackedStrings) -> list[tuple[int, str]]:
     """Label and text of each."""
     return [
-        (y, " ".join(data.vocabulary.decode(string)))
+        (y, " ".join(data.vocabulary.decode(string.x)))
         for y, string in zip(strings.y.tolist(), strings, strict=True)
     ]
 
@@ -189,3 +200,47 @@ def test_files_and_options_that_cannot_be_used(tmp_path: Path) -> None:
         load_sst(tmp_path, labels="coarse")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError, match=r"sst/trees/train\.txt is not in .*Get it from https://nlp"):
         load_sst(tmp_path)
+
+
+# Trees as graphs
+
+
+def test_a_tree_as_a_graph(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("(3 (2 A) (4 (3 good) (1 (2 new) (0 film))))\n(2 (1 Oh))\n(4 Yes)\n")
+    vocabulary = Vocabulary(["A", "good", "new", "film", "Oh", "Yes", "<node>"])
+    first, second, third = (tree_graph(tree, vocabulary) for tree in read_trees(tmp_path / "a.txt"))
+    # A, good, new, film, "new film", "good new film", all
+    assert first.x.tolist() == [0, 1, 2, 3, -1, -1, -1]
+    assert first.edge_index.tolist() == [[2, 3, 1, 4, 0, 5], [4, 4, 5, 5, 6, 6]]
+    assert first.node_y.tolist() == [2, 3, 2, 0, 1, 4, 3]
+    assert first.y.tolist() == [3]
+    assert (second.x.tolist(), second.edge_index.tolist()) == ([4, -1], [[0], [1]])
+    assert (third.x.tolist(), third.edge_index.shape, third.y.tolist()) == ([5], (2, 0), [4])
+    tree = read_trees(tmp_path / "a.txt")[0]
+    assert tree_graph(tree, vocabulary, inner="<node>").x.tolist() == [0, 1, 2, 3, 6, 6, 6]
+
+
+def test_trees_are_those_of_the_sentences(tmp_path: Path) -> None:
+    write(tmp_path)
+    trees, strings = load_sst_trees(tmp_path), load_sst(tmp_path, phrases=False)
+    for part in ("train", "valid", "test"):
+        sentences = getattr(strings, part)
+        assert [tree.x[tree.x >= 0].tolist() for tree in trees[part]] == [s.x.tolist() for s in sentences]
+        assert [int(tree.y) for tree in trees[part]] == sentences.y.tolist()
+
+
+@given(st.recursive(st.just("w"), lambda children: st.lists(children, min_size=1, max_size=3), max_leaves=12))
+@settings(deadline=None, max_examples=30, derandomize=True)
+def test_every_node_but_the_root_has_one_parent(shape: Any) -> None:
+    def written(node: Any) -> str:
+        return f"(2 {'w' if node == 'w' else ' '.join(map(written, node))})"
+
+    graph = tree_graph(sst._parse(written(shape), "here"), Vocabulary("w"))
+    assert sorted(graph.edge_index[0].tolist()) == list(range(graph.num_nodes - 1))
+    assert (graph.edge_index[0] < graph.edge_index[1]).all()
+
+    def counts(node: Any) -> list[int]:
+        """Children of every node, children before parents."""
+        return [0] if node == "w" else [n for child in node for n in counts(child)] + [len(node)]
+
+    assert torch.bincount(graph.edge_index[1], minlength=graph.num_nodes).tolist() == counts(shape)
