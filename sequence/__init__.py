@@ -4,9 +4,9 @@ from . import graphs, layers, models
 from .graphs import *  # noqa: F403
 from .layers import *  # noqa: F403
 from .models import *  # noqa: F403
-from .rrnn import RRNN, RRNNGRU
+from .rrnn import RRNN, RRNNGRU, MergingRRNN
 
-__all__ = ["RRNN", "RRNNGRU"]
+__all__ = ["RRNN", "RRNNGRU", "MergingRRNN"]
 __all__ += graphs.__all__
 __all__ += layers.__all__
 __all__ += models.__all__

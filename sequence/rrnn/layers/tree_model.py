@@ -30,6 +30,7 @@ class TreeModel(StringModel):
     Attributes:
         cell: A known cell that all tokens have, instead of one of their own; or ``None``.
         keep_trees: Whether a forward pass keeps what it has grown.
+        copies: How often the token, each state and each auxiliary vector are among the nodes at the start.
         last_trees: What the last forward pass has grown, if it was asked to keep it and there were tokens.
     """
 
@@ -46,6 +47,7 @@ class TreeModel(StringModel):
         temperature: float,
         norm: str | None,
         bias_std: float | None = None,
+        copies: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
@@ -55,6 +57,7 @@ class TreeModel(StringModel):
         self.space = space
         self.ends = tuple(ends)
         self.auxiliary = tuple(auxiliary)
+        self.copies = (1,) * (1 + len(self.ends) + len(self.auxiliary)) if copies is None else tuple(copies)
         self.choice = Choice(choice, temperature)
         self.cell: Cell | None = None
         self.keep_trees = False
@@ -70,6 +73,11 @@ class TreeModel(StringModel):
     @property
     def num_states(self) -> int:
         return len(self.ends)
+
+    @property
+    def leaf_of_copy(self) -> list[int]:
+        """Of every node at the start, which vector it is: the token, a state or an auxiliary one, from 0."""
+        return [leaf for leaf, count in enumerate(self.copies) for _ in range(count)]
 
     def __getstate__(self) -> dict[str, Any]:
         # What was grown belongs to a pass, with its gradients: copies do not have it.
@@ -89,13 +97,18 @@ class TreeModel(StringModel):
             x = self.lin(x).to(x.dtype)
         auxiliary = x.new_tensor(self.auxiliary).unsqueeze(1).expand(-1, self.out_channels)
         of_auxiliary = self.tuples.project(auxiliary)
+        copied = max(self.copies) > 1
+        leaf = torch.tensor(self.leaf_of_copy, device=x.device)
         h, outs, starts, found = before, [], [], []
         for x_t, of_x in steps.each(x, self.tuples.project(x)):
             size = len(x_t)
             previous = h[:, :size].transpose(0, 1)
             start = torch.cat([x_t.unsqueeze(1), previous, auxiliary.expand(size, -1, -1)], 1)
             of_h, fixed = self.tuples.project(previous), of_auxiliary.expand(size, -1, -1, -1, -1)
-            pool = Pool(self.space, self.tuples, start, torch.cat([of_x.unsqueeze(1), of_h, fixed], 1))
+            projected = torch.cat([of_x.unsqueeze(1), of_h, fixed], 1)
+            if copied:
+                start, projected = start.index_select(1, leaf), projected.index_select(1, leaf)
+            pool = Pool(self.space, self.tuples, start, projected)
             grown = self.grow(pool, choice) if self.cell is None else self._follow(self.cell, pool)
             h = grown.nodes[:, [end - 1 for end in self.ends]].transpose(0, 1)
             outs.append(h)
@@ -128,6 +141,7 @@ class TreeModel(StringModel):
             for parts in (starts, *zip(*found, strict=True))
         )
         names = ["x", *(f"h{i + 1}" for i in range(self.num_states)), *(f"{c:g}" for c in self.auxiliary)]
+        names = [names[i] for i in self.leaf_of_copy]
         return Record(self.space, tuple(names), self.ends, steps.num_strings, leaves, nodes, numbers, gaps)
 
     def _extras(self) -> list[str]:

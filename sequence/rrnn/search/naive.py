@@ -1,4 +1,4 @@
-"""Algorithm 1 as it stands, candidate by candidate: what the batched search is tested against."""
+"""Algorithm 1 and eq. (5) as they stand, candidate by candidate: the oracle of the batched search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wlkernelnn.blocks.compose import COMPOSE
 
 from .choice import copies
 from .search import Grown
-from .space import ACTIVATIONS, Space, bounded
+from .space import ACTIVATIONS, Construction, Space, bounded
 
 
 def search_naive(
@@ -71,3 +71,37 @@ def search_naive(
         runner_up = open_scores.masked_fill(copies(vectors, best.unsqueeze(1)), -torch.inf).max(1).values
         gaps.append(scores[strings, number] - runner_up)
     return Grown(torch.stack(nodes[start.size(1) :], 1), torch.stack(numbers, 1), torch.stack(gaps, 1))
+
+
+def merge_naive(
+    start: Tensor, weight: Tensor, bias: Tensor, space: Space, scorer: Callable[[Tensor], Tensor]
+) -> Grown:
+    r"""Eq. (5) of Qian et al., :math:`f = f_N \circ … \circ f_1`, string by string.
+
+    :math:`f_k` makes all :math:`C_k` of pairs in the multiset :math:`\mathcal N_{k-1}`, puts the best one in
+    and takes its children out, until one is left. Arguments are those of :func:`search_naive`.
+    """
+    vectors, numbers = [], []
+    for string in start:
+        multiset = dict(enumerate(string))  # by places
+        made, how = [], []
+        while len(multiset) > 1:
+            candidates = {}
+            for j in multiset:
+                for i in (place for place in multiset if place < j):
+                    for r in range(space.num_tuples):
+                        for o in space.operations:
+                            for u in space.activations:
+                                left, right = weight[0, r] @ multiset[i], weight[1, r] @ multiset[j]
+                                vector = ACTIVATIONS[u](COMPOSE[o](left, right) + bias[r])
+                                number = space.number(Construction(r, o, u, i, j))
+                                candidates[number] = bounded(vector) if space.bounded else vector
+            number = max(candidates, key=lambda number: (scorer(candidates[number]).item(), -number))
+            *_, i, j = space.construction(number)
+            del multiset[i], multiset[j]
+            multiset[start.size(1) + len(made)] = candidates[number]
+            made.append(candidates[number])
+            how.append(number)
+        vectors.append(torch.stack(made))
+        numbers.append(how)
+    return Grown(torch.stack(vectors), torch.tensor(numbers), None)

@@ -1,4 +1,4 @@
-"""The search that grows a tree, for a whole batch (Algorithm 1)."""
+"""The search that grows a tree, for a whole batch (Algorithm 1, and eq. (5))."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def search(
     choice: Choice,
     distinct: bool = False,
     norm: Callable[[Tensor, int], Tensor] | None = None,
+    merging: bool = False,
 ) -> Grown:
     r"""Grow trees: in each round the candidate with the highest score becomes a node.
 
@@ -44,12 +45,15 @@ def search(
             nothing else. Otherwise only none that is made in the same way: c and :math:`0 + c` may both be
             in 𝒫.
         norm: Of the node of each round, counted from 0, once it is chosen: copies are looked for before.
+        merging: Both children of a node leave (eq. (5)), so that every node is used once; candidates that
+            were chosen are closed by that alone.
     """
     start = len(pool.nodes)
     blocks: list[Tensor] = []
     picks: list[Tensor] = []
     gaps: list[Tensor | None] = []
     scores = taken = copied = None
+    used = torch.zeros(len(pool.nodes[0]), start + num_rounds, dtype=torch.bool, device=pool.nodes[0].device)
     for k in range(num_rounds):
         pool.sides()  # of which the chosen node has gradients
         with torch.set_grad_enabled(torch.is_grad_enabled() and choice.learns):
@@ -65,7 +69,13 @@ def search(
             copied = copied | torch.cat([_copied(block, found[:, -1:]) for block in blocks], 1)
             closed = taken | copied
             closed = torch.where(closed.all(1, keepdim=True), taken, closed)
+        if merging:
+            *_, left, right = pool.space.parts(torch.arange(scores.size(1), device=scores.device))
+            closed = used[:, left] | used[:, right]
         chosen = choice(scores.masked_fill(closed, -torch.inf), blocks, pool.make)
+        if merging:
+            *_, left, right = pool.space.parts(chosen.best)
+            used = used.scatter(1, torch.stack([left, right], 1), True)
         taken = taken.scatter(1, chosen.best.unsqueeze(1), 1)
         pool.append(chosen.node if norm is None else norm(chosen.node, k))
         picks.append(chosen.best)

@@ -96,7 +96,9 @@ class TreeLoss(torch.nn.Module):
     def _distance(self, record: Record, model: TreeModel) -> Tensor:
         self.check(model)
         with torch.no_grad():
-            leaves = Pool(model.space, model.tuples, record.leaves.detach())
+            copies = model.leaf_of_copy
+            first = [copies.index(leaf) for leaf in range(self.cell.num_leaves)]
+            leaves = Pool(model.space, model.tuples, record.leaves[:, first].detach())
             target = self.cell.follow(leaves, model.norm)
         states = range(model.num_states)
         distances = [tree_distances(record, self.cell, target, state, self.isomorphisms) for state in states]
