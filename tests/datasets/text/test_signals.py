@@ -58,7 +58,7 @@ def test_trials_are_strings_of_samples(tmp_path: Path) -> None:
     assert strings.y.tolist() == [2, 1]
     assert strings.tokens.dtype == torch.float32
     torch.testing.assert_close(strings[0].x, torch.from_numpy(X[4].T).float())
-    torch.testing.assert_close(strings[1], torch.from_numpy(X[1].T).float())
+    torch.testing.assert_close(strings[1].x, torch.from_numpy(X[1].T).float())
 
 
 def test_channels_are_scaled_by_training_trials_alone(tmp_path: Path) -> None:
