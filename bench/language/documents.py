@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from wlkernelnn.bench.harness import cells
-from wlkernelnn.bench.harness.experiment import Experiment, Page, Trial
+from wlkernelnn.bench.harness.experiment import Experiment, Page, Run, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
-from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file, kept
 from wlkernelnn.datasets import (
     DOCUMENT_SETS,
     LabelledStrings,
@@ -29,7 +29,11 @@ from wlkernelnn.sequence import RKM, TextClassifier
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .documents_published import CHANNELS, MODELS, NGRAMS, PAPER, RECIPES, REPORT, Recipe
+from .spectrum import LEGEND as SPECTRUM
+from .spectrum import TITLE, of_networks, spectrum_machine
 
+# The rows: networks, and a baseline without any.
+ROWS = MODELS | {"spectrum": TITLE}
 # Vectors of tokens that GloVe lacks are drawn with this standard deviation; neither paper says how.
 OOV_STD = 0.1
 # Classes whose sizes differ by more than this factor are weighted.
@@ -57,7 +61,8 @@ LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the s
   that the training part lacks are one unknown token, whose vector is never trained, even where GloVe has one.
 * "diverged at epoch k", counted from 1: the loss or the score was no number then. Such a run is over, and
   nothing of it is scored.
-* paper: Table 2; report: what the reproduction report measured. Both trained on the whole sets.
+* The {TITLE}: "weights" are dual coefficients, n is that of its runs.
+{SPECTRUM}* paper: Table 2; report: what the reproduction report measured. Both trained on the whole sets.
 """
 
 
@@ -66,7 +71,8 @@ class DocumentsOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: lstm, rkm_lstm, rkm_cifg, linear_gated, linear, gated_cnn, cnn; by default all.
+        models: Which rows: lstm, rkm_lstm, rkm_cifg, linear_gated, linear, gated_cnn, cnn, spectrum; by
+            default all.
         ngrams: Lengths of the filters: 1, 3; by default both.
         sets: Which sets: ag_news, dbpedia, yahoo_answers, yelp_full; by default the first two.
         recipe: Settings of the authors' release, or of the reproduction report.
@@ -81,7 +87,7 @@ class DocumentsOptions(TrainedOptions):
 
 
 def pages(options: DocumentsOptions) -> Iterator[Page]:
-    names = chosen("models", options.models, MODELS)
+    names = chosen("models", options.models, ROWS)
     sets = chosen("sets", options.sets or ["ag_news", "dbpedia"], DOCUMENT_SETS)
     ngrams = list(
         map(int, chosen("ngrams", list(map(str, options.ngrams or NGRAMS)), list(map(str, NGRAMS))))
@@ -104,6 +110,7 @@ def pages(options: DocumentsOptions) -> Iterator[Page]:
             for seed in options.all_seeds
             for ngram in ngrams
             for name in names
+            if not seed or name in MODELS
         )
         stays = on_same_data("set", {set_name: content})
         yield Page(table, trials, f"documents_{set_name}{suffix}", stays)
@@ -141,7 +148,7 @@ def trial(
     vectors: WordVectors,
     content: str,
     options: DocumentsOptions,
-) -> Trial:
+) -> Run:
     recipe = RECIPES[options.recipe]
     of_set: dict[str, Any] = {"batch_size": recipe.batch_size[data.name], "balance": _uneven(data)}
     training = ClassifierOptions(**recipe.training, **of_set, **options.of_run(seed))
@@ -160,11 +167,15 @@ def trial(
         "class_counts": data.class_counts(),
         "recipe": options.recipe,
         "training": asdict(training),
-        "paper": PAPER[data.name, ngram, name],
-        "report": REPORT[data.name, ngram, name],
+        "paper": PAPER.get((data.name, ngram, name), "–"),
+        "report": REPORT.get((data.name, ngram, name), "–"),
     }
+    names = (trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}")
+    if name not in MODELS:
+        machine = partial(spectrum_machine, data, (ngram,), says)
+        return lambda options, known: kept(options.folder(*names), 0, partial(machine, known), known)
     return Trial(
-        (trained_as, of_data, f"{name}_{ngram}", f"seed_{seed}"),
+        names,
         training,
         partial(build, name, ngram, recipe, vectors, len(data.classes)),
         lambda model, training, **where: fit_classifier(model, data.train, data.valid, training, **where),
@@ -196,18 +207,18 @@ def _of_set(data: LabelledStrings, vectors: WordVectors) -> str:
 TABLE = Table(
     "Documents",
     [
-        ("model", lambda runs: MODELS[runs[0]["model"]]),
+        ("model", lambda runs: ROWS[runs[0]["model"]]),
         ("n-gram", cells.first("ngram")),
         ("weights", lambda runs: f"{runs[0]['weights'] / 1e3:,.0f}k"),
-        ("seeds", cells.count),
-        ("epochs", lambda runs: f"{cells.epochs_of(runs)} of {runs[0]['training']['epochs']}"),
+        ("seeds", of_networks(cells.count)),
+        ("epochs", of_networks(lambda runs: f"{cells.epochs_of(runs)} of {runs[0]['training']['epochs']}")),
         ("valid", cells.scored("valid_accuracy", 100)),
         ("test", cells.scored("test_accuracy", 100)),
         ("paper", cells.first("paper")),
         ("report", cells.first("report")),
-        ("s / epoch", cells.seconds_per_epoch),
+        ("s / epoch", of_networks(cells.seconds_per_epoch)),
     ],
-    lambda run: (run["ngram"], list(MODELS).index(run["model"])),
+    lambda run: (run["ngram"], list(ROWS).index(run["model"])),
     LEGEND,
 )
 main = Experiment("documents", __doc__, DocumentsOptions, pages).main
