@@ -37,6 +37,10 @@ def write_data(folder: Path) -> None:
     esol = {"smiles": table["smiles"], "measured log solubility in mols per litre": table["logS"]}
     (folder / "data" / "moleculenet").mkdir(parents=True)
     pd.DataFrame(esol).to_csv(folder / "data" / "moleculenet" / "delaney-processed.csv", index=False)
+    (folder / "data" / "sst" / "trees").mkdir(parents=True)
+    for part in ("train", "dev", "test"):
+        trees = "(3 (2 A) (4 (3 lovely) (2 film)))\n(1 (2 A) (0 (1 bad) (2 film)))\n" * 4
+        (folder / "data" / "sst" / "trees" / f"{part}.txt").write_text(trees)
     (folder / "data" / "ptb").mkdir()
     for part in ("train", "valid", "test"):
         (folder / "data" / "ptb" / f"ptb.{part}.txt").write_text("the cat sat on the mat\n" * 60)
