@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, str] = {
     "speed": "speed.molecules",
     "sst": "language.sst",
     "sst-trees": "language.sst_trees",
+    "store-speed": "speed.store",
     "string-speed": "speed.strings",
     "theorems": "kernels.theorems",
     "time-to-accuracy": "speed.time_to_accuracy",

@@ -82,6 +82,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "rrnn": rrnn.TABLE,
     "rrnn_speed": of_ratios,
     "sst": sst.TABLE,
+    "store_speed": of_ratios,
     "string_speed": of_ratios,
     "theorems": of_theorems,
     "time_to_accuracy": lambda found: [time_to_accuracy.shown(found)],

@@ -18,8 +18,9 @@ from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.modes import evaluating
 
-# Nodes of the graphs that go by their colours at once. The last colours are never more, mostly a third.
-NODES = 2**20
+# Numbers in the vectors of all nodes of the graphs that go by their colours at once. Of molecules, a third of
+# the nodes have a colour of their own: in float32 their states take about 0.3 GB.
+VALUES = 2**28
 
 
 def predict(
@@ -30,8 +31,8 @@ def predict(
     Args:
         net: A trained network; it is used in evaluation mode, on the device where it is.
         data: Graphs, in this order. Where Weisfeiler-Lehman colours decide the states of the network, those
-            of the whole store are found once, and each is computed once (of more than a million atoms: once
-            for each million).
+            of the whole store are found once, and each is computed once. (Large stores go in pieces: of the
+            default network, a piece has 1.5 million atoms.)
         batch_size: Graphs at once, if the network goes by nodes or has a cache.
         cache: What the network computed before, and is to remember: for many small stores.
 
@@ -75,7 +76,7 @@ def _of_vectors(
 def _of_colours(net: GraphNetwork, data: PackedGraphs) -> Iterator[Tensor]:
     assert net.quotient_depth is not None
     num_nodes = data.num_nodes_per_graph
-    where = (num_nodes.cumsum() - num_nodes) // NODES
+    where = (num_nodes.cumsum() - num_nodes) * net.embedding_channels // VALUES
     for graphs in np.split(np.arange(len(data)), np.flatnonzero(np.diff(where)) + 1):
         if graphs.size:
             batch = store_quotient(data[graphs], net.quotient_depth)

@@ -114,7 +114,7 @@ def test_by_colours_as_by_nodes(
     for function in (predict, embed):
         np.testing.assert_allclose(function(net, data), function(twin, data), rtol=1e-10, atol=1e-10)
     monkeypatch.setattr(graph_of_convs, "ROWS", 7)
-    monkeypatch.setattr(prediction, "NODES", 100)
+    monkeypatch.setattr(prediction, "VALUES", 1000)
     np.testing.assert_allclose(predict(net, data), predict(twin, data), rtol=1e-10, atol=1e-10)
 
 
