@@ -8,7 +8,7 @@ BENCHMARKS: dict[str, str] = {
     "chembl": "molecules.chembl",
     "colour-speed": "speed.any_network",
     "documents": "language.documents",
-    "gp-speed": "speed.gaussian_processes",
+    "gp-speed": "kernels.gaussian_processes",
     "graph-kernels": "kernels.graph_kernels",
     "intervals": "molecules.intervals.intervals",
     "joint": "molecules.joint",

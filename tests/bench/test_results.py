@@ -9,7 +9,7 @@ from typing import Any
 from wlkernelnn.bench.harness.races import Ratio, ratios
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
-from wlkernelnn.bench.kernels import graph_kernel_table, ring_nodes, theorems
+from wlkernelnn.bench.kernels import gaussian_processes, graph_kernel_table, ring_nodes, theorems
 from wlkernelnn.bench.language import awd_lm, documents, ptb, sst
 from wlkernelnn.bench.language.rrnn import rrnn
 from wlkernelnn.bench.molecules import (
@@ -26,8 +26,8 @@ from wlkernelnn.bench.molecules import (
 from wlkernelnn.bench.molecules.cep import table as cep
 from wlkernelnn.bench.molecules.intervals import intervals
 from wlkernelnn.bench.signals import lfp
-from wlkernelnn.bench.speed import gaussian_processes, time_to_accuracy
 from wlkernelnn.bench.speed import molecules as speed
+from wlkernelnn.bench.speed import time_to_accuracy
 from wlkernelnn.bench.speed.tables import read_tables
 from wlkernelnn.utils.files import read_json
 

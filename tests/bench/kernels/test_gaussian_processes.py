@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wlkernelnn.bench.speed import gaussian_processes
+from wlkernelnn.bench.kernels import gaussian_processes
 from wlkernelnn.cli.main import main
 
 
