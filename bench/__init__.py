@@ -4,6 +4,7 @@
 BENCHMARKS: dict[str, str] = {
     "ablation": "molecules.ablation",
     "awd-lm": "language.awd_lm",
+    "awd-stability": "language.awd_stability",
     "cep": "molecules.cep.cep",
     "chembl": "molecules.chembl",
     "colour-speed": "speed.any_network",

@@ -63,7 +63,9 @@ MODELS: dict[str, Callable[[int], StringModel]] = {
     "rkm-gated_cnn": lambda width: RKM(width, K, "gated_cnn", ngram=3),
     # Without auxiliary vectors every tree has its token.
     "rrnn": lambda width: RRNN(width, K, 2, 2, activations=("tanh", "sigmoid"), auxiliary=()),
-    "rrnn-merging": lambda width: MergingRRNN(width, K, (2, 1, 1), 2, activations=("tanh", "sigmoid")),
+    "rrnn-merging": lambda width: MergingRRNN(
+        width, K, (2, 1), 2, activations=("tanh", "sigmoid"), auxiliary=()
+    ),
     "rrnn-gru": lambda width: RRNNGRU(width, K, 2),
     "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jumping="cat"),
     "weight_drop": lambda width: WeightDrop(

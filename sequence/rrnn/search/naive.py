@@ -84,7 +84,8 @@ def merge_naive(
     vectors, numbers = [], []
     for string in start:
         multiset = dict(enumerate(string))  # by places
-        made, how = [], []
+        made: list[Tensor] = []
+        how: list[int] = []
         while len(multiset) > 1:
             candidates = {}
             for j in multiset:
