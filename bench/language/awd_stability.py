@@ -82,19 +82,20 @@ CHANGES = {
     ),
 }
 LEGEND = f"""\
-* **Shortened**: no row is a result for the treebank. Layers of {WIDTHS[1]}, {WIDTHS[2]} and {WIDTHS[3]} on embeddings of {WIDTHS[0]} (the recipe
-  has 1150, 1150, 400 and 400), the first {TRAIN_TOKENS:,} tokens with their {NUM_WORDS:,} most frequent words, a few hundred steps, no dropout
-  but of recurrent weights. All else is the recipe of benchmark awd-lm: SGD with learning rate 30, gradient
-  norm at most 0.25, half of the recurrent weights dropped, AR 2, TAR 1. A row says what differs.
-* outcome: "diverged": the loss is no number, or a memory is beyond {LARGEST_STATE:.0e}; the run is over then. "says nothing": the
-  root mean square of h ends below {SILENT}, and the softmax hears little but its bias.
+* **Shortened**: no row is a result for the treebank. Embeddings and layers of {", ".join(map(str, WIDTHS))}
+  (the recipe has 400, 1150, 1150, 400), the first {TRAIN_TOKENS:,} tokens with their {NUM_WORDS:,} most
+  frequent words, a few hundred steps, no dropout but of recurrent weights. All else is the recipe of
+  benchmark awd-lm: SGD with learning rate 30, gradient norm at most 0.25, half of the recurrent weights
+  dropped, AR 2, TAR 1. A row says what differs.
+* outcome: "diverged": the loss is no number, or a memory is beyond {LARGEST_STATE:.0e}; the run is over then.
+  "says nothing": the root mean square of h ends below {SILENT}, and the softmax hears little but its bias.
 * valid: perplexity of the first {SCORED_TOKENS:,} tokens of the validation part.
-* gradient: norm before it is clipped; "of layers": of what the three layers weigh, at the first step; "largest":
-  of all weights, over all steps before it diverged. memory: the largest value of a c. h: root mean square of
-  what the last layer writes, at the first and the last step. norm of H: the largest of the matrices that take
-  h into c̃. f: the mean forget gate of the layer where it is largest.
-* LN(c) is carried: the norm is inside the recurrence, as in the authors' release; h sees LN(c): c is carried raw.
-* In the release weights are Glorot's, which for these layers are torch's; its biases have a row.
+* gradient: norm before it is clipped; "of layers": of what the three layers weigh, at the first step;
+  "largest": of all weights, over all steps before it diverged. memory: the largest value of a c. h: root mean
+  square of what the last layer writes, at the first and the last step. norm of H: the largest of the matrices
+  that take h into c̃. f: the mean forget gate of the layer where it is largest.
+* LN(c) is carried: the norm is inside the recurrence, as in the authors' release; h sees LN(c): c is carried
+  raw. In the release weights are Glorot's, which for these layers are torch's; its biases have a row.
 """
 
 
