@@ -18,6 +18,8 @@ from wlkernelnn.ops.string import Steps
 from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.utils.checks import holds_integers
 
+from .reading import graph_ptr
+
 # What may be a string or a batch of strings.
 Strings = str | Sequence[Tensor | np.ndarray | str | Sequence[Any]] | Tensor | np.ndarray | PackedSequence
 
@@ -74,17 +76,14 @@ def path_graph(
 
 
 class ToPathGraph(BaseTransform):
-    """The same as a transform of PyG: the tokens ``x`` of a ``Data`` become a path, or one per string of
-    ``ptr``.
+    """The same as a transform of PyG: the tokens ``x`` of a ``Data`` become a path, or one for each string
+    of ``ptr`` or ``batch``.
     """
 
     def forward(self, data: Data) -> Data:
         if data.x is None:
             raise ValueError(f"a path graph needs the tokens x, got {data.keys()}")
-        ptr = data.get("ptr")
-        if ptr is None:
-            ptr = data.x.new_tensor([0, len(data.x)], dtype=torch.long)
-        data.edge_index = path_edges(Steps.of(data.x, ptr, type(self).__name__).ptr)
+        data.edge_index = path_edges(Steps.of(data.x, graph_ptr(data), type(self).__name__).ptr)
         return data
 
 

@@ -125,6 +125,8 @@ def test_transform() -> None:
     assert torch.equal(*edges)
     together = ToPathGraph()(Data(x=expected.x, ptr=expected.ptr))
     assert torch.equal(together.edge_index.as_tensor(), edges[1])
+    together = ToPathGraph()(Data(x=expected.x, batch=expected.batch))
+    assert torch.equal(together.edge_index.as_tensor(), edges[1])
     assert repr(ToPathGraph()) == "ToPathGraph()"
     with pytest.raises(ValueError, match=r"needs the tokens x, got \['y'\]"):
         ToPathGraph()(Data(y=torch.zeros(1)))
