@@ -31,7 +31,7 @@ WARM_UP = 12_800  # molecules
 MEMORY = 24_000  # molecules that the mean of the weights goes back
 EVALUATION_BATCH = 512
 # By batch size: those that are tried.
-RATES = {128: (1e-3, 3e-3), 1024: (3e-3, 8e-3)}
+RATES = {128: (1e-3, 3e-3), 1024: (1e-3, 3e-3, 8e-3)}
 
 
 @dataclass(frozen=True)
