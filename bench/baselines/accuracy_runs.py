@@ -41,7 +41,8 @@ class Contestant:
     title: str
     make: Callable[[PackedGraphs], torch.nn.Module]  # for a training part
     rates: dict[int, tuple[float, ...]] = field(default_factory=lambda: dict(RATES))
-    patience: float = 1.0  # in units of the others': seconds of a first turn, and at most
+    turn: float = 1.0  # seconds of a first turn, in units of the others'
+    cap: float = 1.0  # seconds of a training at most, in such units
     loader: Callable[..., EpochLoader] | None = None  # of a part, if it is not of ours
 
     def batches(self, net: torch.nn.Module, part: PackedGraphs, size: int, shuffle: bool) -> EpochLoader:
@@ -88,7 +89,8 @@ CONTESTANTS = {
         "chemprop",
         chemprop_of_size,
         {chemprop.DEFAULT_BATCH: (5e-4, 1e-3)},
-        patience=3.0,
+        turn=3.0,
+        cap=7.0,
         loader=ChempropBatches(),
     ),
 }

@@ -65,8 +65,9 @@ class Options(TableOptions):
         contestants: wl, stack, gine, chemprop; by default all, chemprop if it is installed.
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         run_dir: Folder of trainings: what is there is not repeated, and goes on.
-        turn: Seconds of a processor for each learning rate, before the best one goes on.
-        cap: Most seconds of a processor for a training; three times as many, as of turns, for chemprop.
+        turn: Seconds of a processor for each learning rate, before the best one goes on; three times as many
+            for chemprop.
+        cap: Most seconds of a processor for a training; seven times as many for chemprop.
         rounds: Turns in which speeds are measured.
     """
 
@@ -137,13 +138,13 @@ def best_of(
         Training(who, split, task.metric, size, lr, folder / f"{size}_{lr:g}.pt") for lr in who.rates[size]
     ]
     for training in trainings:
-        training.advance(lambda one: one.seconds >= turn * who.patience, every)
+        training.advance(lambda one: one.seconds >= turn * who.turn, every)
     # All are compared after as many molecules as all have seen.
     checks = min(len(training.checks) for training in trainings)
     tried = [(one.lr, one.checks[checks - 1][0], one.checks[checks - 1][2]) for one in trainings]
     best = trainings[int(np.argmin([error for *_, error in tried]))]
     last = task.levels[-1]
-    best.advance(lambda one: one.seconds >= cap * who.patience or one.reached(last) is not None, every)
+    best.advance(lambda one: one.seconds >= cap * who.cap or one.reached(last) is not None, every)
     return best, tried
 
 
@@ -155,6 +156,7 @@ def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) ->
         for row in rows
         if not row.title.endswith("by nodes")
     )
+    times = CONTESTANTS["chemprop"]
     return f"""* Seconds of one processor, one thread, until the error on the validation part is at most the
   level: the molecules that training took, divided by molecules per second. Speeds were measured with all
   networks in turns, loaders included, {options.rounds} rounds; the median counts. Validation is not in it.
@@ -169,8 +171,8 @@ def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) ->
 * Adam, a constant learning rate after {WARM_UP:,} molecules of warm-up, squared errors of scaled targets;
   errors are of the mean of the weights over about {MEMORY:,} molecules.
 * Learning rates (errors on the validation part after a first turn of as many molecules): {tried}.
-  Each got {options.turn} seconds ({3 * options.turn} of chemprop's). The best of each batch size went on
-  until the last level, or {options.cap} seconds ({3 * options.cap}).
+  Each got {options.turn} seconds, chemprop's {times.turn:g} times as many. The best of each batch size went
+  on until the last level, or about {options.cap} seconds, chemprop {times.cap:g} times as many.
 * "× X": seconds of the best row of X, divided by this row's.
 * {options.dataset}, random split with seed 0, one seed of the networks, {sizes} molecules.
 """
