@@ -88,8 +88,8 @@ class PackedStrings(Dataset):
     def index_select(self, idx: Any) -> PackedStrings:
         if isinstance(idx, slice):
             # Shares of a data set, as elsewhere in PyG: strings[:0.8].
-            ends = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
-            idx = np.arange(len(self))[slice(*ends, idx.step)]
+            begin, end = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
+            idx = np.arange(len(self))[begin : end : idx.step]
         return self.select(idx)
 
     @property

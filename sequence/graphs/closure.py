@@ -72,7 +72,8 @@ def subsequence_graph(graph: Data | Tensor, decay: Tensor | float) -> Data:
         edge, last = order[begins[last[path]] + within], last[path]
         reached = _added(first[path], target[edge], so_far[path] * rates[last] * weight[edge], len(x))
         found.append(reached)
-    first, last, total = _added(*map(torch.cat, zip(*found, strict=True)), len(x))
+    first, last, total = (torch.cat(part) for part in zip(*found, strict=True))
+    first, last, total = _added(first, last, total, len(x))
     closed = copy.copy(graph)
     closed.edge_index, closed.edge_weight = torch.stack([first, last]), total
     return closed
