@@ -35,7 +35,7 @@ GOALS: dict[tuple[str, str], dict[Opponent, float]] = {
 }
 
 EPOCH = 8192
-# All of CEP at once: predictions by colours gain most by it.
+# All of CEP at once.
 WHOLE = 32_768
 
 LEGEND = f"""Molecules per second by batch size: medians over rounds in which all contestants, at all their
@@ -90,7 +90,8 @@ KINDS = {
     ),
     "inference": Kind(
         "inference: from the molecules in memory to numbers. Ours: `wlkernelnn.training.predict`, with "
-        "weights that were set just before (colours once before); the others: forward passes.",
+        "weights that were set just before (colours once before): by colours the whole store goes at once, "
+        "whatever the batch size. The others: forward passes.",
         _inference,
         (*SIZES, WHOLE),
     ),
