@@ -206,3 +206,50 @@ def test_bad_arguments() -> None:
             LanguageModel(V, encoder, tied=False, low_rank=rank)
     with pytest.raises(ValueError, match=r"word_dropout must be in \[0, 1\), got 1.0"):
         LanguageModel(V, encoder, word_dropout=1.0, tied=False)
+
+
+def test_the_most_probable_tokens() -> None:
+    model = made()
+    drawn = model.generate([1, 4, 2], 5, temperature=0.0)
+    tokens = torch.tensor([[1, 4, 2, *drawn.tolist()]])
+    logits, _ = model(tokens)
+    assert drawn.tolist() == logits[0, 2:-1].argmax(1).tolist()
+    assert model.generate([1, 4, 2], 0).shape == (0,)
+
+
+@pytest.mark.parametrize("top_k", [1, 3, 99])
+def test_drawn_tokens_are_among_the_most_probable(top_k: int) -> None:
+    model, seed = made(dropout=0.5).train(), torch.Generator().manual_seed(0)
+    prompts = torch.randint(V, (40, 3))
+    drawn = model.generate(prompts, 1, 2.0, top_k, seed)
+    assert model.training
+    assert drawn.shape == (40, 1)
+    logits, _ = model.eval()(prompts)
+    rank = (logits[:, -1] > logits[:, -1].gather(1, drawn)).sum(1)
+    assert int(rank.max()) < top_k
+    assert top_k == 1 or int(rank.max()) > 0
+
+
+def test_tokens_are_drawn_with_their_probabilities() -> None:
+    model = made().eval()
+    prompt = torch.tensor([[2, 5]])
+    drawn = model.generate(prompt.expand(6_000, -1), 1, 1.5, generator=torch.Generator().manual_seed(1))
+    expected = (model(prompt)[0][0, -1] / 1.5).softmax(0)
+    found = drawn.flatten().bincount(minlength=V) / torch.tensor(6_000.0, dtype=expected.dtype)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prompt": []}, "prompt must be tokens"),
+        ({"temperature": -0.1}, "temperature must be at least 0"),
+        ({"temperature": float("nan")}, "temperature must be a finite number"),
+        ({"top_k": 0}, "top_k must be an integer of at least 1"),
+        ({"max_tokens": -1}, "max_tokens must be an integer of at least 0"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_generated(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made().generate(**{"prompt": [1], "max_tokens": 1, **options})

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.molecules import assert_same_weights, classification_set, regression_set, small_network
+from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork
 from wlkernelnn.sequence import (
     RKM,
@@ -26,6 +27,7 @@ from wlkernelnn.sequence import (
     WeightDrop,
 )
 from wlkernelnn.training import load_checkpoint, predict, save_checkpoint
+from wlkernelnn.training.checkpoint import load_vocabulary
 from wlkernelnn.utils.files import write_tensors
 
 ABOUT = {"features": "ogb", "target_names": ["Größe [µm]"], "unit": None, "nested": {"a": [1, 2.5]}}
@@ -251,3 +253,19 @@ def test_weights_that_are_missing(net: GraphKernelNetwork, folder: Path) -> None
     with pytest.raises(ValueError, match=r"don't fit .*Missing key.*target_mean") as caught:
         load_checkpoint(folder)
     assert "\n" not in str(caught.value)
+
+
+def test_a_vocabulary_beside_a_model(tmp_path: Path) -> None:
+    vocabulary = Vocabulary(["<unk>", "a", "ß"], unknown="<unk>")
+    model = LanguageModel(3, RKM(4, 4))
+    save_checkpoint(tmp_path, model, vocabulary=vocabulary)
+    assert Vocabulary.load(tmp_path / "vocabulary.json") == vocabulary
+    assert load_vocabulary(tmp_path, load_checkpoint(tmp_path)[0]) == vocabulary
+    with pytest.raises(ValueError, match="a vocabulary of 3 tokens, but the model reads 4"):
+        save_checkpoint(tmp_path / "other", LanguageModel(4, RKM(4, 4)), vocabulary=vocabulary)
+    with pytest.raises(ValueError, match="but the model reads 0"):
+        save_checkpoint(tmp_path / "other", RKM(4, 4), vocabulary=vocabulary)
+    assert not (tmp_path / "other").exists()
+    Vocabulary(["a"]).save(tmp_path / "vocabulary.json")
+    with pytest.raises(ValueError, match=r"vocabulary\.json: a vocabulary of 1 tokens"):
+        load_vocabulary(tmp_path, model)

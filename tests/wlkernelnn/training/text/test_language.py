@@ -25,6 +25,18 @@ def model(num_tokens: int, dropout: float = 0.0) -> LanguageModel:
     return LanguageModel(num_tokens, StringKernelNetwork(12, 12, 2, feedback=True), dropout)
 
 
+def test_perplexity_of_each_string(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = model(6)
+    tokens = torch.randint(6, (30,), generator=torch.Generator().manual_seed(0))
+    ptr = [0, 7, 7, 8, 20, 22, 30]
+    each = perplexity(net, tokens, ptr)
+    assert each.isnan().tolist() == [False, True, True, False, False, False]
+    for i in (0, 3, 4, 5):
+        assert float(each[i]) == pytest.approx(perplexity(net, tokens[ptr[i] : ptr[i + 1]]), rel=1e-5)
+    monkeypatch.setattr("wlkernelnn.training.text.language.EVALUATION_LENGTH", 1)
+    torch.testing.assert_close(perplexity(net, tokens, ptr), each, equal_nan=True)
+
+
 SMALL = LanguageOptions(epochs=3, batch_size=4, bptt=7, lr=0.5, decay_from=1, lr_decay=0.5)
 
 

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from wlkernelnn.datasets import texts_from, tokens_of
+
+
+def write(path: Path, **columns: Any) -> Path:
+    frame = pd.DataFrame(columns)
+    frame.to_parquet(path) if path.suffix == ".parquet" else frame.to_csv(path, index=False)
+    return path
+
+
+def test_tokens() -> None:
+    assert tokens_of("It's 3.5, isn't it?") == ["it", "'s", "3", ".", "5", ",", "is", "n't", "it", "?"]
+    assert tokens_of("It's", max_length=1) == ["it"]
+    assert tokens_of("a B\n", "characters") == ["a", " ", "B", "\n"]
+    assert tokens_of("a B\n", "characters", 2) == ["a", " "]
+
+
+@pytest.mark.parametrize("name", ["set.csv", "set.tsv", "set.parquet"])
+def test_a_table(name: str, tmp_path: Path) -> None:
+    table = {"Text": ["one", "two", "three"], "y": ["b", " a ", "b"], "part": ["train", "test", "val"]}
+    path = tmp_path / name
+    frame = pd.DataFrame(table)
+    if name.endswith("tsv"):
+        frame.to_csv(path, sep="\t", index=False)
+    else:
+        write(path, **table)
+    texts = texts_from(path, label_column="y", split_column="part")
+    assert texts.texts == ["one", "two", "three"]
+    assert texts.tokens == [["one"], ["two"], ["three"]]
+    assert texts.labels == ["b", "a", "b"]
+    assert texts.split_idx is not None
+    assert {part: rows.tolist() for part, rows in texts.split_idx.items()} == {
+        "train": [0],
+        "valid": [2],
+        "test": [1],
+    }
+
+
+def test_numbers_are_names_of_classes(tmp_path: Path) -> None:
+    for name in ("set.csv", "set.parquet"):
+        path = write(tmp_path / name, text=["a", "b", "c"], y=[1, 10, 2])
+        assert texts_from(path, label_column="y").labels == ["1", "10", "2"]
+    path = write(tmp_path / "floats.parquet", text=["a", "b", "c"], y=[1.0, None, 2.0])
+    texts = texts_from(path, label_column="y", on_invalid="skip")
+    assert texts.labels == ["1", "2"]
+    assert [reject.row for reject in texts.rejects] == [1]
+
+
+def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
+    table = {
+        "text": ["", "a", "b", None, "c"],
+        "y": ["x", "", "x", "x", "z"],
+        "part": ["train"] * 4 + ["test"],
+    }
+    path = write(tmp_path / "set.csv", **table)
+    options: dict[str, Any] = {"label_column": "y", "split_column": "part", "classes": ["x", "y"]}
+    with pytest.raises(ValueError, match="4 of 5 rows cannot be used") as error:
+        texts_from(path, **options)
+    assert "data row 2 (line 3): 'a': no label" in str(error.value)
+    texts = texts_from(path, **options, on_invalid="skip", rejects_path=tmp_path / "rejects.csv")
+    assert texts.row.tolist() == [2]
+    assert texts.split_idx is not None
+    assert texts.split_idx["train"].tolist() == [0]
+    rejects = pd.read_csv(tmp_path / "rejects.csv", keep_default_na=False)
+    assert rejects["row"].tolist() == [1, 2, 4, 5]
+    assert rejects["reason"].iloc[-1] == "label 'z' is none of the classes x, y"
+
+
+def test_a_table_without_a_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "set.csv", text=[" ", "\t"], y=["a", "b"])
+    with pytest.raises(ValueError, match="2 of 2 rows cannot be used\n"):
+        texts_from(path, label_column="y", on_invalid="skip")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label_column": "z"}, "no column 'z'"),
+        ({"text_column": "body"}, "no column 'body'"),
+        ({"level": "lines"}, "level must be one of words, characters"),
+        ({"on_invalid": "nan"}, "on_invalid must be one of raise, skip"),
+        ({"split_column": "y"}, "column 'y': data row 1: expected a split label"),
+        (
+            {"label_column": "score"},
+            r"data row 1 \(line 2\), column 'score': expected the name of a class, got 0.5",
+        ),
+    ],
+    ids=str,
+)
+def test_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "set.csv", text=["a", "b"], y=["a", "b"], score=[0.5, 2])
+    with pytest.raises(ValueError, match=message):
+        texts_from(path, **options)
