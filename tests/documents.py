@@ -34,6 +34,8 @@ def write_data(folder: Path) -> None:
     table = pd.DataFrame({"smiles": data.smiles, "logS": data.y[:, 0].numpy()})
     for name in ("measured.csv", "library.csv", "later.csv"):
         table.to_csv(folder / name, index=False)
+    films = pd.DataFrame({"text": 25 * ["a lovely film", "a dull film"], "label": 25 * ["good", "bad"]})
+    films.to_csv(folder / "reviews.csv", index=False)
     esol = {"smiles": table["smiles"], "measured log solubility in mols per litre": table["logS"]}
     (folder / "data" / "moleculenet").mkdir(parents=True)
     pd.DataFrame(esol).to_csv(folder / "data" / "moleculenet" / "delaney-processed.csv", index=False)

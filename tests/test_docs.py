@@ -18,11 +18,14 @@ from tests.documents import PAGES, ROOT, blocks, commands, small_values, write_d
 from wlkernelnn.bench import BENCHMARKS
 from wlkernelnn.bench.harness.report import picture_metadata, seconds_per_epoch
 from wlkernelnn.cli.main import VERBS, main
+from wlkernelnn.cli.text import VERBS as TEXT_VERBS
 from wlkernelnn.training import LoopOptions
 from wlkernelnn.utils.files import read_json
 
 TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
 README = ROOT / "README.md"
+#: Verbs that a second word follows, and those words.
+TWO_WORDS = {"benchmark": BENCHMARKS, "text": TEXT_VERBS}
 
 
 def name(page: Path) -> str:
@@ -90,10 +93,11 @@ def test_commands_exist(page: Path) -> None:
             continue
         for verb in words[0].split("|"):
             assert verb in VERBS, command
-        named = words[:2] if words[0] == "benchmark" and len(words) > 1 and words[1] != "NAME" else words[:1]
-        assert named[0] != "benchmark" or len(named) == 1 or named[1] in BENCHMARKS, command
+        of_two = words[0] in TWO_WORDS and len(words) > 1 and words[1] not in ("NAME", "VERB")
+        named = words[:2] if of_two else words[:1]
+        assert len(named) == 1 or {*named[1].split("|")} <= {*TWO_WORDS[named[0]]}, command
         given = {word.partition("=")[0] for word in words if word.startswith("--")}
-        if given and len(named) == (2 if words[0] == "benchmark" else 1):
+        if given and len(named) == (2 if words[0] in TWO_WORDS else 1):
             assert given <= options_of(*named), command
 
 
