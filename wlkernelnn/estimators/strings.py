@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
@@ -86,7 +85,7 @@ class StringEstimator(ClassifierMixin, SavedEstimator):
     def _strings(self, X: Any) -> PackedStrings:
         """What a fitted estimator reads of X."""
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Train the model.
 
         Args:
@@ -140,10 +139,10 @@ class StringEstimator(ClassifierMixin, SavedEstimator):
 
     def _options(self, seed: int) -> tuple[StringNetworkOptions, ClassifierOptions]:
         """The options of the network and of its training."""
-        own = ("model", "hidden_channels", "num_layers", "ngram", "dropout")
+        of_network = ("model", "hidden_channels", "num_layers", "ngram", "dropout")
         known = {field.name for field in fields(StringNetworkOptions)}
-        more = more_options(self, "network_options", known, own)
-        network = StringNetworkOptions(**{name: getattr(self, name) for name in own}, **more)
+        more = more_options(self, "network_options", known, of_network)
+        network = StringNetworkOptions(**{name: getattr(self, name) for name in of_network}, **more)
         with torch.random.fork_rng(devices=[]):
             encoder(network, 1)  # refuses what cannot be
         own = ("epochs", "batch_size", "lr", "patience")
@@ -324,7 +323,7 @@ def signals_of(X: Any) -> list[np.ndarray]:
     """
     if not is_list(X) or isinstance(X, str):
         raise TypeError(f"X: expected a list of arrays [T, d] or an array [n, T, d], got {type(X).__name__}")
-    signals = []
+    signals: list[np.ndarray] = []
     for i, item in enumerate(X):
         try:
             signal = np.asarray(item, dtype=np.float64)

@@ -121,7 +121,7 @@ class TextFitOptions:
         kind = ClassifierOptions if task == "classification" else LanguageOptions
         known = {field.name for field in fields(kind)}
         given = {name: value for name, value in vars(self).items() if value is not None and name in known}
-        return kind(**{"epochs": 20 if task == "classification" else 40, **given})  # type: ignore[arg-type]
+        return kind(**{"epochs": 20 if task == "classification" else 40, **given})
 
 
 GROUPS: dict[str, type] = {
@@ -150,7 +150,8 @@ def main(argv: list[str] | None = None) -> None:
     for title, source in GROUPS.items():
         add_options(parser, title, source)
     parsed = parser.parse_args(argv)
-    data, run = (kind(**pick(parsed, kind)) for kind in (TextDataOptions, TextRunOptions))
+    data = TextDataOptions(**pick(parsed, TextDataOptions))
+    run = TextRunOptions(**pick(parsed, TextRunOptions))
     split = RandomSplitOptions(**pick(parsed, RandomSplitOptions))
     network = StringNetworkOptions(**pick(parsed, StringNetworkOptions))
     vectors = VectorOptions(**pick(parsed, VectorOptions))

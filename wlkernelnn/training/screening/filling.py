@@ -47,7 +47,7 @@ class Piece(NamedTuple):
     @property
     def cells(self) -> list[object]:
         """What stands in the column that is read."""
-        return self.table[self.column].to_pylist()  # type: ignore[no-any-return]
+        return self.table[self.column].to_pylist()
 
     def place(self, row: int) -> str:
         """Name a row of the input as what it is in its file."""

@@ -105,7 +105,7 @@ def predict_tables(
             "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
         },
         what="molecule",
-        column_of=lambda names, where: smiles_column_of(pd.DataFrame(columns=names), smiles_column, where),
+        column_of=lambda names, where: smiles_column_of(pd.DataFrame(columns=[*names]), smiles_column, where),
         fill=fill,
         reject_column="smiles",
     )
