@@ -253,7 +253,9 @@ def _of_steps(name: str, of: Callable[[list[float]], float], digits: int = 2) ->
 
     def cell(runs: list[Record]) -> str:
         steps = runs[0]["history"][: runs[0].get("diverged")]
-        return f"{of([step[name] for step in steps if name in step]):.{digits}g}"
+        # A file has null for what is beyond all numbers.
+        values = [math.inf if step[name] is None else step[name] for step in steps if name in step]
+        return f"{of(values):.{digits}g}"
 
     return cell
 
