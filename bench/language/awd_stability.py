@@ -184,14 +184,14 @@ def followed(
     for step, (inputs, targets) in enumerate(itertools.islice(_endless(batches), steps)):
         rise = min(1.0, (step + 1) / change.warm_up) if change.warm_up else 1.0
         sgd.param_groups[0]["lr"] = recipe.lr * rise * inputs.size(1) / recipe.bptt
-        h, state = net.read(inputs, state=state)
-        state = detached(state) if change.carried else None
+        h, after = net.read(inputs, state=state)
+        state = detached(after) if change.carried else None
         dropped = net.drop(h)
         loss = negative_log_likelihood(net.predict(dropped), targets) / targets.numel()
         penalty = recipe.activation * dropped.square().mean() + recipe.slowness * slowness(h)
         sgd.zero_grad()
         (loss + penalty).backward()
-        history.append({"loss": loss.item(), **sizes_of(net, layers, h, state)})
+        history.append({"loss": loss.item(), **sizes_of(net, layers, h, detached(after))})
         if not (math.isfinite(loss.item()) and history[-1]["state"] < LARGEST_STATE):
             return {"epochs": 0, "stopped": True, "diverged": step, "history": history}
         if step % 25 == 0 or step == steps - 1:
@@ -223,13 +223,14 @@ def sizes_of(net: LanguageModel, layers: list[RKM], h: Tensor, state: Any) -> di
         if parameter.grad is not None:
             norms[part].append(torch.linalg.vector_norm(parameter.grad))
     parts = {f"gradient_{name}": _norm(values) for name, values in norms.items()}
-    recurrent = [torch.linalg.matrix_norm(layer.lin_h.weight[: layer.out_channels], 2) for layer in layers]
+    matrices = [layer.lin_h.weight[: layer.out_channels] for layer in layers]
+    finite = all(bool(matrix.isfinite().all()) for matrix in matrices)
     return {
         "gradient": math.hypot(*parts.values()),
         **parts,
-        "state": max((float(c.abs().max()) for c, _ in state or ()), default=0.0),
+        "state": max(float(c.abs().max()) for c, _ in state),
         "output": h.square().mean().sqrt().item(),
-        "recurrent": float(torch.stack(recurrent).max()),
+        "recurrent": max(float(torch.linalg.matrix_norm(m, 2)) for m in matrices) if finite else math.inf,
     }
 
 

@@ -76,6 +76,16 @@ def test_what_a_step_is_like(data: Path) -> None:
     assert found["history"][-1]["loss"] < found["history"][0]["loss"]
 
 
+def test_what_files_lack_is_beyond_all_numbers() -> None:
+    """JSON has null for infinite norms; the diverged step itself is left out."""
+    steps = [{"gradient": 2.0, "forget": 0.5}, {"gradient": None}, {"gradient": 3.0}]
+    cells = dict(awd_stability.TABLE.columns)
+    assert cells["gradient, largest"]([{"history": steps[::2]}]) == "3"
+    assert cells["gradient, largest"]([{"history": steps}]) == "inf"
+    assert cells["gradient, largest"]([{"history": steps, "diverged": 1}]) == "2"
+    assert cells["f, last"]([{"history": steps}]) == "0.5"
+
+
 def test_changes_at_first() -> None:
     layers = [part for part in build(CHANGES["zero-biases"]).modules() if isinstance(part, RKM)]
     for layer in layers:
