@@ -28,7 +28,7 @@ logger = logging.getLogger("wlkernelnn")
 
 PARTS = ("train", "valid", "test")
 # The data, network and options that a run was begun with; input rows of each part, counted from 0; scores.
-ORIGIN, SPLITS, METRICS = "origin.json", "splits.json", "metrics.json"
+ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 # What a folder with a joint model of a machine and networks has.
 JOINT = "joint.json"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.training.folder import METRICS, PARTS, write_report
+from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
 from .columns import Model, has_deviations, mean_and_std
@@ -76,7 +76,7 @@ def scored(
         table = _predictions(parts[name], names, mean, std)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             table.to_csv(temporary, index=False)
-    write_report(directory / METRICS, report)
+    write_report(directory / REPORT, report)
     return report
 
 

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from wlkernelnn.datasets import Corpus, PackedStrings, Texts, Vocabulary, load_glove
 from wlkernelnn.training.folder import (
-    METRICS,
     PARTS,
+    REPORT,
     begin_run,
     finished_folders,
     seconds_of,
@@ -179,7 +179,7 @@ def train_texts(
             columns[f"{target_name}_p_{one}"] = column
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             pd.DataFrame(columns).to_csv(temporary, index=False)
-    write_report(directory / METRICS, report)
+    write_report(directory / REPORT, report)
     return ensemble, report
 
 
@@ -301,5 +301,5 @@ def train_language(
         }
         for name in ("valid", "test"):
             report[name] = perplexity(ensemble.networks[0], getattr(corpus, name))
-        write_report(directory / METRICS, report)
+        write_report(directory / REPORT, report)
     return ensemble, report
