@@ -110,6 +110,7 @@ def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings,
 def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextClassifier:
     """The network of a row, with the release's initial weights."""
     embedding = torch.nn.Embedding.from_pretrained(vectors.weight, freeze=True)
+    arguments: dict[str, Any] = {**_RELEASE, **MODELS[name].arguments}
     encoder = StringKernelNetwork(
         embedding.embedding_dim,
         CHANNELS,
@@ -117,7 +118,7 @@ def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextC
         dropout=DROPOUT,
         rnn_dropout=RNN_DROPOUT[task],
         jumping="cat",
-        **_RELEASE | MODELS[name].arguments,
+        **arguments,
     )
     model = TextClassifier(embedding, encoder, num_classes, DROPOUT, bias=False)
     release_init(model)

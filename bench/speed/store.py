@@ -58,6 +58,11 @@ class StoreSpeedOptions(RaceOptions):
             self.molecules, self.rounds = min(self.molecules, QUICK_MOLECULES), 2
 
 
+def in_batches(compute: Callable[..., np.ndarray], net: GraphNetwork, data: PackedGraphs) -> np.ndarray:
+    """Predictions or vectors in batches, with a cache of their colours."""
+    return compute(net, data, cache=ColourCache())
+
+
 def first_predictions(net: GraphNetwork, data: PackedGraphs) -> np.ndarray:
     """Those of a store that knows no colours."""
     return predict(net, PackedGraphs(data.arrays, data.description)[data.index])
@@ -72,14 +77,18 @@ def measure(options: StoreSpeedOptions, known: Known) -> Iterator[Ratio]:
         torch.manual_seed(0)
         net = make(data)
         calls: list[Callable[[], object]] = [
-            lambda net=net: predict(net, data),
-            lambda net=net: predict(net, data, cache=ColourCache()),
-            lambda net=net: embed(net, data),
-            lambda net=net: embed(net, data, cache=ColourCache()),
-            lambda net=net: first_predictions(net, data),
+            partial(predict, net, data),
+            partial(in_batches, predict, net, data),
+            partial(embed, net, data),
+            partial(in_batches, embed, net, data),
+            partial(first_predictions, net, data),
         ]
-        turns = {"rounds": options.rounds, "min_seconds": 0.02 if options.quick else 0.5}
-        ours, batched, vectors, batched_vectors, first = race(calls, [len(data)] * len(calls), **turns)
+        ours, batched, vectors, batched_vectors, first = race(
+            calls,
+            [len(data)] * len(calls),
+            rounds=options.rounds,
+            min_seconds=0.02 if options.quick else 0.5,
+        )
         yield compared(f"predict, {name}", batches, ours, batched, GOAL)
         yield compared(f"embed, {name}", batches, vectors, batched_vectors, GOAL)
         yield compared(f"predict, {name}, first call", f"{batches}, later calls", first, batched)

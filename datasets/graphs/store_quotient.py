@@ -54,6 +54,7 @@ def store_quotient(data: PackedGraphs, depth: int) -> Data:
     if data.description.num_graph_values:
         parts["graph_x"] = a["graph_x"].take(graphs, axis=0)
     return plain_data(
+        Data,
         **{name: torch.from_numpy(values) for name, values in parts.items()},
         ptr=members,
         quotient=Quotient(
