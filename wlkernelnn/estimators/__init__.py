@@ -1,7 +1,7 @@
 """scikit-learn's face: estimators that read SMILES, texts and signals."""
 
 from .molecules import MoleculeClassifier, MoleculeRegressor
-from .strings import StringClassifier
+from .signals import StringClassifier
 from .texts import TextClassifier
 
 __all__ = [

@@ -1,0 +1,186 @@
+"""Classes of strings of vectors, such as signals: ``fit(arrays, labels)``, ``predict(arrays)``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import Tags
+
+from wlkernelnn.datasets import PackedStrings
+from wlkernelnn.kernels.base import is_list
+from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetworkOptions
+from wlkernelnn.training.folder import with_seeds
+from wlkernelnn.training.string_options import StringModelName
+from wlkernelnn.training.text.networks import classifier
+from wlkernelnn.training.text.run import train_classifiers
+from wlkernelnn.utils.checks import check_count
+
+from .data import two_parts
+from .strings import StringEstimator
+
+
+class StringClassifier(StringEstimator):
+    """Tells classes of strings of vectors apart, such as signals of several channels over time.
+
+    Channels are shifted and scaled by their means and deviations over the training strings. For texts there
+    is :class:`TextClassifier`; the network inside is a :class:`wlkernelnn.sequence.StringClassifier`.
+
+    >>> import numpy as np
+    >>> from wlkernelnn import StringClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> up = [np.arange(n) + rng.normal(size=n) for n in range(10, 30)]
+    >>> down = [-signal for signal in up]
+    >>> model = StringClassifier(epochs=10, hidden_channels=8, random_state=0)
+    >>> model.fit(up + down, 20 * ["up"] + 20 * ["down"]).predict([np.arange(15.0)])
+    array(['up'], dtype='<U4')
+
+    All arguments are those of :class:`TextClassifier`. X are arrays ``[T_i, d]`` of any lengths, or
+    ``[T_i]`` of one channel; or one array ``[n, T, d]`` (``[n, T]`` is n strings of one channel).
+
+    Attributes:
+        ensemble_: The networks, a :class:`~wlkernelnn.training.StringEnsemble`.
+        classes_: The classes, sorted.
+        validation_score_: Accuracy on the validation part, or ``None``.
+    """
+
+    _of_vectors = True
+
+    def __init__(
+        self,
+        model: StringModelName = "kernel",
+        *,
+        ensemble_size: int = 1,
+        hidden_channels: int = StringNetworkOptions.hidden_channels,
+        num_layers: int = StringNetworkOptions.num_layers,
+        ngram: int = StringNetworkOptions.ngram,
+        dropout: float = StringNetworkOptions.dropout,
+        epochs: int = 20,
+        batch_size: int = ClassifierOptions.batch_size,
+        lr: float = ClassifierOptions.lr,
+        patience: int = 5,
+        validation_fraction: float = 0.1,
+        network_options: Mapping[str, Any] | None = None,
+        fit_options: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        progress: bool = False,
+    ) -> None:
+        super().__init__(
+            model=model,
+            ensemble_size=ensemble_size,
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            ngram=ngram,
+            dropout=dropout,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            patience=patience,
+            validation_fraction=validation_fraction,
+            network_options=network_options,
+            fit_options=fit_options,
+            random_state=random_state,
+            progress=progress,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _train(
+        self,
+        X: Any,
+        y: np.ndarray,
+        names: list[str],
+        network: StringNetworkOptions,
+        options: ClassifierOptions,
+        directory: Path,
+    ) -> tuple[StringEnsemble, float | None]:
+        signals = signals_of(X)
+        index = two_parts(len(signals), self.validation_fraction, options.seed, y, "strings")
+        order = sorted(names)  # as files have them
+        place = np.array([order.index(name) for name in names])
+        training_values = np.concatenate([signals[i] for i in index["train"]]).astype(np.float64)
+        mean, std = training_values.mean(0), training_values.std(0)
+        about = {
+            "task": "classification",
+            "level": "vectors",
+            "classes": order,
+            "target_names": ["label"],
+            "metric": "accuracy",
+            "mean": mean.tolist(),
+            "std": np.where(std > 0, std, 1.0).tolist(),
+        }
+        parts = {
+            name: _packed([signals[i] for i in rows], about, place[y[rows]]) for name, rows in index.items()
+        }
+        ensemble, _ = train_classifiers(
+            parts,
+            {name: rows.tolist() for name, rows in index.items()},
+            directory,
+            options,
+            with_seeds(options, self.ensemble_size),
+            lambda: classifier(network, len(order), in_channels=signals[0].shape[1]),
+            about,
+            settings=asdict(network),
+            resume=False,
+            progress=self.progress,
+        )
+        if "valid" not in index:
+            return ensemble, None
+        right = ensemble.probabilities(parts["valid"]).argmax(1) == parts["valid"].y.numpy()
+        return ensemble, float(right.mean())
+
+    def _strings(self, X: Any) -> PackedStrings:
+        about, signals = self.ensemble_.about, signals_of(X)
+        for i, signal in enumerate(signals):
+            if signal.shape[1] != len(about["mean"]):
+                raise ValueError(
+                    f"X: string {i} has {signal.shape[1]} channels, the training had {len(about['mean'])}"
+                )
+        return _packed(signals, about, np.zeros(len(signals), dtype=np.int64))
+
+
+def signals_of(X: Any) -> list[np.ndarray]:
+    """Strings of vectors as float arrays ``[T_i, d]``.
+
+    Raises:
+        TypeError: X is not a list of arrays of numbers.
+        ValueError: A string is empty, has a value that is not a finite number, or not as many channels as the
+            first.
+    """
+    if not is_list(X) or isinstance(X, str):
+        raise TypeError(f"X: expected a list of arrays [T, d] or an array [n, T, d], got {type(X).__name__}")
+    signals: list[np.ndarray] = []
+    for i, item in enumerate(X):
+        try:
+            signal = np.asarray(item, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"X: string {i}: expected an array of numbers, got {item!r:.60}") from error
+        signal = signal[:, None] if signal.ndim == 1 else signal
+        if signal.ndim != 2 or not len(signal):
+            raise ValueError(f"X: string {i}: expected shape [T, d], T at least 1, got {list(signal.shape)}")
+        if signals and signal.shape[1] != signals[0].shape[1]:
+            width = signals[0].shape[1]
+            raise ValueError(f"X: string {i} has {signal.shape[1]} channels, string 0 has {width}")
+        if len(wrong := np.argwhere(~np.isfinite(signal))):
+            place = f"step {wrong[0][0]}, channel {wrong[0][1]}"
+            raise ValueError(
+                f"X: string {i}, {place}: expected a finite number, got {signal[tuple(wrong[0])]}"
+            )
+        signals.append(signal)
+    return signals
+
+
+def _packed(signals: Sequence[np.ndarray], about: Mapping[str, Any], y: np.ndarray) -> PackedStrings:
+    """Scaled strings end to end."""
+    check_count("the number of strings", len(signals))
+    values = (np.concatenate(signals) - about["mean"]) / about["std"]
+    lengths = torch.tensor([0, *map(len, signals)])
+    return PackedStrings(torch.from_numpy(values.astype(np.float32)), lengths.cumsum(0), torch.from_numpy(y))
