@@ -48,6 +48,7 @@ class Change(Row):
     embeddings: float = 0.1  # bound of their values, at first
     zero_biases: bool = False  # at first, but for that of f, which is 1: the release's
     carried: bool = True  # the state, from stretch to stretch
+    times: int = 1  # as many steps as the other rows
 
 
 _PLAIN: dict[str, Any] = {"variant": "rkm_lstm", "layer_norm": False}
@@ -70,6 +71,21 @@ CHANGES = {
     "lstm-slow": Change("LSTM, learning rate 3", arguments=_PLAIN | {"variant": "lstm"}, training=_SLOW),
     "ln-output-slow": Change("RKM-LSTM, h sees LN(c), learning rate 3", arguments=_OUTPUT, training=_SLOW),
     "ln-state-slow": Change("RKM-LSTM, LN(c) is carried, learning rate 3", arguments=_STATE, training=_SLOW),
+    "lr-10-long": Change(
+        "RKM-LSTM, learning rate 10, 3 times as long", arguments=_PLAIN, training={"lr": 10.0}, times=3
+    ),
+    "lstm-slow-long": Change(
+        "LSTM, learning rate 3, 3 times as long",
+        arguments=_PLAIN | {"variant": "lstm"},
+        training=_SLOW,
+        times=3,
+    ),
+    "ln-state-slow-long": Change(
+        "RKM-LSTM, LN(c) is carried, learning rate 3, 3 times as long",
+        arguments=_STATE,
+        training=_SLOW,
+        times=3,
+    ),
     "cifg-slow": Change(
         "RKM-CIFG, LN(c) is carried, learning rate 3",
         arguments=_STATE | {"variant": "rkm_cifg"},
@@ -134,6 +150,7 @@ def reduced(root: str | None) -> tuple[Tensor, Tensor]:
 def short_run(name: str, seed: int, texts: tuple[Tensor, Tensor], content: str, steps: int) -> Run:
     """A run of a row: its record, as the harness keeps it."""
     change = CHANGES[name]
+    steps *= change.times
     recipe = AWDOptions(**change.training, seed=seed, epochs=1)
 
     def run(options: StabilityOptions, known: Record) -> Record:
@@ -265,6 +282,8 @@ def _outcome(runs: list[Record]) -> str:
     run = runs[0]
     if "diverged" in run:
         return f"diverged at step {run['diverged'] + 1}"
+    if run["valid_perplexity"] > NUM_WORDS:
+        return "worse than guessing"
     return "says nothing" if run["history"][-1]["output"] < SILENT else "trains"
 
 
