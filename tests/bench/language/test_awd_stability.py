@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from wlkernelnn.bench.language import awd_stability
-from wlkernelnn.bench.language.awd_stability import CHANGES, Change, build, followed, mean_forget, reduced
+from wlkernelnn.bench.language.awd_stability import CHANGES, Change, build, followed, reduced
+from wlkernelnn.bench.language.awd_steps import mean_forget
 from wlkernelnn.cli.main import main
 from wlkernelnn.sequence import RKM
 from wlkernelnn.training import AWDOptions
