@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from wlkernelnn.training.text.awd import slowness
 from wlkernelnn.training.text.language import negative_log_likelihood
 
 from .awd_lm import WEIGHT_DROP, awd_init
-from .awd_steps import mean_forget, sizes_of
+from .awd_steps import mean_forget, sizes_of, summary
 
 # Narrow layers on the beginning of the treebank, with its most frequent words only.
 WIDTHS = (64, 128, 128, 64)
@@ -169,18 +169,17 @@ def short_run(name: str, seed: int, texts: tuple[Tensor, Tensor], content: str, 
 
 def build(change: Change) -> LanguageModel:
     """AWD-LSTM's model, narrow, with its initial weights but for what a row changes."""
-    layers = [
-        WeightDrop(RKM(width, next_width, **change.arguments), "lin_h.weight", change.weight_drop)
-        for width, next_width in itertools.pairwise(WIDTHS)
-    ]
-    net = LanguageModel(NUM_WORDS, Stack(layers))
+    layers = [RKM(width, next_width, **change.arguments) for width, next_width in itertools.pairwise(WIDTHS)]
+    dropped = [WeightDrop(layer, "lin_h.weight", change.weight_drop) for layer in layers]
+    net = LanguageModel(NUM_WORDS, Stack(dropped))
     awd_init(net)
     with torch.no_grad():
         net.embedding.weight.uniform_(-change.embeddings, change.embeddings)
-        for layer in (each.model for each in layers):
+        for layer in layers:
             if layer.norm is not None:
                 layer.norm.weight.fill_(change.gain)
             if change.zero_biases:
+                assert layer.bias is not None
                 layer.bias.copy_(torch.eye(3)[1].repeat_interleave(layer.out_channels))  # of i, f and o
     return net
 
@@ -211,7 +210,8 @@ def followed(
         (loss + penalty).backward()
         history.append({"loss": loss.item(), **sizes_of(net, layers, h, detached(after))})
         if not (math.isfinite(loss.item()) and history[-1]["state"] < LARGEST_STATE):
-            return {"epochs": 0, "stopped": True, "diverged": step, "history": history}
+            steps_before = summary(history[:-1] or history)
+            return {"epochs": 0, "stopped": True, "diverged": step, "history": steps_before}
         if step % 25 == 0 or step == steps - 1:
             history[-1]["forget"] = max(mean_forget(layer, *seen[layer], len(inputs)) for layer in layers)
         torch.nn.utils.clip_grad_norm_(net.parameters(), recipe.gradient_clip)
@@ -221,7 +221,7 @@ def followed(
         "stopped": True,
         "valid_perplexity": perplexity(net, valid),
         "seconds": time.process_time() - start,
-        "history": history,
+        "history": summary(history),
     }
 
 
@@ -230,14 +230,13 @@ def _endless(batches: RandomBPTTLoader) -> Iterator[tuple[Tensor, Tensor]]:
         yield from batches
 
 
-def _of_steps(name: str, of: Callable[[list[float]], float], digits: int = 2) -> cells.Cell:
-    """A number made of an entry of all steps that were followed by another, of the first run."""
+def _of_steps(which: str, name: str) -> cells.Cell:
+    """A number of the steps that were followed by another, of the first run."""
 
     def cell(runs: list[Record]) -> str:
-        steps = runs[0]["history"][: runs[0].get("diverged")]
+        value = runs[0]["history"][which][name]
         # A file has null for what is beyond all numbers.
-        values = [math.inf if step[name] is None else step[name] for step in steps if name in step]
-        return f"{of(values):.{digits}g}"
+        return f"{math.inf if value is None else value:.2g}"
 
     return cell
 
@@ -248,20 +247,12 @@ def _outcome(runs: list[Record]) -> str:
         return f"diverged at step {run['diverged'] + 1}"
     if run["valid_perplexity"] > NUM_WORDS:
         return "worse than guessing"
-    return "says nothing" if run["history"][-1]["output"] < SILENT else "trains"
+    return "says nothing" if run["history"]["last"]["output"] < SILENT else "trains"
 
 
 def _layers_at_first(runs: list[Record]) -> str:
-    first = runs[0]["history"][0]
+    first = runs[0]["history"]["first"]
     return f"{math.hypot(first['gradient_lins'], first['gradient_lin_h']):.2g}"
-
-
-def _first(values: list[float]) -> float:
-    return values[0]
-
-
-def _last(values: list[float]) -> float:
-    return values[-1]
 
 
 TABLE = Table(
@@ -271,12 +262,12 @@ TABLE = Table(
         ("outcome", _outcome),
         ("valid", lambda runs: "–" if "diverged" in runs[0] else f"{runs[0]['valid_perplexity']:.1f}"),
         ("gradient of layers, first", _layers_at_first),
-        ("gradient, largest", _of_steps("gradient", max)),
-        ("memory, largest", _of_steps("state", max)),
-        ("h, first", _of_steps("output", _first)),
-        ("h, last", _of_steps("output", _last)),
-        ("norm of H, last", _of_steps("recurrent", _last)),
-        ("f, last", _of_steps("forget", _last)),
+        ("gradient, largest", _of_steps("largest", "gradient")),
+        ("memory, largest", _of_steps("largest", "state")),
+        ("h, first", _of_steps("first", "output")),
+        ("h, last", _of_steps("last", "output")),
+        ("norm of H, last", _of_steps("last", "recurrent")),
+        ("f, last", _of_steps("last", "forget")),
     ],
     lambda run: (list(CHANGES).index(run["model"]),),
     LEGEND,

@@ -22,7 +22,7 @@ def sizes_of(net: LanguageModel, layers: list[RKM], h: Tensor, state: Any) -> di
         if parameter.grad is not None:
             norms[part].append(torch.linalg.vector_norm(parameter.grad))
     parts = {f"gradient_{name}": _norm(values) for name, values in norms.items()}
-    matrices = [layer.lin_h.weight[: layer.out_channels] for layer in layers]
+    matrices = [_recurrent(layer).weight[: layer.out_channels] for layer in layers]
     finite = all(bool(matrix.isfinite().all()) for matrix in matrices)
     return {
         "gradient": math.hypot(*parts.values()),
@@ -33,6 +33,22 @@ def sizes_of(net: LanguageModel, layers: list[RKM], h: Tensor, state: Any) -> di
     }
 
 
+def summary(steps: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+    """The first, last and largest of each number that some of the steps have."""
+    names = dict.fromkeys(name for step in steps for name in step)
+    columns = {name: [step[name] for step in steps if name in step] for name in names}
+    return {
+        "first": {name: values[0] for name, values in columns.items()},
+        "last": {name: values[-1] for name, values in columns.items()},
+        "largest": {name: max(values) for name, values in columns.items()},
+    }
+
+
+def _recurrent(layer: RKM) -> torch.nn.Linear:
+    assert layer.lin_h is not None
+    return layer.lin_h
+
+
 def _norm(values: list[Tensor]) -> float:
     return float(torch.stack(values).norm()) if values else 0.0
 
@@ -40,9 +56,10 @@ def _norm(values: list[Tensor]) -> float:
 @torch.no_grad()
 def mean_forget(layer: RKM, x: Tensor, h: Tensor, num_strings: int) -> float:
     """The mean of f over tokens and channels, with whole recurrent weights."""
-    if layer.cell.forget != "gate":
+    if layer.scale_f is not None:
         return float(layer.scale_f())
+    assert layer.bias is not None
     previous = torch.nn.functional.pad(h, (0, 0, num_strings, 0))[: len(h)]
     part, of_bias = layer.cell.parts.index("forget"), layer.cell.biased.index("forget")
-    logits = (layer.lins[0](x) + layer.lin_h(previous)).split(layer.out_channels, 1)[part]
+    logits = (layer.lins[0](x) + _recurrent(layer)(previous)).split(layer.out_channels, 1)[part]
     return torch.sigmoid(logits + layer.bias.split(layer.out_channels)[of_bias]).mean().item()

@@ -9,7 +9,7 @@ import torch
 
 from wlkernelnn.bench.language import awd_stability
 from wlkernelnn.bench.language.awd_stability import CHANGES, Change, build, followed, reduced
-from wlkernelnn.bench.language.awd_steps import mean_forget
+from wlkernelnn.bench.language.awd_steps import mean_forget, summary
 from wlkernelnn.cli.main import main
 from wlkernelnn.sequence import RKM
 from wlkernelnn.training import AWDOptions
@@ -59,32 +59,33 @@ def run(change: Change, data: Path, **recipe: Any) -> dict[str, Any]:
 
 
 def test_a_memory_that_grows_is_told(data: Path) -> None:
-    """With a huge learning rate the recurrence explodes: the run ends there, with its last step."""
+    """With a huge learning rate the recurrence explodes: the run ends there; that step is left out."""
     found = run(CHANGES["embeddings"], data, lr=1e4, gradient_clip=1e6)
     assert 0 < found["diverged"] < 6
-    assert len(found["history"]) == found["diverged"] + 1
+    assert found["history"]["largest"]["state"] < awd_stability.LARGEST_STATE
     assert "valid_perplexity" not in found
 
 
 def test_what_a_step_is_like(data: Path) -> None:
     found = run(CHANGES["ln-state"], data, lr=0.1)
-    assert len(found["history"]) == 6
-    for step in found["history"]:
+    history = found["history"]
+    for step in (history["first"], history["last"]):
         parts = [value**2 for name, value in step.items() if name.startswith("gradient_")]
         assert step["gradient"] == pytest.approx(sum(parts) ** 0.5)
         assert min(step.values()) > 0
-    assert 0 < found["history"][0]["forget"] < 1
-    assert found["history"][-1]["loss"] < found["history"][0]["loss"]
+    assert 0 < history["first"]["forget"] < 1
+    assert history["last"]["loss"] < history["first"]["loss"] <= history["largest"]["loss"]
 
 
-def test_what_files_lack_is_beyond_all_numbers() -> None:
-    """JSON has null for infinite norms; the diverged step itself is left out."""
-    steps = [{"gradient": 2.0, "forget": 0.5}, {"gradient": None}, {"gradient": 3.0}]
+def test_steps_in_short() -> None:
+    """Not all steps have all numbers; JSON has null for infinite ones."""
+    history = summary([{"gradient": 2.0, "forget": 0.5}, {"gradient": 3.0}, {"gradient": 1.0}])
+    assert history["first"] == {"gradient": 2.0, "forget": 0.5}
+    assert history["last"] == {"gradient": 1.0, "forget": 0.5}
+    assert history["largest"] == {"gradient": 3.0, "forget": 0.5}
     cells = dict(awd_stability.TABLE.columns)
-    assert cells["gradient, largest"]([{"history": steps[::2]}]) == "3"
-    assert cells["gradient, largest"]([{"history": steps}]) == "inf"
-    assert cells["gradient, largest"]([{"history": steps, "diverged": 1}]) == "2"
-    assert cells["f, last"]([{"history": steps}]) == "0.5"
+    assert cells["gradient, largest"]([{"history": history}]) == "3"
+    assert cells["gradient, largest"]([{"history": {"largest": {"gradient": None}}}]) == "inf"
 
 
 def test_changes_at_first() -> None:
