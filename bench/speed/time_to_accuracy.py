@@ -156,7 +156,11 @@ def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) ->
         for row in rows
         if not row.title.endswith("by nodes")
     )
-    times = CONTESTANTS["chemprop"]
+    longest = "; ".join(
+        f"{row.title}, {row.batch_size:,}: {row.checks[-1][1]:.0f}"
+        for row in rows
+        if not row.title.endswith("by nodes")
+    )
     return f"""* Seconds of one processor, one thread, until the error on the validation part is at most the
   level: the molecules that training took, divided by molecules per second. Speeds were measured with all
   networks in turns, loaders included, {options.rounds} rounds; the median counts. Validation is not in it.
@@ -171,8 +175,9 @@ def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) ->
 * Adam, a constant learning rate after {WARM_UP:,} molecules of warm-up, squared errors of scaled targets;
   errors are of the mean of the weights over about {MEMORY:,} molecules.
 * Learning rates (errors on the validation part after a first turn of as many molecules): {tried}.
-  Each got {options.turn} seconds, chemprop's {times.turn:g} times as many. The best of each batch size went
-  on until the last level, or about {options.cap} seconds, chemprop {times.cap:g} times as many.
+  Each got {options.turn} seconds, those of chemprop {CONTESTANTS["chemprop"].turn:g} times as many. The best
+  of each batch size went on until the last level or for so many seconds, as they were on a busy machine:
+  {longest}.
 * "× X": seconds of the best row of X, divided by this row's.
 * {options.dataset}, random split with seed 0, one seed of the networks, {sizes} molecules.
 """
