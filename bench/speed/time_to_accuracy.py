@@ -65,8 +65,8 @@ class Options(TableOptions):
         contestants: wl, stack, gine, chemprop; by default all, chemprop if it is installed.
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         run_dir: Folder of trainings: what is there is not repeated, and goes on.
-        turn: Seconds of a processor for each learning rate, before the best one goes on; three times as many
-            for chemprop.
+        turn: Seconds of a processor for each learning rate, of which the better half goes on for as many;
+            three times as many for chemprop.
         cap: Most seconds of a processor for a training; seven times as many for chemprop.
         rounds: Turns in which speeds are measured.
     """
@@ -88,7 +88,7 @@ class Curve:
     batch_size: int
     lr: float
     parameters: int
-    tried: list[tuple[float, int, float]]  # learning rates: molecules and error after a first turn
+    tried: list[tuple[float, int, float]]  # learning rates: molecules and error, as compared
     checks: list[tuple[int, float, float]]  # molecules, seconds as they were, error on the validation part
     test: float  # error on the test part at the end
     rates: list[float]  # molecules per second of a processor, turn by turn
@@ -130,22 +130,27 @@ def best_of(
     task: Task,
     split: Split,
 ) -> tuple[Training, list[tuple[float, int, float]]]:
-    """Give each learning rate a turn; the best trains to the last level, or until its time is up."""
+    """Halve the learning rates until one is left; it trains to the last level, or until its time is up."""
     every = max(len(split.index["train"]) // 2, 1)
     turn, cap = (0.1, 0.2) if options.quick else (options.turn, options.cap)
     folder = options.run_dir / ("quick" if options.quick else "full") / options.dataset / name
     trainings = [
         Training(who, split, task.metric, size, lr, folder / f"{size}_{lr:g}.pt") for lr in who.rates[size]
     ]
-    for training in trainings:
-        training.advance(lambda one: one.seconds >= turn * who.turn, every)
-    # All are compared after as many molecules as all have seen.
-    checks = min(len(training.checks) for training in trainings)
-    tried = [(one.lr, one.checks[checks - 1][0], one.checks[checks - 1][2]) for one in trainings]
-    best = trainings[int(np.argmin([error for *_, error in tried]))]
+    tried: dict[float, tuple[float, int, float]] = {}
+    kept, seconds = trainings, turn * who.turn
+    while len(kept) > 1:
+        for one in kept:
+            one.advance(lambda one, enough=seconds: one.seconds >= enough, every)
+        # All are compared after as many molecules as all have seen.
+        common = min(len(one.checks) for one in kept) - 1
+        tried |= {one.lr: (one.lr, one.checks[common][0], one.checks[common][2]) for one in kept}
+        kept = sorted(kept, key=lambda one: tried[one.lr][2])[: (len(kept) + 1) // 2]
+        seconds *= 2
+    best = kept[0]
     last = task.levels[-1]
     best.advance(lambda one: one.seconds >= cap * who.cap or one.reached(last) is not None, every)
-    return best, tried
+    return best, list(tried.values())
 
 
 def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) -> str:
@@ -174,10 +179,10 @@ def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) ->
   has its default depth and no dropout. Features: {task.features}; chemprop has its own, made before.
 * Adam, a constant learning rate after {WARM_UP:,} molecules of warm-up, squared errors of scaled targets;
   errors are of the mean of the weights over about {MEMORY:,} molecules.
-* Learning rates (errors on the validation part after a first turn of as many molecules): {tried}.
-  Each got {options.turn} seconds, those of chemprop {CONTESTANTS["chemprop"].turn:g} times as many. The best
-  of each batch size went on until the last level or for so many seconds, as they were on a busy machine:
-  {longest}.
+* Learning rates, with the errors on the validation part by which half of them were left out: {tried}.
+  Each got {options.turn} seconds, those of chemprop {CONTESTANTS["chemprop"].turn:g} times as many, the
+  better half twice as many, until one was left. That went on until the last level or for so many seconds,
+  as they were on a busy machine: {longest}.
 * "× X": seconds of the best row of X, divided by this row's.
 * {options.dataset}, random split with seed 0, one seed of the networks, {sizes} molecules.
 """
