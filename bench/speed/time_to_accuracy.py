@@ -209,9 +209,13 @@ def shown(found: dict[str, Any]) -> Rows:
 
 
 def best(title: str, level: float, rows: Sequence[Curve]) -> Curve | None:
-    """The row of a network that reaches a level first."""
-    own = [row for row in rows if row.title == title]
-    return min(own, key=lambda row: (not row.seconds(level)[1], row.seconds(level)[0]), default=None)
+    """The row of a network that reaches a level first, or, if none does, has the least error."""
+
+    def place(row: Curve) -> tuple[bool, float]:
+        seconds, reached = row.seconds(level)
+        return not reached, seconds if reached else min(error for *_, error in row.checks)
+
+    return min((row for row in rows if row.title == title), key=place, default=None)
 
 
 def ratio(row: Curve, other: str, level: float, rows: Sequence[Curve]) -> str:
@@ -228,12 +232,14 @@ def ratio(row: Curve, other: str, level: float, rows: Sequence[Curve]) -> str:
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Write a PNG with the error of every network over seconds, in the batches that reach most first."""
+    """Write a PNG with errors over seconds: of each network in its best batches to the last level reached."""
     rows = [Curve(**row) for row in found["rows"]]
+    reached = [level for level in found["levels"] if any(row.seconds(level)[1] for row in rows)]
+    last = min(reached, default=found["levels"][-1])
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for title in dict.fromkeys(row.title for row in rows):
-        row = best(title, found["levels"][-1], rows)
+        row = best(title, last, rows)
         assert row is not None
         seconds = [molecules / row.rate for molecules, *_ in row.checks]
         label = f"{title}, batches of {row.batch_size:,}"

@@ -80,3 +80,10 @@ def test_table_has_seconds_and_how_many_times_faster() -> None:
 def test_best_row_reaches_a_level_first() -> None:
     assert time_to_accuracy.best("WL kernel network", 1.0, ROWS) is ROWS[0]
     assert time_to_accuracy.best("GINE", 1.0, ROWS) is None
+
+
+def test_best_row_has_the_least_error_where_none_reaches_the_level() -> None:
+    worse, better = (
+        Curve("GINE", 8, 1e-3, 9, [], [(end, 1.0, error)], 1.0, [1.0]) for end, error in ((5, 2.0), (9, 1.5))
+    )
+    assert time_to_accuracy.best("GINE", 1.0, [worse, better]) is better
