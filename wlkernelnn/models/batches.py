@@ -24,6 +24,8 @@ def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> 
         ValueError: Something is missing, or ``batch``, ``ptr`` or ``graph_x`` does not fit the nodes.
     """
     needed = {"x": "[N, F]", "edge_index": "[2, E]"}
+    if num_graph_values:
+        needed["graph_x"] = f"[B, {num_graph_values}]"
     if num_edge_types is not None and batch.num_edges:
         needed["edge_type"] = f"[E] (num_edge_types={num_edge_types})"
     _check_there(batch, needed)

@@ -75,7 +75,8 @@ def search(
         chosen = choice(scores.masked_fill(closed, -torch.inf), blocks, pool.make)
         if merging:
             *_, left, right = pool.space.parts(chosen.best)
-            used = used.scatter(1, torch.stack([left, right], 1), True)
+            both = torch.stack([left, right], 1)
+            used = used.scatter(1, both, torch.ones_like(both, dtype=torch.bool))
         taken = taken.scatter(1, chosen.best.unsqueeze(1), 1)
         pool.append(chosen.node if norm is None else norm(chosen.node, k))
         picks.append(chosen.best)
