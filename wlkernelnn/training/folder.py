@@ -94,7 +94,7 @@ def check_free(directory: str | os.PathLike[str]) -> None:
 
 
 def check_resumable(directory: Path) -> None:
-    """Raise an error if the folder holds finished networks of which nothing says how they were trained."""
+    """Raise an error if the folder holds finished networks without a note of how they were trained."""
     finished = [folder for folder in network_folders(directory) if (folder / CONFIG).is_file()]
     if finished and not (directory / ORIGIN).is_file():
         raise ValueError(

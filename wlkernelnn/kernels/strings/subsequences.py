@@ -220,5 +220,5 @@ def _product(one: Values, other: Values) -> Values:
 def _sum(one: Values, other: Values) -> Values:
     (a, a_slope), (b, b_slope) = one, other
     slopes = [slope for slope in (a_slope, b_slope) if slope is not None]
-    # Arrays of their own: sums of what came before change in place.
+    # Arrays of their own: earlier sums change in place.
     return a + b, np.asarray(sum(slopes)) if slopes else None
