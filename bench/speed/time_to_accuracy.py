@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,7 +142,7 @@ def best_of(
     kept, seconds = trainings, turn * who.turn
     while len(kept) > 1:
         for one in kept:
-            one.advance(lambda one, enough=seconds: one.seconds >= enough, every)
+            one.advance(partial(_has_had, seconds), every)
         # All are compared after as many molecules as all have seen.
         common = min(len(one.checks) for one in kept) - 1
         tried |= {one.lr: (one.lr, one.checks[common][0], one.checks[common][2]) for one in kept}
@@ -151,6 +152,10 @@ def best_of(
     last = task.levels[-1]
     best.advance(lambda one: one.seconds >= cap * who.cap or one.reached(last) is not None, every)
     return best, list(tried.values())
+
+
+def _has_had(seconds: float, training: Training) -> bool:
+    return training.seconds >= seconds
 
 
 def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) -> str:
