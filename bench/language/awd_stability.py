@@ -104,7 +104,7 @@ LEGEND = f"""\
   frequent words, a few hundred steps, no dropout but of recurrent weights. All else is the recipe of
   benchmark awd-lm: SGD with learning rate 30, gradient norm at most 0.25, half of the recurrent weights
   dropped, AR 2, TAR 1. A row says what differs.
-* outcome: "diverged": the loss is no number, or a memory is beyond {LARGEST_STATE:.0e}; the run is over then.
+* outcome: "diverged": the loss is not finite, or a memory is beyond {LARGEST_STATE:.0e}; the run ends.
   "says nothing": the root mean square of h ends below {SILENT}, and the softmax hears little but its bias.
 * valid: perplexity of the first {SCORED_TOKENS:,} tokens of the validation part.
 * gradient: norm before it is clipped; "of layers": of what the three layers weigh, at the first step;

@@ -17,7 +17,7 @@ from wlkernelnn.datasets.graphs.splits import PARTS
 from wlkernelnn.kernels.graphs.counts import CountSide, count_matrix, count_sides
 
 TITLE = "min-max spectrum kernel, SVC"
-# Penalties, of which the validation part chooses.
+# Penalties: the validation part chooses one.
 PENALTIES = (1.0, 10.0)
 # Texts compared at once.
 BLOCK = 1_000

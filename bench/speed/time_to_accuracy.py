@@ -66,7 +66,7 @@ class Options(TableOptions):
         contestants: wl, stack, gine, chemprop; by default all, chemprop if it is installed.
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         run_dir: Folder of trainings: what is there is not repeated, and goes on.
-        turn: Seconds of a processor for each learning rate, of which the better half goes on for as many;
+        turn: Seconds of a processor for each learning rate; the better half goes on for as many,
             three times as many for chemprop.
         cap: Most seconds of a processor for a training; seven times as many for chemprop.
         rounds: Turns in which speeds are measured.

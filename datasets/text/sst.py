@@ -165,7 +165,7 @@ def tree_graph(tree: Tree, vocabulary: Vocabulary, inner: str | None = None) -> 
         0 … 4; ``y [1]``, that of the whole sentence.
 
     Raises:
-        ValueError: A token is not in the vocabulary, and there is no unknown token.
+        ValueError: A token is not in a vocabulary without an unknown token.
     """
     ids = vocabulary.encode(tree.tokens).tolist()
     of_inner = -1 if inner is None else int(vocabulary.encode([inner]))

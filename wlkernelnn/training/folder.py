@@ -98,7 +98,7 @@ def check_resumable(directory: Path) -> None:
     finished = [folder for folder in network_folders(directory) if (folder / CONFIG).is_file()]
     if finished and not (directory / ORIGIN).is_file():
         raise ValueError(
-            f"{directory}: holds networks, but no {ORIGIN} says of which run: choose another folder"
+            f"{directory}: holds networks without the {ORIGIN} of their run: choose another folder"
         )
 
 

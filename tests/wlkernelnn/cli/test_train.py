@@ -242,7 +242,7 @@ def test_networks_of_an_unknown_run(
     shutil.copytree(run_folder / "model_0", folder / "model_0")
     before = sorted(folder.rglob("*"))
     assert train("--data-path", table, "--target-columns", "Act", "--output-dir", folder, "--resume") == 1
-    assert "holds networks, but no origin.json says of which run" in capsys.readouterr().err
+    assert "holds networks without the origin.json of their run" in capsys.readouterr().err
     assert sorted(folder.rglob("*")) == before
 
 

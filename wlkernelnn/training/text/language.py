@@ -108,7 +108,7 @@ def _per_string(model: LanguageModel, strings: PackedStrings) -> Tensor:
             ids, bounds = part.tokens.long().to(device), part.ptr.to(device)
             logits, _ = model(ids, bounds)
             log_p = logits.float().log_softmax(1)
-            # The last token of a string predicts nothing, the first is no target.
+            # The last token of a string predicts nothing, and nothing predicts the first.
             inner = torch.ones(len(ids), dtype=torch.bool, device=device)
             inner[bounds[1:] - 1] = False
             place = inner.nonzero().view(-1)

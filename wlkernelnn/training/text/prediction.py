@@ -58,7 +58,7 @@ class TextColumns:
     def values(
         self, model: StringEnsemble, texts: Sequence[str], tokens: Sequence[Sequence[str]], first: int = 0
     ) -> list[np.ndarray]:
-        """The values of :meth:`names` for texts, the first of which is in row ``first``."""
+        """The values of :meth:`names` for texts in rows from ``first`` on."""
         if model.about["task"] == "language":
             columns = [model.perplexity(texts).astype(np.float32)]
             if self.max_tokens:

@@ -288,7 +288,7 @@ def test_graphs_in_two_parts(tmp_path: Path) -> None:
 
 def test_networks_of_an_unknown_run_are_not_taken_for_its_own(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "model_0", tmp_path / "run" / "model_0")
-    with pytest.raises(ValueError, match=r"holds networks, but no origin\.json says of which run"):
+    with pytest.raises(ValueError, match=r"holds networks without the origin\.json of their run"):
         run(tmp_path / "run", resume=True)
 
 
