@@ -25,7 +25,7 @@ from wlkernelnn.datasets import (
     load_documents,
     load_glove,
 )
-from wlkernelnn.sequence import RKM, TextClassifier
+from wlkernelnn.sequence import RKM, TextNetwork
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .documents_published import CHANNELS, MODELS, NGRAMS, PAPER, RECIPES, REPORT, Recipe
@@ -122,10 +122,10 @@ def _few(documents: PackedStrings) -> PackedStrings:
     return documents.select(np.linspace(0, len(documents) - 1, count, dtype=np.int64))
 
 
-def build(name: str, ngram: int, recipe: Recipe, vectors: WordVectors, num_classes: int) -> TextClassifier:
+def build(name: str, ngram: int, recipe: Recipe, vectors: WordVectors, num_classes: int) -> TextNetwork:
     """The network of a row."""
     options = recipe.layer | recipe.sigma2.get(name, {})
-    return TextClassifier(
+    return TextNetwork(
         torch.nn.Embedding.from_pretrained(vectors.weight.clone(), freeze=False),
         RKM(vectors.weight.size(1), CHANNELS, name, ngram, **options),
         num_classes,
@@ -135,7 +135,7 @@ def build(name: str, ngram: int, recipe: Recipe, vectors: WordVectors, num_class
     )
 
 
-def num_weights(model: TextClassifier) -> int:
+def num_weights(model: TextNetwork) -> int:
     """As the paper counts them: of the sequence model, without biases and norm."""
     return sum(weight.numel() for weight in model.encoder.parameters() if weight.dim() > 1)
 

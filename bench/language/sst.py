@@ -19,7 +19,7 @@ from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file, kept
 from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst
-from wlkernelnn.sequence import StringKernelNetwork, TextClassifier
+from wlkernelnn.sequence import StringKernelNetwork, TextNetwork
 from wlkernelnn.training import ClassifierOptions, accuracy, fit_classifier
 
 from .lei_networks import release_init
@@ -107,7 +107,7 @@ def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings,
     return data, vectors
 
 
-def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextClassifier:
+def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextNetwork:
     """The network of a row, with the release's initial weights."""
     embedding = torch.nn.Embedding.from_pretrained(vectors.weight, freeze=True)
     arguments: dict[str, Any] = {**_RELEASE, **MODELS[name].arguments}
@@ -120,7 +120,7 @@ def build(name: str, task: str, vectors: WordVectors, num_classes: int) -> TextC
         jumping="cat",
         **arguments,
     )
-    model = TextClassifier(embedding, encoder, num_classes, DROPOUT, bias=False)
+    model = TextNetwork(embedding, encoder, num_classes, DROPOUT, bias=False)
     release_init(model)
     return model
 

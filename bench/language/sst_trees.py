@@ -27,7 +27,7 @@ from wlkernelnn.datasets import (
     load_sst,
     load_sst_trees,
 )
-from wlkernelnn.sequence import StringKernelNetwork, TextClassifier, decayed_sum
+from wlkernelnn.sequence import StringKernelNetwork, TextNetwork, decayed_sum
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 from wlkernelnn.training.loop import train_module
 from wlkernelnn.training.module import TrainedModule
@@ -193,7 +193,7 @@ def build(name: str, vectors: WordVectors, num_classes: int) -> torch.nn.Module:
     if name == "tree":
         return TreeClassifier(vectors.weight, encoder, num_classes)
     embedding = torch.nn.Embedding.from_pretrained(vectors.weight, freeze=True)
-    return TextClassifier(embedding, encoder, num_classes, DROPOUT)
+    return TextNetwork(embedding, encoder, num_classes, DROPOUT)
 
 
 def trial(

@@ -21,7 +21,7 @@ from wlkernelnn.bench.harness.provenance import digest
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
 from wlkernelnn.datasets import Signals, SubjectSplit, load_signals
-from wlkernelnn.sequence import RKM, StringClassifier
+from wlkernelnn.sequence import RKM, StringNetwork
 from wlkernelnn.training import ClassifierOptions, FitResult, class_probabilities, fit_classifier
 from wlkernelnn.utils.files import atomic_path
 
@@ -112,10 +112,10 @@ def pages(options: LFPOptions) -> Iterator[Page]:
     yield Page(table, trials, stem, stays, draw=plot)
 
 
-def build(name: str, num_channels: int, num_classes: int) -> StringClassifier:
+def build(name: str, num_channels: int, num_classes: int) -> StringNetwork:
     """The network of a row."""
     encoder = RKM(num_channels, FILTERS, name, NGRAM, filters="sync", forget_bias=FORGET_BIAS)
-    return StringClassifier(encoder, num_classes)
+    return StringNetwork(encoder, num_classes)
 
 
 def trial(
@@ -150,15 +150,15 @@ def trial(
     if options.quick:
         recipe = replace(recipe, steps_per_epoch=QUICK_STEPS)
 
-    def fit(network: StringClassifier, recipe: ClassifierOptions, **where: Any) -> FitResult:
+    def fit(network: StringNetwork, recipe: ClassifierOptions, **where: Any) -> FitResult:
         strings = signals.strings(split.train, scaled_by=split.train)
         return fit_classifier(network, strings, None, recipe, **where)
 
-    def score(network: StringClassifier, _: FitResult) -> Record:
+    def score(network: StringNetwork, _: FitResult) -> Record:
         strings = signals.strings(split.test, scaled_by=split.train)
         return scores(class_probabilities(network, strings).numpy())
 
-    def count(network: StringClassifier) -> Record:
+    def count(network: StringNetwork) -> Record:
         return {"parameters": count_parameters(network.encoder)}
 
     make = partial(build, name, signals.x.shape[1], len(signals.classes))

@@ -1,12 +1,12 @@
-"""Networks of strings: language models and classifiers."""
+"""Networks of strings: language models and networks for classes."""
 
-from .classifiers import StringClassifier, TextClassifier
 from .language_model import LanguageModel
+from .networks import StringNetwork, TextNetwork
 from .string_kernel_network import StringKernelNetwork
 
 __all__ = [
     "LanguageModel",
-    "StringClassifier",
     "StringKernelNetwork",
-    "TextClassifier",
+    "StringNetwork",
+    "TextNetwork",
 ]

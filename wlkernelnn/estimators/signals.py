@@ -15,7 +15,6 @@ from wlkernelnn.datasets import PackedStrings
 from wlkernelnn.kernels.base import is_list
 from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetworkOptions
 from wlkernelnn.training.folder import with_seeds
-from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.training.text.networks import classifier
 from wlkernelnn.training.text.run import train_classifiers
 from wlkernelnn.utils.checks import check_count
@@ -28,7 +27,7 @@ class StringClassifier(StringEstimator):
     """Tells classes of strings of vectors apart, such as signals of several channels over time.
 
     Channels are shifted and scaled by their means and deviations over the training strings. For texts there
-    is :class:`TextClassifier`; the network inside is a :class:`wlkernelnn.sequence.StringClassifier`.
+    is :class:`TextClassifier`; the network inside is a :class:`~wlkernelnn.sequence.StringNetwork`.
 
     >>> import numpy as np
     >>> from wlkernelnn import StringClassifier
@@ -49,43 +48,6 @@ class StringClassifier(StringEstimator):
     """
 
     _of_vectors = True
-
-    def __init__(
-        self,
-        model: StringModelName = "kernel",
-        *,
-        ensemble_size: int = 1,
-        hidden_channels: int = StringNetworkOptions.hidden_channels,
-        num_layers: int = StringNetworkOptions.num_layers,
-        ngram: int = StringNetworkOptions.ngram,
-        dropout: float = StringNetworkOptions.dropout,
-        epochs: int = 20,
-        batch_size: int = ClassifierOptions.batch_size,
-        lr: float = ClassifierOptions.lr,
-        patience: int = 5,
-        validation_fraction: float = 0.1,
-        network_options: Mapping[str, Any] | None = None,
-        fit_options: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool = False,
-    ) -> None:
-        super().__init__(
-            model=model,
-            ensemble_size=ensemble_size,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            ngram=ngram,
-            dropout=dropout,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            network_options=network_options,
-            fit_options=fit_options,
-            random_state=random_state,
-            progress=progress,
-        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -25,47 +25,36 @@ from .data import numbered
 from .saved import SavedEstimator, more_options, training
 
 
-class StringEstimator(ClassifierMixin, SavedEstimator):
-    """What classifiers of strings share; the arguments are said in :class:`TextClassifier`."""
+@dataclass(eq=False, repr=False)
+class _Arguments:
+    """The arguments of all classifiers of strings; :class:`TextClassifier` says what they are."""
+
+    model: StringModelName = "kernel"
+    _: KW_ONLY
+    ensemble_size: int = 1
+    hidden_channels: int = StringNetworkOptions.hidden_channels
+    num_layers: int = StringNetworkOptions.num_layers
+    bidirectional: bool = StringNetworkOptions.bidirectional
+    ngram: int = StringNetworkOptions.ngram
+    dropout: float = StringNetworkOptions.dropout
+    epochs: int = 20
+    batch_size: int = ClassifierOptions.batch_size
+    lr: float = ClassifierOptions.lr
+    patience: int = 5
+    validation_fraction: float = 0.1
+    network_options: Mapping[str, Any] | None = None
+    fit_options: Mapping[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    progress: bool = False
+
+
+class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
+    """What classifiers of strings share."""
 
     _task = "classification"
-    _of_vectors: bool
+    _of_vectors: ClassVar[bool]
     ensemble_: StringEnsemble
     classes_: np.ndarray
-
-    def __init__(
-        self,
-        model: StringModelName,
-        ensemble_size: int,
-        hidden_channels: int,
-        num_layers: int,
-        ngram: int,
-        dropout: float,
-        epochs: int,
-        batch_size: int,
-        lr: float,
-        patience: int,
-        validation_fraction: float,
-        network_options: Mapping[str, Any] | None,
-        fit_options: Mapping[str, Any] | None,
-        random_state: int | np.random.RandomState | None,
-        progress: bool,
-    ) -> None:
-        self.model = model
-        self.ensemble_size = ensemble_size
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.ngram = ngram
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.network_options = network_options
-        self.fit_options = fit_options
-        self.random_state = random_state
-        self.progress = progress
 
     @abstractmethod
     def _train(
@@ -137,7 +126,7 @@ class StringEstimator(ClassifierMixin, SavedEstimator):
 
     def _options(self, seed: int) -> tuple[StringNetworkOptions, ClassifierOptions]:
         """The options of the network and of its training."""
-        of_network = ("model", "hidden_channels", "num_layers", "ngram", "dropout")
+        of_network = ("model", "hidden_channels", "num_layers", "bidirectional", "ngram", "dropout")
         known = {field.name for field in fields(StringNetworkOptions)}
         more = more_options(self, "network_options", known, of_network)
         network = StringNetworkOptions(**{name: getattr(self, name) for name in of_network}, **more)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,13 @@ from sklearn.utils import Tags
 from wlkernelnn.datasets import PackedStrings, Texts
 from wlkernelnn.datasets.text.texts import LEVELS, Level, Tokenised, tokenised
 from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetworkOptions, train_texts
-from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.utils.checks import check_count, check_one_of
 
 from .data import refuse, strings_in, two_parts
 from .strings import StringEstimator
 
 
+@dataclass(eq=False, repr=False)
 class TextClassifier(StringEstimator):
     """Tells classes of texts apart, two or more, as ``wlkernelnn text train`` does.
 
@@ -30,7 +30,7 @@ class TextClassifier(StringEstimator):
     array(['+', '-'], dtype='<U1')
 
     For signals there is :class:`StringClassifier`; the network inside is a
-    :class:`wlkernelnn.sequence.TextClassifier`.
+    :class:`~wlkernelnn.sequence.TextNetwork`.
 
     Args:
         model: ``"kernel"``, a :class:`~wlkernelnn.sequence.StringKernelNetwork`, or a variant of
@@ -42,7 +42,8 @@ class TextClassifier(StringEstimator):
         embedding_channels: Width of those.
         freeze_embeddings: Vectors of the file stay as they are.
         ensemble_size: Networks, which differ in their seeds and predict by their mean.
-        hidden_channels, num_layers, ngram, dropout: See :class:`~wlkernelnn.training.StringNetworkOptions`.
+        hidden_channels, num_layers, bidirectional, ngram, dropout: See
+            :class:`~wlkernelnn.training.StringNetworkOptions`.
         epochs, batch_size, lr: See :class:`~wlkernelnn.training.ClassifierOptions`.
         patience: Stop after so many epochs without a better accuracy on the validation part, 0 for never.
         validation_fraction: Part of the texts, drawn with its share of each class, on which the best epoch is
@@ -58,55 +59,13 @@ class TextClassifier(StringEstimator):
     """
 
     _of_vectors = False
-
-    def __init__(
-        self,
-        model: StringModelName = "kernel",
-        *,
-        level: Level = "words",
-        max_length: int | None = None,
-        min_count: int = 2,
-        embeddings_path: str | os.PathLike[str] | None = None,
-        embedding_channels: int = 100,
-        freeze_embeddings: bool = False,
-        ensemble_size: int = 1,
-        hidden_channels: int = StringNetworkOptions.hidden_channels,
-        num_layers: int = StringNetworkOptions.num_layers,
-        ngram: int = StringNetworkOptions.ngram,
-        dropout: float = StringNetworkOptions.dropout,
-        epochs: int = 20,
-        batch_size: int = ClassifierOptions.batch_size,
-        lr: float = ClassifierOptions.lr,
-        patience: int = 5,
-        validation_fraction: float = 0.1,
-        network_options: Mapping[str, Any] | None = None,
-        fit_options: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool = False,
-    ) -> None:
-        super().__init__(
-            model=model,
-            ensemble_size=ensemble_size,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            ngram=ngram,
-            dropout=dropout,
-            epochs=epochs,
-            batch_size=batch_size,
-            lr=lr,
-            patience=patience,
-            validation_fraction=validation_fraction,
-            network_options=network_options,
-            fit_options=fit_options,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.level = level
-        self.max_length = max_length
-        self.min_count = min_count
-        self.embeddings_path = embeddings_path
-        self.embedding_channels = embedding_channels
-        self.freeze_embeddings = freeze_embeddings
+    _: KW_ONLY
+    level: Level = "words"
+    max_length: int | None = None
+    min_count: int = 2
+    embeddings_path: str | os.PathLike[str] | None = None
+    embedding_channels: int = 100
+    freeze_embeddings: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -31,6 +31,8 @@ class StringNetworkOptions:
             "linear" to "gated_cnn" and "cnn", and recurrent additive networks, "ran" and "ran_tanh".
         hidden_channels: Width of every layer; in a language model of the vectors of tokens too.
         num_layers: Number of layers.
+        bidirectional: Of classifiers: each layer reads strings from both ends, and writes twice as many
+            values.
         ngram: Length of the patterns.
         dropout: Probability that a value between layers and before the output is dropped.
         decay: Of "kernel": λ, the factor of every token in between: a number from 0 to 1, "learned", or
@@ -41,6 +43,7 @@ class StringNetworkOptions:
     model: StringModelName = "kernel"
     hidden_channels: int = 128
     num_layers: int = 1
+    bidirectional: bool = False
     ngram: int = 2
     dropout: float = 0.3
     decay: float | str = "gated"

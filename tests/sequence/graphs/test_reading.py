@@ -20,11 +20,11 @@ from wlkernelnn.sequence import (
     RRNNGRU,
     LanguageModel,
     RecurrentKernelMachine,
-    StringClassifier,
     StringKernelConv,
     StringKernelNetwork,
     StringModel,
-    TextClassifier,
+    StringNetwork,
+    TextNetwork,
     ToPathGraph,
     path_graph,
 )
@@ -103,9 +103,9 @@ def test_components_without_ptr_are_strings() -> None:
 
 
 MODELS: dict[str, Callable[[], torch.nn.Module]] = {
-    "string_classifier": lambda: StringClassifier(RKM(D, K), 3),
-    "text_classifier": lambda: TextClassifier(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3),
-    "text_classifier-rrnn": lambda: TextClassifier(torch.nn.Embedding(9, D), RRNN(D, K, 1, 2), 3),
+    "string_classifier": lambda: StringNetwork(RKM(D, K), 3),
+    "text_classifier": lambda: TextNetwork(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3),
+    "text_classifier-rrnn": lambda: TextNetwork(torch.nn.Embedding(9, D), RRNN(D, K, 1, 2), 3),
     "language_model": lambda: LanguageModel(9, StringKernelConv(K, K)),
 }
 
@@ -142,7 +142,7 @@ def test_locked_dropout_on_graphs() -> None:
 
 def test_pipelines_of_pyg() -> None:
     """Items, transforms and the loader of PyG, down to a step of training."""
-    model = StringClassifier(StringKernelNetwork(D, K, 2), 2)
+    model = StringNetwork(StringKernelNetwork(D, K, 2), 2)
     items = [Data(x=torch.randn(n, D), y=torch.tensor([n % 2])) for n in (3, 1, 4, 2, 0)]
     transform = Compose([ToPathGraph()])
     items = [transform(item) for item in items]
@@ -263,7 +263,7 @@ def test_weights_of_one_change_nothing() -> None:
 
 
 def test_a_classifier_of_trees() -> None:
-    model = drawn(lambda: TextClassifier(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3))
+    model = drawn(lambda: TextNetwork(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3))
     graph = tree()
     graph.x = torch.arange(7)
     assert model(graph).shape == (2, 3)

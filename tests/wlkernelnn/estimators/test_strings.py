@@ -19,6 +19,7 @@ from tests.texts import WORDS, texts
 from tests.wlkernelnn.estimators.test_molecules import CHECKS
 from wlkernelnn import MoleculeClassifier, StringClassifier, TextClassifier
 from wlkernelnn.cli.main import main
+from wlkernelnn.sequence import Bidirectional
 from wlkernelnn.training import load_checkpoint
 
 SMALL: dict[str, Any] = {"hidden_channels": 8, "epochs": 3, "lr": 0.05, "batch_size": 16, "random_state": 3}
@@ -157,13 +158,16 @@ def test_options_reach_the_networks() -> None:
         **SMALL,
         ensemble_size=2,
         num_layers=2,
+        bidirectional=True,
         level="characters",
         max_length=8,
         validation_fraction=0,
         fit_options={"l2": 1e-3},
     ).fit(TEXTS, LABELS)
     assert len(model.ensemble_.networks) == 2
-    assert len(model.ensemble_.networks[0].encoder.layers) == 2
+    encoder = model.ensemble_.networks[0].encoder
+    assert [type(layer) for layer in encoder.layers] == 2 * [Bidirectional]
+    assert encoder.out_channels == 2 * SMALL["hidden_channels"]
     assert model.validation_score_ is None
     assert model.ensemble_.about["max_length"] == 8
 

@@ -20,10 +20,10 @@ from wlkernelnn.sequence import (
     PolynomialKernel,
     RecurrentKernelMachine,
     Stack,
-    StringClassifier,
     StringKernelConv,
     StringKernelNetwork,
-    TextClassifier,
+    StringNetwork,
+    TextNetwork,
     WeightDrop,
 )
 from wlkernelnn.training import load_checkpoint, predict, save_checkpoint
@@ -201,8 +201,8 @@ STRINGS: dict[str, tuple[Any, torch.Tensor]] = {
     "dropped weight": (lambda: LanguageModel(7, WeightDrop(RKM(8, 8), "lin_h.weight", 0.5)), TOKENS),
     "trees": (lambda: LanguageModel(7, RRNN(8, 8, rounds=2)), TOKENS),
     "tree of GRU": (lambda: RRNNGRU(8, 8), VECTORS),
-    "text": (lambda: TextClassifier(torch.nn.Embedding(7, 8), RKM(-1, 8), 3), TOKENS),
-    "classes": (lambda: StringClassifier(StringKernelConv(8, 8), 3, hidden_channels=5), VECTORS),
+    "text": (lambda: TextNetwork(torch.nn.Embedding(7, 8), RKM(-1, 8), 3), TOKENS),
+    "classes": (lambda: StringNetwork(StringKernelConv(8, 8), 3, hidden_channels=5), VECTORS),
     "machine": (lambda: RecurrentKernelMachine(8, 8, kernel=PolynomialKernel(2)), VECTORS),
 }
 

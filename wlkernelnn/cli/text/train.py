@@ -136,7 +136,7 @@ OF_TASKS = {
     **dict.fromkeys(
         ("text_columns", "target_columns", "max_length", "on_invalid", "splits_column"), TASKS[:1]
     ),
-    **dict.fromkeys(("data_seed", "ensemble_size", "l2", "balance"), TASKS[:1]),
+    **dict.fromkeys(("data_seed", "ensemble_size", "bidirectional", "l2", "balance"), TASKS[:1]),
     **dict.fromkeys(vars(VectorOptions()), TASKS[:1]),
     "bptt": TASKS[1:],
 }

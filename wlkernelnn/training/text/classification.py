@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torchmetrics.classification import MulticlassAccuracy
 
 from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
-from wlkernelnn.sequence import StringClassifier
+from wlkernelnn.sequence import StringNetwork
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.string_options import ClassifierOptions
@@ -21,7 +21,7 @@ from .scores import EVALUATION_BATCH
 
 
 def fit_classifier(
-    model: StringClassifier,
+    model: StringNetwork,
     train: PackedStrings,
     valid: PackedStrings | None = None,
     options: ClassifierOptions | None = None,
@@ -79,7 +79,7 @@ def fit_classifier(
 
 
 @torch.no_grad()
-def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tensor:
+def class_probabilities(model: StringNetwork, strings: PackedStrings) -> Tensor:
     """Probabilities of the classes, ``[S, num_classes]`` on the CPU, in the order of the strings.
 
     The model is used in evaluation mode on the device where it is.
@@ -93,7 +93,7 @@ def class_probabilities(model: StringClassifier, strings: PackedStrings) -> Tens
     return torch.cat(found) if found else torch.empty(0, model.num_classes)
 
 
-def accuracy(model: StringClassifier, strings: PackedStrings) -> float:
+def accuracy(model: StringNetwork, strings: PackedStrings) -> float:
     """Fraction of strings whose most probable class is theirs, by :func:`class_probabilities`.
 
     Raises:
@@ -113,7 +113,7 @@ def _check_classes(name: str, strings: PackedStrings) -> None:
         raise ValueError(f"{name} has classes of shape {list(strings.y.shape)}, expected [{len(strings)}]")
 
 
-def _logits(model: StringClassifier, batch: Data) -> Tensor:
+def _logits(model: StringNetwork, batch: Data) -> Tensor:
     """Logits; vectors are read in the type of the model, which precisions such as "64-true" change."""
     x = batch.x.to(next(model.parameters()).dtype) if batch.x.is_floating_point() else batch.x
     return model(x, batch.ptr)
@@ -124,9 +124,7 @@ class _ClassifierModule(TrainedModule):
 
     class_weight: Tensor | None
 
-    def __init__(
-        self, model: StringClassifier, options: ClassifierOptions, class_weight: Tensor | None
-    ) -> None:
+    def __init__(self, model: StringNetwork, options: ClassifierOptions, class_weight: Tensor | None) -> None:
         super().__init__(model, options, "accuracy", maximize=True)
         self.register_buffer("class_weight", class_weight, persistent=False)
         self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")

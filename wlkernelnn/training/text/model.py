@@ -13,7 +13,7 @@ import torch
 
 from wlkernelnn.datasets import EOS, PackedStrings, Vocabulary
 from wlkernelnn.datasets.text.corpus import Words
-from wlkernelnn.sequence import LanguageModel, StringClassifier, TextClassifier
+from wlkernelnn.sequence import LanguageModel, StringNetwork, TextNetwork
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, load_vocabulary, save_checkpoint
 from wlkernelnn.training.folder import check_alike, finished_folders
 
@@ -137,7 +137,7 @@ def load_string_run(path: str | os.PathLike[str]) -> StringEnsemble:
     folders = finished_folders(Path(path))
     networks, abouts = zip(*map(load_checkpoint, folders), strict=True)
     for folder, net in zip(folders, networks, strict=True):
-        if not isinstance(net, LanguageModel | StringClassifier):
+        if not isinstance(net, LanguageModel | StringNetwork):
             raise ValueError(f"{folder}: expected a model of texts or signals, got {type(net).__name__}")
     check_alike(folders, abouts, COMMON)
     about, vocabulary = abouts[0], None
@@ -146,11 +146,11 @@ def load_string_run(path: str | os.PathLike[str]) -> StringEnsemble:
         for folder, net in zip(folders[1:], networks[1:], strict=True):
             if load_vocabulary(folder, net) != vocabulary:
                 raise ValueError(f"{folder}: another vocabulary than in {folders[0]}")
-    if isinstance(networks[0], StringClassifier) and len(about["classes"]) != networks[0].num_classes:
+    if isinstance(networks[0], StringNetwork) and len(about["classes"]) != networks[0].num_classes:
         expected = f"expected {networks[0].num_classes} classes"
         raise ValueError(f"{folders[0] / CONFIG}: about.classes: {expected}, got {about['classes']!r}")
     if (about["task"] == "language") != isinstance(networks[0], LanguageModel):
         got = type(networks[0]).__name__
         raise ValueError(f"{folders[0] / CONFIG}: about.task: {about['task']!r} with a {got}")
-    assert about["level"] == "vectors" or isinstance(networks[0], LanguageModel | TextClassifier)
+    assert about["level"] == "vectors" or isinstance(networks[0], LanguageModel | TextNetwork)
     return StringEnsemble([*networks], about, vocabulary)

@@ -10,11 +10,11 @@ from torch import Tensor
 from wlkernelnn.sequence import (
     RKM,
     LanguageModel,
-    Stack,
-    StringClassifier,
     StringKernelNetwork,
     StringModel,
-    TextClassifier,
+    StringNetwork,
+    StringRNN,
+    TextNetwork,
 )
 from wlkernelnn.training.string_options import StringNetworkOptions
 
@@ -36,14 +36,14 @@ def encoder(options: StringNetworkOptions, in_channels: int, **of_kernel: Any) -
             options.hidden_channels,
             options.num_layers,
             dropout=options.dropout,
+            bidirectional=options.bidirectional,
             ngram=options.ngram,
             decay=options.decay,
             feedback=options.feedback,
             **of_kernel,
         )
-    widths = [in_channels] + [options.hidden_channels] * (options.num_layers - 1)
-    layers = [RKM(width, options.hidden_channels, options.model, options.ngram) for width in widths]
-    return Stack(layers, options.dropout)
+    cell = RKM(in_channels, options.hidden_channels, options.model, options.ngram)
+    return StringRNN(cell, options.num_layers, options.bidirectional, options.dropout)
 
 
 def classifier(
@@ -55,7 +55,7 @@ def classifier(
     embedding_channels: int = 100,
     vectors: Tensor | None = None,
     freeze: bool = False,
-) -> StringClassifier:
+) -> StringNetwork:
     """A classifier of vectors (``in_channels``), or of tokens (all other arguments).
 
     Args:
@@ -69,7 +69,7 @@ def classifier(
     """
     of_kernel: dict[str, Any] = {"jumping": "cat", "readout": "sum", "act": "relu"}
     if in_channels is not None:
-        return StringClassifier(encoder(options, in_channels, **of_kernel), num_classes, options.dropout)
+        return StringNetwork(encoder(options, in_channels, **of_kernel), num_classes, options.dropout)
     if vectors is None:
         assert num_tokens is not None
         embedding = torch.nn.Embedding(num_tokens, embedding_channels)
@@ -79,7 +79,7 @@ def classifier(
     else:
         embedding = torch.nn.Embedding.from_pretrained(vectors.clone(), freeze=freeze)
     sequence = encoder(options, embedding.embedding_dim, **of_kernel)
-    return TextClassifier(embedding, sequence, num_classes, options.dropout)
+    return TextNetwork(embedding, sequence, num_classes, options.dropout)
 
 
 def language_model(options: StringNetworkOptions, num_tokens: int) -> LanguageModel:

@@ -76,12 +76,14 @@ def test_the_written_config_gives_the_same_run(run: Path, tmp_path: Path) -> Non
 
 def test_options_reach_network_and_training(table: Path, tmp_path: Path) -> None:
     more = (
-        "--model rkm_lstm --num-layers 2 --ngram 3 --level characters --max-length 9 --dropout 0.1 --seed 4"
+        "--model rkm_lstm --num-layers 2 --bidirectional --ngram 3 --level characters --max-length 9 --seed 4"
     )
     assert train(table, tmp_path / "run", *more.split()) == 0
     model, about = load_checkpoint(tmp_path / "run" / "model_0")
-    layer = model.config["encoder"]["arguments"]["layers"][1]["arguments"]
-    assert (layer["variant"], layer["ngram"], layer["in_channels"]) == ("rkm_lstm", 3, 8)
+    layers = model.config["encoder"]["arguments"]
+    assert (layers["num_layers"], layers["bidirectional"]) == (2, True)
+    cell = layers["cell"]["arguments"]
+    assert (cell["variant"], cell["ngram"], cell["in_channels"]) == ("rkm_lstm", 3, 8)
     assert (about["level"], about["max_length"]) == ("characters", 9)
     vocabulary = Vocabulary.load(tmp_path / "run" / "model_0" / "vocabulary.json")
     assert all(len(token) == 1 for token in vocabulary.tokens[1:])
@@ -236,5 +238,7 @@ def test_a_language_model_has_other_options(
 ) -> None:
     assert train_book(book, tmp_path / "run", "--target-columns", "label") == 1
     assert "--target-columns is an option of --task-type classification" in capsys.readouterr().err
+    assert train_book(book, tmp_path / "run", "--bidirectional") == 1
+    assert "--bidirectional is an option of --task-type classification" in capsys.readouterr().err
     assert train_book(tmp_path / "none.txt", tmp_path / "run") == 1
     assert "none.txt: no such file" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from wlkernelnn.datasets import PackedStrings, StringLoader, Vocabulary
-from wlkernelnn.sequence import StringClassifier, StringKernelNetwork, TextClassifier
+from wlkernelnn.sequence import StringKernelNetwork, StringNetwork, TextNetwork
 from wlkernelnn.training import ClassifierOptions, accuracy, class_probabilities, fit_classifier
 
 VOCABULARY = Vocabulary(("good", "bad", "film", "a", "the"))
@@ -27,10 +27,10 @@ def reviews(count: int, seed: int = 0) -> PackedStrings:
     return PackedStrings.encode(strings, y, VOCABULARY)
 
 
-def classifier(dropout: float = 0.0, freeze: bool = False) -> TextClassifier:
+def classifier(dropout: float = 0.0, freeze: bool = False) -> TextNetwork:
     torch.manual_seed(0)
     embedding = torch.nn.Embedding.from_pretrained(torch.randn(len(VOCABULARY), 6), freeze=freeze)
-    return TextClassifier(embedding, StringKernelNetwork(6, 8, 2, act="relu", jumping="cat"), 2, dropout)
+    return TextNetwork(embedding, StringKernelNetwork(6, 8, 2, act="relu", jumping="cat"), 2, dropout)
 
 
 OPTIONS = ClassifierOptions(epochs=4, batch_size=8, lr=1e-2, lr_decay=0.9)
@@ -155,7 +155,7 @@ def test_strings_of_vectors(width: int) -> None:
     x = torch.randn(80, 5, 3, generator=rng) + y.view(-1, 1, 1)
     strings = PackedStrings(x.reshape(-1, 3), torch.arange(81) * 5, y)
     torch.manual_seed(0)
-    net = StringClassifier(StringKernelNetwork(width, 8, 1, act="relu"), 2, hidden_channels=8)
+    net = StringNetwork(StringKernelNetwork(width, 8, 1, act="relu"), 2, hidden_channels=8)
     fit_classifier(net, strings, None, replace(OPTIONS, epochs=6), progress=False)
     assert accuracy(net, strings) > 0.9
 
@@ -210,7 +210,7 @@ def test_scores_of_no_strings() -> None:
 def test_vectors_are_read_in_any_precision(precision: str) -> None:
     x = torch.randn(30, 3, dtype=torch.float64)
     signals = PackedStrings(x, torch.arange(0, 31, 5), torch.arange(6) % 2)
-    model = StringClassifier(StringKernelNetwork(3, 4, 1), 2)
+    model = StringNetwork(StringKernelNetwork(3, 4, 1), 2)
     options = replace(OPTIONS, epochs=1, precision=precision)
     fit_classifier(model, signals, signals, options, progress=False)
     assert class_probabilities(model, signals).shape == (6, 2)

@@ -5,13 +5,13 @@ import torch
 
 from tests.equations import randomize
 from tests.strings import normal, ptr_of
-from wlkernelnn.sequence import StringClassifier, StringKernelConv, StringKernelNetwork
+from wlkernelnn.sequence import StringKernelConv, StringKernelNetwork, StringNetwork
 
 D, C = 4, 3
 
 
-def made(**options: object) -> StringClassifier:
-    model = StringClassifier(StringKernelNetwork(D, 5, 2, act="relu"), C, **options)  # type: ignore[arg-type]
+def made(**options: object) -> StringNetwork:
+    model = StringNetwork(StringKernelNetwork(D, 5, 2, act="relu"), C, **options)  # type: ignore[arg-type]
     randomize(model)
     return model
 
@@ -61,6 +61,6 @@ def test_bad_arguments() -> None:
 
 
 def test_no_activation_and_small_pointers() -> None:
-    network = StringClassifier(StringKernelConv(3, 4), 2, hidden_channels=5, act=None).eval()
+    network = StringNetwork(StringKernelConv(3, 4), 2, hidden_channels=5, act=None).eval()
     x, ptr = torch.randn(6, 3), torch.tensor([0, 1, 3, 6])
     torch.testing.assert_close(network(x, ptr.to(torch.uint8)), network(x, ptr))

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch.nn.parameter import is_lazy
 
 from tests.equations import randomize
 from tests.strings import ptr_of
-from wlkernelnn.sequence import RKM, StringKernelNetwork, TextClassifier
+from wlkernelnn import sequence
+from wlkernelnn.sequence import RKM, StringKernelNetwork, TextNetwork
+from wlkernelnn.training import load_checkpoint, save_checkpoint
 
 V, D, C = 7, 4, 3
 
 
-def made(frozen: bool = False, **options: object) -> TextClassifier:
+def made(frozen: bool = False, **options: object) -> TextNetwork:
     embedding = torch.nn.Embedding.from_pretrained(torch.randn(V, D), freeze=frozen)
-    model = TextClassifier(embedding, StringKernelNetwork(D, 5, 2, jumping="cat", act="relu"), C, **options)  # type: ignore[arg-type]
+    model = TextNetwork(embedding, StringKernelNetwork(D, 5, 2, jumping="cat", act="relu"), C, **options)  # type: ignore[arg-type]
     randomize(model)
     return model
 
@@ -81,7 +85,7 @@ def test_embeddings_have_a_dropout_of_their_own() -> None:
 
 def test_lazy_encoders() -> None:
     """They learn from the embeddings how wide tokens are, before an optimizer asks for their parameters."""
-    model = TextClassifier(torch.nn.Embedding(V, D), RKM(-1, 5), C)
+    model = TextNetwork(torch.nn.Embedding(V, D), RKM(-1, 5), C)
     assert not any(map(is_lazy, model.parameters()))
     assert model(torch.randint(V, (2, 3))).shape == (2, C)
 
@@ -97,8 +101,19 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match=r"tokens .* \[2\] without ptr"):
         model(torch.tensor([1, 2]))
     with pytest.raises(ValueError, match="embeddings of 4 values for an encoder of 3"):
-        TextClassifier(torch.nn.Embedding(V, D), StringKernelNetwork(3, 5), C)
+        TextNetwork(torch.nn.Embedding(V, D), StringKernelNetwork(3, 5), C)
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got 1.0"):
         made(dropout=1.0)
     with pytest.raises(ValueError, match=r"embedding_dropout must be in \[0, 1\), got -0.1"):
         made(embedding_dropout=-0.1)
+
+
+def test_older_checkpoints_have_another_name(tmp_path: Path) -> None:
+    model, tokens = TextNetwork(torch.nn.Embedding(V, D), RKM(D, 5), C).eval(), torch.randint(V, (2, 4))
+    save_checkpoint(tmp_path, model)
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace("TextNetwork", "TextClassifier"))
+    again, _ = load_checkpoint(tmp_path)
+    assert type(again) is sequence.TextClassifier is TextNetwork
+    assert torch.equal(again(tokens), model(tokens))
+    assert sequence.StringClassifier is sequence.StringNetwork

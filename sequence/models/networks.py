@@ -16,7 +16,7 @@ from wlkernelnn.utils.checks import check_count, check_dropout
 from wlkernelnn.utils.configured import Configured
 
 
-class StringClassifier(Configured, torch.nn.Module):
+class StringNetwork(Configured, torch.nn.Module):
     r"""A sequence model, the mean over the tokens, and one or two linear layers.
 
     Args:
@@ -78,13 +78,13 @@ class StringClassifier(Configured, torch.nn.Module):
         return self.head(self.dropout(mean))
 
 
-class TextClassifier(StringClassifier):
+class TextNetwork(StringNetwork):
     r"""Embeddings, a sequence model, the mean over the tokens, and one or two linear layers.
 
     Args:
         embedding: Vectors of the tokens; frozen ones stay as they are.
         encoder: The sequence model, with ``in_channels`` the width of the embeddings, or −1.
-        num_classes, bias, hidden_channels, act: See :class:`StringClassifier`.
+        num_classes, bias, hidden_channels, act: See :class:`StringNetwork`.
         dropout: Probability of dropping a value before each linear layer, and of the embeddings.
         embedding_dropout: Probability of dropping a value of the embeddings, if it is another.
 
