@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from .vocabulary import Vocabulary, as_ids, check_ids
 
 EOS = "<eos>"
 UNKNOWN = "<unk>"
+# Words in the names of the three files of a folder.
+PART_WORDS = (("train",), ("valid", "val", "dev", "validation"), ("test",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +128,9 @@ def load_text(
     """Any plain text as a corpus, with the vocabulary of its training part.
 
     Args:
-        source: Three files (train, valid, test), or one that is cut into three stretches, train first. Files
-            whose names end in ``.gz`` are decompressed.
+        source: Three files (train, valid, test); a folder with three such files, where one of the words in a
+            name says which it is, as in ``ptb.train.txt`` (valid may be val, dev or validation); or one file
+            that is cut into three stretches, train first. Files whose names end in ``.gz`` are decompressed.
         level: Tokens are ``"words"`` (what stands between white space, and one ``<eos>`` at the end of every
             line) or ``"characters"`` (all of them, line ends too).
         sizes: Fractions of the tokens of one file that become train, valid and test.
@@ -134,19 +138,23 @@ def load_text(
             rarely. ``None`` makes such tokens an error.
         min_count: Tokens that occur less often in the training part are unknown.
         encoding: Encoding of the files.
-        name: Name of the corpus; default that of the (training) file.
+        name: Name of the corpus; default that of the folder or of the (training) file.
 
     Raises:
         FileNotFoundError: The file does not exist.
         ValueError: Bytes that are not in ``encoding`` (names file, line and byte), a part without tokens, a
-            token that is unknown without an ``unknown``, or an option that cannot be.
+            token that is unknown without an ``unknown``, a folder without such files, or an option that
+            cannot be.
     """
     check_one_of("level", level, ("words", "characters"))
     if unknown is not None and not isinstance(unknown, str):
         raise ValueError(f"unknown must be a token, or None, got {unknown!r}")
     if not isinstance(source, (str, os.PathLike, Sequence)):
         raise ValueError(f"source must be one file, or three (train, valid, test), got {source!r}")
-    paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    if isinstance(source, (str, os.PathLike)):
+        name = name or Path(source).resolve().name
+        source = _parts_in(source) if Path(source).is_dir() else [source]
+    paths = list(source)
     if len(paths) not in (1, 3):
         raise ValueError(f"expected one file, or three (train, valid, test), got {len(paths)}")
     check_sizes(sizes)
@@ -158,6 +166,19 @@ def load_text(
         first, second = np.rint(np.cumsum(sizes[:2]) * len(whole)).astype(int)
         tokens = [whole[:first], whole[first:second], whole[second:]]
     return _corpus(tokens, paths, unknown, min_count, name or Path(paths[0]).name)
+
+
+def _parts_in(folder: str | os.PathLike[str]) -> list[Path]:
+    """The three files of a folder."""
+    files = sorted(path for path in Path(folder).iterdir() if path.is_file())
+    found = []
+    for words in PART_WORDS:
+        of_part = [path for path in files if {*re.split(r"[^a-z]+", path.name.lower())} & {*words}]
+        if len(of_part) != 1:
+            shown = ", ".join(path.name for path in of_part) or "none"
+            raise ValueError(f"{folder}: expected one file called {' or '.join(words)}, got {shown}")
+        found += of_part
+    return found
 
 
 @dataclass

@@ -91,6 +91,24 @@ def test_three_files_of_words(tmp_path: Path) -> None:
     assert rare.name == "rare"
 
 
+@pytest.mark.parametrize("pattern", ["{}.txt", "ptb.{}.txt", "My-{}-part.TXT"])
+def test_a_folder_of_three_files(tmp_path: Path, pattern: str) -> None:
+    paths = write(tmp_path / "toy", pattern, test="a b")
+    (tmp_path / "toy" / "README-contest.md").write_text("what is in here")
+    (tmp_path / "toy" / "test").mkdir()
+    corpus, expected = load_text(tmp_path / "toy"), load_text(paths)
+    assert corpus.digest() == expected.digest()
+    assert corpus.name == "toy"
+    paths[1].rename(tmp_path / "toy" / "dev.txt")
+    assert load_text(tmp_path / "toy").digest() == expected.digest()
+    (tmp_path / "toy" / "val.txt").write_text("c")
+    with pytest.raises(ValueError, match=r"one file called valid or val or dev .*, got dev\.txt, val\.txt"):
+        load_text(tmp_path / "toy")
+    paths[0].unlink()
+    with pytest.raises(ValueError, match="toy: expected one file called train, got none"):
+        load_text(tmp_path / "toy")
+
+
 def test_one_file_of_characters_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "a.txt.gz"
     path.write_bytes(gzip.compress(b"abcab\r\nabc"))

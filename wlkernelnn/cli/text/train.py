@@ -25,8 +25,12 @@ class TextDataOptions:
     """Where texts and labels come from.
 
     Args:
-        data_path: A CSV, TSV or Parquet file of texts and labels; or a plain text for a language model, whose
-            beginning is trained on.
+        data_path: A CSV, TSV or Parquet file of texts and labels; or for a language model a plain text, whose
+            beginning is trained on, or a folder of three, whose names say train, valid (or val, dev) and
+            test.
+        valid_path: Of a language model: a plain text to choose the best epoch on; data_path is then trained
+            on as a whole.
+        test_path: Of a language model: a plain text to score, beside valid_path.
         text_columns: The column of texts; by default the one called text.
         target_columns: The column of labels, any names; needed for a table.
         task_type: "classification" or "language"; by default what the name of the file says.
@@ -38,6 +42,8 @@ class TextDataOptions:
     """
 
     data_path: str
+    valid_path: Path | None = None
+    test_path: Path | None = None
     text_columns: list[str] | None = None
     target_columns: list[str] | None = None
     task_type: Literal["classification", "language"] | None = None
@@ -138,7 +144,7 @@ OF_TASKS = {
     ),
     **dict.fromkeys(("data_seed", "ensemble_size", "bidirectional", "l2", "balance"), TASKS[:1]),
     **dict.fromkeys(vars(VectorOptions()), TASKS[:1]),
-    "bptt": TASKS[1:],
+    **dict.fromkeys(("valid_path", "test_path", "bptt"), TASKS[1:]),
 }
 OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
 # Options that may change when a run resumes: they change no network.
@@ -171,7 +177,7 @@ def main(argv: list[str] | None = None) -> None:
     check_idle(parser, parsed, "model", {network.model}, OF_KERNELS)
     _check_vectors(parsed)
     encoder(network, 1)
-    _check_file(data, task, table)
+    _check_file(data, split, task, table)
     directory = run.output_dir
     check_run_folder(parser, parsed, directory, MAY_DIFFER)
     train = _train_classifier if task == "classification" else _train_language
@@ -199,16 +205,27 @@ def _check_vectors(parsed: Namespace) -> None:
             raise FileNotFoundError(f"--embeddings-path: {parsed.embeddings_path}: no such file")
 
 
-def _check_file(data: TextDataOptions, task: str, table: bool) -> None:
-    if not Path(data.data_path).is_file():
-        raise FileNotFoundError(f"--data-path: {data.data_path}: no such file")
+def _check_file(data: TextDataOptions, split: RandomSplitOptions, task: str, table: bool) -> None:
+    path = Path(data.data_path)
+    if not (path.is_file() or (task == "language" and path.is_dir())):
+        raise FileNotFoundError(f"--data-path: {path}: no such file")
     if task == "classification":
         if not table:
-            raise ValueError(
-                f"--data-path: {data.data_path}: a classifier needs a table, .csv, .tsv or .parquet"
-            )
+            raise ValueError(f"--data-path: {path}: a classifier needs a table, .csv, .tsv or .parquet")
         if not data.target_columns:
-            raise ValueError(f"--target-columns: which column of {data.data_path} has the labels?")
+            raise ValueError(f"--target-columns: which column of {path} has the labels?")
+        return
+    others = {"--valid-path": data.valid_path, "--test-path": data.test_path}
+    given = {option: other for option, other in others.items() if other is not None}
+    if len(given) == 1:
+        raise ValueError(f"give --valid-path and --test-path, or neither, got {''.join(given)} alone")
+    if given and path.is_dir():
+        raise ValueError(f"--data-path: {path} is a folder of three parts: leave out {' and '.join(given)}")
+    for option, other in given.items():
+        if not other.is_file():
+            raise FileNotFoundError(f"{option}: {other}: no such file")
+    if (given or path.is_dir()) and tuple(split.split_sizes) != RandomSplitOptions.split_sizes:
+        raise ValueError("--split-sizes cuts one text into parts: here each part has a file of its own")
 
 
 def _train_classifier(
@@ -265,13 +282,15 @@ def _train_language(
     from wlkernelnn.training import train_language
     from wlkernelnn.training.text.run import UNKNOWN
 
+    source: str | list[str | Path] = data.data_path
+    if data.valid_path is not None and data.test_path is not None:
+        source = [data.data_path, data.valid_path, data.test_path]
+    elif Path(data.data_path).is_file():
+        shares = " / ".join(f"{size:.0%}" for size in split.split_sizes)
+        print(f"{data.data_path}: cut into train / valid / test, its first / next / last {shares} of tokens")
     train, valid, test = split.split_sizes
     corpus = load_text(
-        data.data_path,
-        level=data.level,
-        sizes=(train, valid, test),
-        unknown=UNKNOWN,
-        min_count=data.min_count,
+        source, level=data.level, sizes=(train, valid, test), unknown=UNKNOWN, min_count=data.min_count
     )
     return train_language(
         corpus, run.output_dir, options, network=network, level=data.level, resume=run.resume

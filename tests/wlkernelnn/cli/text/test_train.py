@@ -242,3 +242,42 @@ def test_a_language_model_has_other_options(
     assert "--bidirectional is an option of --task-type classification" in capsys.readouterr().err
     assert train_book(tmp_path / "none.txt", tmp_path / "run") == 1
     assert "none.txt: no such file" in capsys.readouterr().err
+
+
+def test_a_language_model_of_three_files(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {part: tmp_path / "book" / f"book.{part}.txt" for part in ("train", "valid", "test")}
+    files["train"].parent.mkdir()
+    for file, count in zip(files.values(), (60, 20, 10), strict=True):
+        write_book(file, count)
+    assert train_book(tmp_path / "book", tmp_path / "folder") == 0
+    assert "cut into" not in capsys.readouterr().out
+    others = ["--valid-path", files["valid"], "--test-path", files["test"]]
+    assert train_book(files["train"], tmp_path / "files", *others) == 0
+    reports = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("folder", "files")]
+    assert [*reports[0]["counts"].values()] == [7 * 60, 7 * 20, 7 * 10]
+    assert reports[0]["test"] == reports[1]["test"]
+    assert train_book(files["train"], tmp_path / "cut") == 0
+    assert "book.train.txt: cut into train / valid / test, its first / next / last 80% / 10% / 10%" in (
+        capsys.readouterr().out
+    )
+
+
+PARTS_REFUSED: dict[str, tuple[list[Any], str]] = {
+    "one of two": (["--test-path", "book.txt"], "--valid-path and --test-path, or neither, got --test-path"),
+    "nowhere": (["--valid-path", "book.txt", "--test-path", "none"], "--test-path: none: no such file"),
+    "folder": (["--data-path", ".", "--valid-path", "book.txt", "--test-path", "book.txt"], "is a folder of"),
+    "empty folder": (["--data-path", "."], "expected one file called train, got none"),
+    "sizes": (["--data-path", ".", "--split-sizes", 0.5, 0.3, 0.2], "--split-sizes cuts one text into parts"),
+}
+
+
+@pytest.mark.parametrize("case", PARTS_REFUSED)
+def test_parts_that_are_refused(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    more, message = PARTS_REFUSED[case]
+    assert train_book(write_book(Path("book.txt"), 9), Path("run"), *more) == 1
+    assert message in capsys.readouterr().err
