@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, str] = {
     "ring-nodes": "kernels.ring_nodes",
     "rkm-speed": "speed.rkm",
     "rrnn": "language.rrnn.rrnn",
+    "rrnn-ablation": "language.rrnn.ablation",
     "rrnn-speed": "speed.rrnn",
     "speed": "speed.molecules",
     "sst": "language.sst",

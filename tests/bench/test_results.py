@@ -11,6 +11,7 @@ from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
 from wlkernelnn.bench.kernels import gaussian_processes, graph_kernel_table, ring_nodes, theorems
 from wlkernelnn.bench.language import awd_lm, awd_stability, documents, ptb, sst
+from wlkernelnn.bench.language.rrnn import ablation as rrnn_ablation
 from wlkernelnn.bench.language.rrnn import rrnn
 from wlkernelnn.bench.molecules import (
     ablation,
@@ -81,6 +82,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "ring_nodes": ring_nodes.TABLE,
     "rkm_speed": of_ratios,
     "rrnn": rrnn.TABLE,
+    "rrnn_ablation": rrnn_ablation.TABLE,
     "rrnn_speed": of_ratios,
     "sst": sst.TABLE,
     "store_speed": of_ratios,

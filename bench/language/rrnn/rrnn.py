@@ -220,7 +220,7 @@ def _scores(part: str) -> Cell:
     return scores
 
 
-def _rates(runs: list[Record]) -> str:
+def learning_rates(runs: list[Record]) -> str:
     """The learning rates of the best runs, and how many were tried."""
     rates = ", ".join(dict.fromkeys(f"{run['recipe']['lr']:.2g}" for run in best_runs(runs)))
     return f"{rates} of {_span(Counter(run['seed'] for run in runs).values())}"
@@ -273,7 +273,7 @@ TABLE = Table(
         ("task", lambda runs: f"{TASKS[runs[0]['task']].title} ({TASKS[runs[0]['task']].metric})"),
         ("model", lambda runs: TASKS[runs[0]["task"]].models[runs[0]["model"]].title),
         ("size", thousands("parameters")),
-        ("learning rate", _rates),
+        ("learning rate", learning_rates),
         ("seeds", lambda runs: str(len(best_runs(runs)))),
         ("epochs", _epochs),
         ("stopped", lambda runs: f"{sum(run['stopped'] for run in runs)} of {len(runs)}"),

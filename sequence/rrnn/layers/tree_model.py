@@ -109,7 +109,7 @@ class TreeModel(StringModel):
             if copied:
                 start, projected = start.index_select(1, leaf), projected.index_select(1, leaf)
             pool = Pool(self.space, self.tuples, start, projected)
-            grown = self.grow(pool, choice) if self.cell is None else self._follow(self.cell, pool)
+            grown = self.grow(pool, choice) if self.cell is None else self.follow(self.cell, pool)
             h = grown.nodes[:, [end - 1 for end in self.ends]].transpose(0, 1)
             outs.append(h)
             if self.keep_trees:
@@ -128,7 +128,7 @@ class TreeModel(StringModel):
         if cell.ends != self.ends:
             raise ValueError(f"expected a cell whose states end after {self.ends} nodes, got {cell.ends}")
 
-    def _follow(self, cell: Cell, pool: Pool) -> Grown:
+    def follow(self, cell: Cell, pool: Pool) -> Grown:
         """A known cell: nothing is chosen, and no runner-up is near."""
         self.check_cell(cell)
         nodes = cell.follow(pool, self.norm, learn=True)

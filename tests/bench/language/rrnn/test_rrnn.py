@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import gzip
 import json
 import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from wlkernelnn.bench.language.rrnn import rrnn
@@ -18,23 +16,15 @@ WORDS = "the film is a lovely film\nthe dog is bad\n"
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, letters: Path) -> Path:
     """Little data, small networks."""
-    data = tmp_path / "data"
-    for folder in ("sst/trees", "ptb", "charlm"):
-        (data / folder).mkdir(parents=True)
+    for folder in ("sst/trees", "ptb"):
+        (letters / folder).mkdir(parents=True)
     for part in ("train", "dev", "test"):
-        (data / "sst" / "trees" / f"{part}.txt").write_text(TREES)
+        (letters / "sst" / "trees" / f"{part}.txt").write_text(TREES)
     for part in ("train", "valid", "test"):
-        (data / "ptb" / f"ptb.{part}.txt").write_text(40 * WORDS)
-    letters = np.random.default_rng(0).choice(list("abc "), 6_000)
-    (data / "charlm" / "wiki_az.txt.gz").write_bytes(gzip.compress("".join(letters).encode()))
+        (letters / "ptb" / f"ptb.{part}.txt").write_text(40 * WORDS)
     (tmp_path / "vectors.txt").write_text(VECTORS)
-    monkeypatch.setattr(rrnn_tasks, "LENGTH", 4)
-    monkeypatch.setattr(rrnn_tasks, "NUM_VALID", 12)
-    monkeypatch.setattr(rrnn_tasks, "NUM_TEST", 8)
-    monkeypatch.setattr(rrnn_tasks, "NUM_TRAIN", {"wiki-5k": 24, "wiki-10k": 48, "ptb": 24})
-    monkeypatch.setattr(rrnn_tasks, "CHANNELS", 6)
     return tmp_path
 
 

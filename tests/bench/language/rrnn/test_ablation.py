@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wlkernelnn.bench.language.rrnn import ablation
+from wlkernelnn.bench.language.rrnn.tasks import TASKS
+from wlkernelnn.cli.main import main
+from wlkernelnn.sequence.rrnn import GRU, tree_counts
+
+NARROW = {"CHANNELS": 6, "RECIPE": {"epochs": 3, "batch_size": 12, "gradient_clip": 5.0}}
+
+
+@pytest.fixture
+def root(letters: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in NARROW.items():
+        monkeypatch.setattr(ablation, name, value)
+    return letters
+
+
+def run(root: Path, *more: str) -> list[dict[str, Any]]:
+    folder = root.parent
+    arguments = f"benchmark rrnn-ablation --root {root} --run-dir {folder / 'runs'} --output-dir {folder}"
+    assert main([*arguments.split(), *more]) == 0
+    return json.loads((folder / "rrnn_ablation.json").read_text())["runs"]
+
+
+def test_table(root: Path) -> None:
+    runs = run(root, "--models", "gru", "layer", "rrnn", "--lr", "0.01")
+    assert [record["model"] for record in runs] == ["gru", "layer", "rrnn"]
+    assert {record["recipe"]["lr"] for record in runs} == {0.01}
+    assert {record["recipe"]["warm_start"] for record in runs} == {0, 2}
+    assert [0 <= record.get("agree", -1) <= 1 for record in runs] == [False, False, True]
+    table = (root.parent / "rrnn_ablation.md").read_text()
+    assert "| GRU | 0k | 0.01 of 1 |" in table
+    assert "**Shortened**" in table
+
+
+def test_rates_are_drawn_for_all_rows_alike(root: Path) -> None:
+    runs = run(root, "--models", "gru", "tree", "--epochs", "1", "--rates", "2")
+    first, second = ablation.drawn_rates()[:2]
+    assert [record["recipe"]["lr"] for record in runs] == 2 * sorted([first, second])
+
+
+def test_beside_gru(root: Path) -> None:
+    strings = TASKS["wiki-5k"].load(str(root), Path())
+    network = ablation.CHANGES["rrnn"].build(strings)
+    before = ablation.score_strings(network, strings.valid, "bpc")
+    found = ablation.beside_gru(network, strings, "bpc")
+    network.encoder.cell = GRU
+    assert found["valid_as_gru"] == ablation.score_strings(network, strings.valid, "bpc") != before
+    # One that grows the GRU's trees agrees with it at every token.
+    network.encoder.grow = lambda pool, choice: network.encoder.follow(GRU, pool)
+    assert ablation.beside_gru(network, strings, "bpc")["agree"] == 1
+    assert len(tree_counts(network.encoder.last_trees)) == 1
+    assert ablation.beside_gru(ablation.CHANGES["gru"].build(strings), strings, "bpc") == {}
+
+
+def test_bad_options(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, error in (
+        ("--models lstm", "--models: expected any of gru, "),
+        ("--rates 6", "--rates: expected from 1 to 5, got 6"),
+        ("--lr 0", "--lr: expected above 0 and below 1, got 0"),
+    ):
+        assert main(f"benchmark rrnn-ablation {arguments}".split()) != 0
+        assert error in capsys.readouterr().err
