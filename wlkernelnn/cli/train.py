@@ -128,8 +128,8 @@ OF_SCHEDULES = {
     "lr_decay": ("exponential",),
     "lr_decay_samples": ("exponential",),
 }
-# Options that may change when a run resumes: they change no network.
-MAY_DIFFER = ("output_dir", "ensemble_size", "resume", "num_workers", "root")
+# Options that may change when a run resumes: they change no network (of data, the content is compared).
+MAY_DIFFER = ("output_dir", "data_path", "accelerator", "ensemble_size", "resume", "num_workers", "root")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -144,7 +144,9 @@ def main(argv: list[str] | None = None) -> None:
     fit_options = FitOptions(**pick(parsed, FitOptions))
 
     # Help does not wait for torch.
+    from wlkernelnn.datasets import write_rejects
     from wlkernelnn.models import SHORT_NAMES
+    from wlkernelnn.training.folder import check_same_data
     from wlkernelnn.training.molecules.machine import features_for, train_joint, train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
@@ -164,7 +166,11 @@ def main(argv: list[str] | None = None) -> None:
         data_options.features = features_for(run_options.model, data_options.features)
     config_path = directory / "config.yaml"
     with alone_in(directory):
-        data = data_options.load(directory / "rejects.csv", split_options.splits_column)
+        rejects_path, again = directory / "rejects.csv", run_options.resume
+        data = data_options.load(None if again else rejects_path, split_options.splits_column)
+        if again:
+            check_same_data(directory, data.digest())
+            write_rejects(rejects_path, data.rejects)
         split_idx, split_name = split_options.apply(data)
         parsed.resume = False  # the file says what the run is, not how it came about
         write_text(config_path, config_text(parsed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
@@ -14,6 +15,9 @@ from typing import Any
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint
+from pytorch_lightning.plugins.io import TorchCheckpointIO
+
+from wlkernelnn.utils.files import atomic_path
 
 from .options import LoopOptions
 
@@ -63,6 +67,22 @@ def whole(checkpoint: Path) -> Path:
             "train from the start"
         ) from error
     return checkpoint
+
+
+class WholeFiles(TorchCheckpointIO):
+    """Writes Lightning's checkpoints beside their place, and renames them: a kill leaves the one before.
+
+    Lightning writes into the temporary folder; where that lies on another disk, moving is copying, which a
+    kill cuts short.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        if not Path(path).parent.is_dir():  # or hours of training go into a new folder
+            raise FileNotFoundError(f"{Path(path).parent}: was deleted during the training; start again")
+        content = io.BytesIO()  # torch says nothing useful of a full disk
+        torch.save(checkpoint, content)
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content.getbuffer())
 
 
 class Checkpoint(ModelCheckpoint):

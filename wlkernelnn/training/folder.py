@@ -17,7 +17,7 @@ import torch
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.utils.checks import check_count
-from wlkernelnn.utils.files import atomic_path, json_text, read_json, write_text
+from wlkernelnn.utils.files import atomic_path, clear_unfinished, json_text, read_json, write_text
 
 from .callbacks import DivergedError
 from .checkpoint import CONFIG, save_checkpoint
@@ -102,6 +102,13 @@ def check_resumable(directory: Path) -> None:
         )
 
 
+def check_same_data(directory: Path, data: str) -> None:
+    """Raise an error if networks in a run folder were trained on data of another digest."""
+    for path in directory.rglob(ORIGIN):
+        if (there := read_origin(path.parent)) is not None and there["data"] != data:
+            raise ValueError(f"{path}: the run to resume has other data: their content differs")
+
+
 def begin_run(
     directory: Path,
     rows: Mapping[str, list[int]],
@@ -141,6 +148,7 @@ def begin_run(
         if (there := read_origin(directory)) is None:
             logger.info(f"{directory.absolute()}: no run to resume, so one is begun")
         else:
+            check_same_data(directory, data)
             for name, value in origin.items():
                 if there[name] != value:
                     path = directory / ORIGIN
@@ -174,7 +182,9 @@ def train_networks(
     """
     for i, options in enumerate(seeded):
         folder = directory / f"model_{i}"
+        clear_unfinished(folder)
         if (folder / CONFIG).is_file():
+            shutil.rmtree(folder / "training", ignore_errors=True)  # of a run killed since
             continue
         torch.manual_seed(options.seed)
         net = build()

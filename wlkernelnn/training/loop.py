@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import tempfile
 import time
 import warnings
@@ -18,13 +19,14 @@ import pytorch_lightning as pl
 import rich
 import torch
 from pytorch_lightning.callbacks import Callback, RichProgressBar
+from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import MisconfigurationException, SIGTERMException
 from torch import Tensor
 
 from wlkernelnn.utils.files import alone_in
 
 from .allocator import freed_memory_kept
-from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, whole
+from .callbacks import Checkpoint, DivergedError, History, Origin, Patience, Watchdog, WholeFiles, whole
 from .module import TrainedModule
 from .options import LoopOptions
 
@@ -125,8 +127,7 @@ def train_module(
         ):
             trainer = pl.Trainer(
                 max_epochs=options.epochs,
-                accelerator=options.accelerator,
-                devices=1,
+                **_one_device(options),
                 precision=options.precision,
                 gradient_clip_val=options.gradient_clip or None,
                 callbacks=all_callbacks,
@@ -167,7 +168,23 @@ def check_patience(options: LoopOptions, validated: bool) -> None:
 def check_accelerator(options: LoopOptions) -> None:
     """Refuse an accelerator that Lightning does not know or this machine lacks."""
     with _lightning():
-        pl.Trainer(accelerator=options.accelerator, devices=1, logger=False, enable_progress_bar=False)
+        pl.Trainer(**_one_device(options), logger=False, enable_progress_bar=False)
+
+
+def _one_device(options: LoopOptions) -> dict[str, Any]:
+    """Arguments of a trainer of this process alone, whatever variables a cluster has set.
+
+    Raises:
+        ValueError: ``torchrun`` started several: each would do the same training.
+    """
+    if torch.distributed.is_torchelastic_launched() and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+        raise ValueError(
+            f"torchrun started {os.environ['WORLD_SIZE']} processes, and a training runs in one: start it "
+            "without torchrun"
+        )
+    # Else Lightning looks for SLURM, MPI and others, and counts their tasks.
+    alone = [LightningEnvironment(), WholeFiles()]
+    return {"accelerator": options.accelerator, "devices": 1, "plugins": alone}
 
 
 def _tensors(module: torch.nn.Module) -> Iterator[tuple[str, Tensor]]:

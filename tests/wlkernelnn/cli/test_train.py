@@ -228,11 +228,35 @@ def test_a_finished_run_is_not_touched(
     assert train(*command) == 1
     assert "holds a run already" in capsys.readouterr().err
     assert train(*command, "--resume", "--lr", "0.5") == 1
-    assert "config.yaml: the run to resume has data_path=" in capsys.readouterr().err
-    command[1] = run_folder.parent / "molecules.csv"
-    assert train(*command, "--resume", "--lr", "0.5") == 1
     assert "config.yaml: the run to resume has lr=0.001, but 0.5 is given" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in run_folder.rglob("*") if path.is_file()} == before
+
+
+def test_resuming_elsewhere(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The data's content counts, not where they lie; nor does the accelerator."""
+    folder, moved = tmp_path / "run", tmp_path / "moved.csv"
+    shutil.copytree(run_folder, folder)
+    shutil.rmtree(folder / "model_1")
+    (folder / "model_0" / "training").mkdir()  # of a run killed between its config and the tidying
+    (folder / "model_0" / "training" / "last.ckpt").touch()
+    text = (run_folder.parent / "molecules.csv").read_text()
+    moved.write_text(text)
+    command = ["train", "--config", f"{folder / 'config.yaml'}", "--output-dir", f"{folder}", "--resume"]
+    command += ["--data-path", f"{moved}", "--accelerator", "cpu"]
+
+    moved.write_text(text.replace(text.splitlines()[3].partition(",")[0], "CCO"))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(command) == 1
+    assert "origin.json: the run to resume has other data: their content differs" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+    moved.write_text(text)
+    assert main(command) == 0
+    for came, expected in zip(
+        load_ensemble(folder).networks, load_ensemble(run_folder).networks, strict=True
+    ):
+        assert_same_weights(came, expected)
+    assert not [*folder.rglob("*.ckpt")]
 
 
 def test_networks_of_an_unknown_run(

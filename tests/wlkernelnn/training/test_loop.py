@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Callable
@@ -88,6 +89,89 @@ def test_resumed_training_equals_uninterrupted_training(
     assert_same_weights(resumed, straight)
     assert again.history == result.history
     assert (again.epoch, again.score) == (result.epoch, result.score)
+
+
+def test_a_kill_while_a_checkpoint_is_written(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The epoch before is still there: nothing is moved into its place that is not whole."""
+    options, count = quick(epochs=3), 0
+    replace = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        nonlocal count
+        count += target.name == "last.ckpt"
+        if count == 2:
+            source.write_bytes(source.read_bytes()[:1000])
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        fit(small_network(parts[0]), *parts, options, directory=tmp_path, progress=False)
+    monkeypatch.undo()
+    resumed, straight = small_network(parts[0]), small_network(parts[0])
+    again = fit(resumed, *parts, options, directory=tmp_path, resume=True, progress=False)
+    result = fit(straight, *parts, options, progress=False)
+    assert_same_weights(resumed, straight)
+    assert again.history == result.history
+
+
+def test_checkpoints_need_no_temporary_folder(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be on another disk: a move from there is a copy, which a kill cuts short."""
+
+    def moved(*_: Any) -> None:
+        raise AssertionError("copied from a temporary folder")
+
+    monkeypatch.setattr("shutil.move", moved)
+    fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "best.ckpt", "last.ckpt"]
+
+
+def test_a_folder_deleted_during_the_training(
+    parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = NetworkModule.training_step
+
+    def deleting(self: NetworkModule, batch: Any, batch_idx: int) -> torch.Tensor:
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(NetworkModule, "training_step", deleting)
+    with pytest.raises(FileNotFoundError, match="run: was deleted during the training"):
+        fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path / "run", progress=False)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"SLURM_JOB_ID": "1", "SLURM_JOB_NAME": "fit", "SLURM_NTASKS": "4", "SLURM_PROCID": "2"},
+        {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "OMPI_COMM_WORLD_SIZE": "2"},
+    ],
+    ids=["slurm", "ranks"],
+)
+def test_variables_of_clusters_steer_nothing(
+    parts: tuple[PackedGraphs, PackedGraphs], monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with_them, without = small_network(parts[0]), small_network(parts[0])
+    fit(with_them, *parts, quick(epochs=1), progress=False)
+    for name in variables:
+        monkeypatch.delenv(name)
+    fit(without, *parts, quick(epochs=1), progress=False)
+    assert_same_weights(with_them, without)
+
+
+def test_several_processes_of_torchrun(
+    parts: tuple[PackedGraphs, PackedGraphs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="torchrun started 2 processes, and a training runs in one"):
+        fit(small_network(parts[0]), *parts, quick(epochs=1), progress=False)
 
 
 def test_resuming_what_has_ended(parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path) -> None:

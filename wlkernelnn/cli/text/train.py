@@ -148,7 +148,7 @@ OF_TASKS = {
 }
 OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
 # Options that may change when a run resumes: they change no network.
-MAY_DIFFER = ("output_dir", "ensemble_size", "resume")
+MAY_DIFFER = ("output_dir", "accelerator", "ensemble_size", "resume")
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -174,7 +174,7 @@ def test_resuming_with_another_split(folder: Path) -> None:
 
 def test_resuming_with_other_data_or_another_network(folder: Path) -> None:
     data = regression_set()
-    with pytest.raises(ValueError, match=r"origin\.json: the run to resume has data"):
+    with pytest.raises(ValueError, match=r"origin\.json: the run to resume has other data"):
         run(folder, data=data.with_targets(2 * data.y), ensemble_size=3, resume=True)
     with pytest.raises(ValueError, match=r"to resume has kind Graph\w+, and this is KernelStackNetwork"):
         run(folder, kind="KernelStackNetwork", network={}, resume=True)
