@@ -28,6 +28,7 @@ FLOORS = {
     "training": 3,
     "testing": 3,
     "cli": 4,
+    "report": 4,
     "estimators": 4,
     "bench": 5,
 }

@@ -17,6 +17,7 @@ PACKAGES = (
     "wlkernelnn.training",
     "wlkernelnn.kernels",
     "wlkernelnn.machines",
+    "wlkernelnn.report",
     "wlkernelnn.datasets",
     "wlkernelnn.sequence",
     "wlkernelnn.sequence.rrnn",

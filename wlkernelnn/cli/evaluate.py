@@ -66,11 +66,11 @@ def main(argv: list[str] | None = None) -> None:
     # Help does not wait for torch.
     from wlkernelnn import training
     from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
+    from wlkernelnn.training.molecules.metrics import all_scores
 
     model = training.load_run(options.model_path)
     task, names = model.about["task"], model.about["target_names"]
-    metrics = options.metrics or [name for name, metric in training.METRICS.items() if metric.task == task]
-    for name in metrics:
+    for name in options.metrics or ():
         training.get_metric(name, task)
     if without := task == "regression" and not training.has_deviations(model):
         if options.plot_path is not None:
@@ -89,14 +89,20 @@ def main(argv: list[str] | None = None) -> None:
     std = None if std is None or without or task == "classification" else std[:, place]
 
     print(f"{data.description.name}: {len(data):,} molecules")
-    report, shown = _scores(metrics, columns, target, mean), list(metrics)
+    report = all_scores(task, columns, target, mean)
+    if options.metrics:
+        report["mean"] = {name: report["mean"][name] for name in options.metrics}
+        for column, each in report["targets"].items():
+            report["targets"][column] = {name: each[name] for name in options.metrics}
+    metrics = list(report["mean"])
+    shown = list(metrics)
     if with_std := std is not None and not options.metrics:
         more = training.uncertainty(columns, target, mean, std)
         report = {
             "mean": report["mean"] | more["mean"],
             "targets": {name: each | more["targets"][name] for name, each in report["targets"].items()},
         }
-        shown += ["nll", "spearman"]
+        shown += ["nll", "error_spearman"]
     _show("", shown, report)
     if with_std:
         coverage = [name for name in report["mean"] if name.startswith("coverage")]
@@ -137,19 +143,6 @@ def _columns(names: list[str], given: list[str]) -> tuple[list[str], list[str]]:
     return names, given
 
 
-def _scores(
-    metrics: list[str], columns: list[str], target: np.ndarray, prediction: np.ndarray
-) -> dict[str, Any]:
-    """The ``mean`` score of each metric, and the scores of all ``targets``."""
-    from wlkernelnn import training
-
-    each = {name: training.score_tasks(name, target, prediction) for name in metrics}
-    return {
-        "mean": {name: training.score(name, target, prediction) for name in metrics},
-        "targets": {c: {name: float(each[name][i]) for name in metrics} for i, c in enumerate(columns)},
-    }
-
-
 def _unscored(metrics: list[str], report: dict[str, Any], prediction: np.ndarray) -> Iterator[str]:
     """What to say of targets that have no score."""
     import numpy as np
@@ -165,12 +158,14 @@ def _unscored(metrics: list[str], report: dict[str, Any], prediction: np.ndarray
 
 
 def _show(title: str, figures: list[str], report: dict[str, Any]) -> None:
-    """Print a table: a row for each target and, of several, for their means."""
-    rows = {
-        name: [score_text(each[figure]) for figure in figures] for name, each in report["targets"].items()
-    }
-    mean = [score_text(report["mean"][figure]) for figure in figures] if len(rows) > 1 else []
-    _print(title, figures, rows, mean)
+    """Print tables: a row for each target and, of several, for their means."""
+    targets = report["targets"]
+    # More columns than that do not fit into 80 characters.
+    for begin in range(0, len(figures), 5):
+        some = figures[begin : begin + 5]
+        rows = {name: [score_text(each[figure]) for figure in some] for name, each in targets.items()}
+        mean = [score_text(report["mean"][figure]) for figure in some] if len(rows) > 1 else []
+        _print(title, some, rows, mean)
 
 
 def _show_by_deviation(report: dict[str, Any]) -> None:

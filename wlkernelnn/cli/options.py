@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import inspect
 import re
+import shlex
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
@@ -126,6 +127,20 @@ def config_text(parsed: argparse.Namespace) -> str:
     """Options as YAML that ``--config`` reads again."""
     values = {name: _as_yaml(value) for name, value in vars(parsed).items() if value not in (None, _REQUIRED)}
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def command_line(parser: VerbParser, parsed: argparse.Namespace) -> str:
+    """The command with all options that are not as they are by default."""
+    words = parser.prog.split()
+    for name, value in vars(parsed).items():
+        if value is None or value == parser.defaults[name]:
+            continue
+        if isinstance(value, bool):
+            words.append(option_name(name) if value else option_name(f"no_{name}"))
+        else:
+            several = value if isinstance(value, (list, tuple)) else [value]
+            words += [option_name(name), *map(str, several)]
+    return shlex.join(words)
 
 
 def _as_yaml(value: Any) -> Any:

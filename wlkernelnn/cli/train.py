@@ -13,7 +13,7 @@ from wlkernelnn.training.options import FitOptions
 
 from .before import check_idle, check_run_folder
 from .data import DataOptions, SplitOptions
-from .options import VerbParser, add_options, config_text, pick
+from .options import VerbParser, add_options, command_line, config_text, pick
 from .scores import score_text
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class RunOptions:
     """What is trained, and where results go.
 
     Args:
-        output_dir: The run folder: the model, predictions, metrics, config and rejected rows. That of a
+        output_dir: The run folder: the model, predictions, metrics, config, rejected rows, and report.html,
+            a page that shows them. That of a
             kernel machine holds the training molecules and their targets, that of a linear machine their
             substructures.
         model: "auto" and "gp" are a kernel machine, a Gaussian process on exact kernels of molecules and on
@@ -147,6 +148,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets import write_rejects
     from wlkernelnn.models import SHORT_NAMES
     from wlkernelnn.training.folder import check_same_data
+    from wlkernelnn.report import PAGE, tried, write_run_page
     from wlkernelnn.training.molecules.machine import features_for, train_joint, train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
@@ -201,9 +203,24 @@ def main(argv: list[str] | None = None) -> None:
                 seed=fit_options.seed,
             )
         picture = draw_run(directory, model.about, report)
+        page = tried(
+            lambda: write_run_page(
+                directory,
+                model,
+                data,
+                split_idx,
+                report,
+                split_name=split_name,
+                command=command_line(parser, parsed),
+                config=config_text(parsed),
+            ),
+            f"no {PAGE}",
+        )
     _show(data, split_name, directory, report)
     if picture is not None:
         print(f"picture of the test part: {picture}")
+    if page is not None:
+        print(f"report: {page}")
 
 
 def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str, Any]) -> None:

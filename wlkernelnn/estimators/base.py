@@ -177,7 +177,7 @@ class MoleculeEstimator(SavedEstimator):
         machine.fit(self._data(X, y, features, target_names=tuple(names)))
         self._forget()
         self.machine_ = machine
-        self.validation_score_: float | None = left_out_score(machine, self._metric, y)
+        self.validation_score_: float | None = left_out_score(machine.leave_one_out(), self._metric, y)
 
     def _fit_joint(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
         self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")

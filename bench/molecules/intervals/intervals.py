@@ -113,6 +113,7 @@ def _run(
                 assert networks.recalibration is not None
                 std = networks.recalibration.std(std)
         target = test.y.double().numpy()
+        measured = uncertainty(["y"], target, mean, std)["mean"]
         return {
             "model": model,
             "data": name,
@@ -123,7 +124,8 @@ def _run(
             "counts": {part: len(rows) for part, rows in split.items()},
             "recipe": {} if model == "gp" else asdict(recipe),
             "rmse": float(rmse(target, mean)),
-            **uncertainty(["y"], target, mean, std)["mean"],
+            "spearman": measured.pop("error_spearman"),
+            **measured,
             "epochs": epochs,
             "stopped": epochs == RECIPE.epochs,
             **known,

@@ -46,9 +46,8 @@ def machine_named(model: str, seed: int) -> Machine:
     )
 
 
-def left_out_score(machine: Machine, metric: str, y: np.ndarray) -> float:
-    """The score of training molecules, as what was fitted to others predicts them; a part may do for it."""
-    prediction = machine.leave_one_out()
+def left_out_score(prediction: np.ndarray, metric: str, y: np.ndarray) -> float:
+    """The score of predictions of training molecules by what was fitted to others; some may be NaN."""
     return score(metric, np.where(np.isnan(prediction), np.nan, y), prediction)
 
 
@@ -78,8 +77,9 @@ def train_machine(
 
     The folder then holds ``config.json``, ``model.safetensors``, of a kernel machine
     ``molecules.safetensors`` (the training molecules with their targets), ``README`` (what of the training
-    molecules is there), ``splits.json``, ``valid_predictions.csv``, ``test_predictions.csv`` and
-    ``metrics.json``, as a run of networks does: see :func:`train_run`.
+    molecules is there), ``splits.json``, ``train_predictions.csv`` (by leave-one-out),
+    ``valid_predictions.csv``, ``test_predictions.csv`` and ``metrics.json``, as a run of networks does: see
+    :func:`train_run`.
 
     Args:
         data, split_idx, directory: See :func:`train_run`. The validation part is scored only.
@@ -109,11 +109,12 @@ def train_machine(
         seconds = time.perf_counter() - begin
         if metric is not None:
             machine.about["metric"] = metric
-        left = left_out_score(machine, machine.about["metric"], parts["train"].y.numpy())
+        left_out = machine.leave_one_out()
+        left = left_out_score(left_out, machine.about["metric"], parts["train"].y.numpy())
         save_machine(directory, machine)
         chosen = machine.num_iterations_ if isinstance(machine, LinearMachine) else machine.choice_
         more = {"leave_one_out": left, "choice": chosen, "errors": machine.errors_}
-        return machine, scored(directory, machine, parts, seconds, **more)
+        return machine, scored(directory, machine, parts, seconds, left_out, **more)
 
 
 def train_joint(
@@ -135,7 +136,8 @@ def train_joint(
     networks as ``ensemble_size``. Networks train to their last epoch: the validation part is scored only.
 
     The folder then holds ``joint.json`` (the weights), ``machine`` and ``networks`` (run folders of both),
-    ``splits.json``, ``valid_predictions.csv``, ``test_predictions.csv`` and ``metrics.json``.
+    ``splits.json``, ``train_predictions.csv`` (of folds left out), ``valid_predictions.csv``,
+    ``test_predictions.csv`` and ``metrics.json``.
 
     Args:
         data, split_idx, directory, options, network, ensemble_size, progress: See :func:`train_run`.
@@ -211,7 +213,7 @@ def train_joint(
             f"of the networks; share of the networks {shares}"
         )
         left = {"left_out": score(metric, y, both), "left_out_parts": scores, "share": share.tolist()}
-        return result, scored(directory, result, parts, time.perf_counter() - begin, **left)
+        return result, scored(directory, result, parts, time.perf_counter() - begin, both, **left)
 
 
 def _inflation(error: np.ndarray, std: np.ndarray) -> np.ndarray:

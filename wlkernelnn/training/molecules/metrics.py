@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import spearmanr
 from sklearn import metrics as sk
 
 
@@ -56,15 +57,30 @@ def calibration_error(target: np.ndarray, probability: np.ndarray) -> float:
     return float(count @ np.abs(predicted - share) / count.sum())
 
 
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's correlation; NaN of less than three values, and where all values are the same."""
+    if len(one) < 3 or not np.ptp(one) or not np.ptp(other):
+        return float("nan")
+    return float(spearmanr(one, other).statistic)
+
+
+def _matthews(y: np.ndarray, predicted: np.ndarray) -> float:
+    """Matthews' coefficient: the correlation of two classes, and 0 where one of them is missing."""
+    return float(np.corrcoef(y, predicted)[0, 1]) if np.ptp(y) and np.ptp(predicted.astype(int)) else 0.0
+
+
 METRICS = {
     "rmse": Metric(sk.root_mean_squared_error, False, "regression"),
     "mae": Metric(sk.mean_absolute_error, False, "regression"),
     "r2": Metric(sk.r2_score, True, "regression"),
+    "spearman": Metric(rank_correlation, True, "regression"),
     "roc_auc": Metric(sk.roc_auc_score, True, "classification"),
     "average_precision": Metric(sk.average_precision_score, True, "classification"),
     "accuracy": Metric(_at_half(sk.accuracy_score), True, "classification"),
     "f1": Metric(_at_half(lambda y, p: sk.f1_score(y, p, zero_division=0.0)), True, "classification"),
+    "mcc": Metric(_at_half(_matthews), True, "classification"),
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
+    "brier": Metric(lambda y, p: float(np.mean((y - p) ** 2)), False, "classification"),
     "ece": Metric(calibration_error, False, "classification"),
 }
 
@@ -91,8 +107,8 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
         prediction: ``[G, tasks]``: values, or probabilities of class 1.
 
     Returns:
-        ``[tasks]``, NaN where a task has too few targets (none at all, one for ``r2``, a single class for
-        ``roc_auc`` and ``average_precision``) or a prediction that is not finite.
+        ``[tasks]``, NaN where a task has too few targets (none at all, one for ``r2``, two for ``spearman``,
+        a single class for ``roc_auc`` and ``average_precision``) or a prediction that is not finite.
 
     Raises:
         ValueError: There is no such metric, or the shapes differ.
@@ -143,3 +159,28 @@ def score(name: str, target: ArrayLike, prediction: ArrayLike) -> float:
     scores = score_tasks(name, target, prediction)
     wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
     return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))
+
+
+def all_scores(
+    task: str, names: Sequence[str], target: ArrayLike, prediction: ArrayLike
+) -> dict[str, dict[str, Any]]:
+    """Every metric of a kind of task.
+
+    Args:
+        task: ``"regression"`` or ``"classification"``.
+        names: Of the targets.
+        target, prediction: See :func:`score_tasks`.
+
+    Returns:
+        ``mean``, the mean of each metric over the targets, see :func:`score`; and ``targets``, the metrics of
+        each.
+    """
+    metrics = [name for name, metric in METRICS.items() if metric.task == task]
+    each = {name: score_tasks(name, target, prediction) for name in metrics}
+    return {
+        "mean": {name: score(name, target, prediction) for name in metrics},
+        "targets": {
+            target_name: {name: float(values[t]) for name, values in each.items()}
+            for t, target_name in enumerate(names)
+        },
+    }

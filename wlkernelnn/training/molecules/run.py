@@ -41,8 +41,9 @@ def train_run(
     """Train networks that differ in their seeds, keep them in a folder, and score them.
 
     The folder then holds ``model_<i>`` for each network (weights, config, ``history.csv``), ``splits.json``
-    (input rows of each part, counted from 0), ``valid_predictions.csv`` and ``test_predictions.csv`` (rows
-    counted from 1, as in messages), ``metrics.json``, ``origin.json`` (what a run to resume is of) and, of
+    (input rows of each part, counted from 0), ``train_predictions.csv``, ``valid_predictions.csv`` and
+    ``test_predictions.csv`` (rows counted from 1, as in messages; those of training without SMILES),
+    ``metrics.json``, ``origin.json`` (what a run to resume is of) and, of
     numbers with at least 10 validation molecules, ``recalibration.json`` (see :class:`Recalibration`).
 
     Args:

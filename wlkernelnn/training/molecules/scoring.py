@@ -16,7 +16,7 @@ from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
 from .columns import Model, has_deviations, mean_and_std
-from .metrics import score, score_tasks, unscored
+from .metrics import all_scores, score, score_tasks, unscored
 from .uncertainty import uncertainty
 
 logger = logging.getLogger("wlkernelnn")
@@ -47,10 +47,28 @@ def rows_of(parts: dict[str, PackedGraphs]) -> dict[str, list[int]]:
 
 
 def scored(
-    directory: Path, model: Model, parts: dict[str, PackedGraphs], seconds: float, **more: Any
+    directory: Path,
+    model: Model,
+    parts: dict[str, PackedGraphs],
+    seconds: float,
+    train_prediction: np.ndarray | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """Write predictions of the parts that are not trained on, and the report of their scores: of the test
-    part, ``uncertainty`` as well, where predictions have deviations.
+    """Write predictions of all parts, and the report of their scores.
+
+    Args:
+        directory: The run folder.
+        model: What was trained.
+        parts: Of its data.
+        seconds: Of the training.
+        train_prediction: Predictions of the training molecules by what was fitted to others ``[n, T]``, NaN
+            where there are none; by default the model itself predicts them.
+        more: Entries of the report.
+
+    Returns:
+        The report. ``scores`` has all metrics of each part, see :func:`all_scores`; ``train_predictions``
+        says whether those of the training part are ``"fitted"`` or ``"left out"``. ``uncertainty`` is that
+        of the test part, where predictions have deviations.
     """
     metric, names = model.about["metric"], model.about["target_names"]
     report: dict[str, Any] = {
@@ -62,9 +80,19 @@ def scored(
     }
     if len(names) > 1:
         report["targets"] = {}
-    for name in (name for name in parts if name != "train"):
-        mean, std = mean_and_std(model, parts[name])
-        target = parts[name].y.numpy()
+    report |= {"train_predictions": "fitted" if train_prediction is None else "left out", "scores": {}}
+    for name, part in parts.items():
+        target = part.y.numpy()
+        if name == "train":
+            mean, std = (mean_and_std(model, part)[0] if train_prediction is None else train_prediction), None
+            target = np.where(np.isnan(mean), np.nan, target)  # not all are left out
+        else:
+            mean, std = mean_and_std(model, part)
+        report["scores"][name] = all_scores(model.about["task"], names, target, mean)
+        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
+            _predictions(part, names, mean, std, name != "train").to_csv(temporary, index=False)
+        if name == "train":
+            continue
         report[name] = score(metric, target, mean)
         each = score_tasks(metric, target, mean)
         if len(names) > 1:
@@ -73,9 +101,6 @@ def scored(
             logger.warning(f"{name}: {what}")
         if name == "test" and std is not None and has_deviations(model):
             report["uncertainty"] = uncertainty(names, target, mean, std)
-        table = _predictions(parts[name], names, mean, std)
-        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-            table.to_csv(temporary, index=False)
     write_report(directory / REPORT, report)
     return report
 
@@ -91,10 +116,11 @@ def check_target_names(names: Sequence[str]) -> None:
 
 
 def _predictions(
-    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None
+    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None, with_smiles: bool
 ) -> pd.DataFrame:
+    """Of the training part without SMILES: networks and linear machines keep no training molecules."""
     columns: dict[str, Any] = {"row": data.row.numpy() + 1}
-    if smiles := data.smiles:
+    if with_smiles and (smiles := data.smiles):
         columns["smiles"] = smiles
     for task, name in enumerate(names):
         columns[name] = data.y[:, task].numpy()

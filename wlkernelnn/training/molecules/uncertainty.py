@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm, spearmanr
+from scipy.stats import norm
+
+from .metrics import rank_correlation
 
 #: Parts of the molecules, by their predicted deviation.
 NUM_BINS = 5
@@ -23,8 +25,8 @@ def calibration(target: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str,
     Returns:
         ``coverage_50``, …: the share of targets within the interval that should hold 50, 80, 90 or 95 % of
         them if errors are normal, ``[tasks]``; ``nll``, the mean negative log-likelihood
-        :math:`\tfrac12 \log 2 \pi \sigma^2 + (y - \mu)^2 / 2 \sigma^2`; and ``spearman``, the rank
-        correlation of absolute errors and deviations. NaN of a task without targets, and the correlation
+        :math:`\tfrac12 \log 2 \pi \sigma^2 + (y - \mu)^2 / 2 \sigma^2`; and ``error_spearman``, the
+        rank correlation of absolute errors and deviations. NaN of a task without targets, and the correlation
         where all deviations are the same.
     """
     target, mean, std = (np.asarray(values, dtype=np.float64) for values in (target, mean, std))
@@ -36,14 +38,8 @@ def calibration(target: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str,
     error = np.abs(target - mean)
     result = {name: (known & (error <= bound * std)).sum(axis=0) / counts for name, bound in bounds.items()}
     result["nll"] = np.where(known, loss, 0.0).sum(axis=0) / counts
-    ranks = [_rank_correlation(error[rows, t], std[rows, t]) for t, rows in enumerate(known.T)]
-    return result | {"spearman": np.array(ranks)}
-
-
-def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    if len(one) < 3 or not np.ptp(one) or not np.ptp(other):
-        return float("nan")
-    return float(spearmanr(one, other).statistic)
+    ranks = [rank_correlation(error[rows, t], std[rows, t]) for t, rows in enumerate(known.T)]
+    return result | {"error_spearman": np.array(ranks)}
 
 
 def error_by_deviation(

@@ -190,7 +190,7 @@ def test_other_containers(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
 
 
 def test_options_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
-    with pytest.raises(ValueError, match="metric must be one of rmse, mae, r2 for regression, got 'roc_auc'"):
+    with pytest.raises(ValueError, match="mae, r2, spearman for regression, got 'roc_auc'"):
         fail(*parts, metric="roc_auc")
     with pytest.raises(ValueError, match="patience=3 needs valid"):
         fail(parts[0], patience=3)

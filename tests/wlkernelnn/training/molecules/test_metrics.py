@@ -18,10 +18,13 @@ NAN = float("nan")
         ("rmse", [1, 2, 3], [1, 2, 6], math.sqrt(3)),
         ("mae", [1, 2, 3], [1, 0, 7], 2.0),
         ("r2", [1, 2, 3], [1, 2, 2], 0.5),
+        ("spearman", [1, 2, 3, 4], [0, 0.1, 0.9, 0.2], 0.8),
         ("roc_auc", [0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8], 0.75),
         ("average_precision", [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], 0.5 * 1 + 0.5 * 2 / 3),
         ("accuracy", [0, 0, 1, 1], [0.1, 0.6, 0.7, 0.5], 0.5),
         ("f1", [0, 1, 1, 1], [0.9, 0.8, 0.7, 0.2], 2 / 3),
+        ("mcc", [0, 0, 0, 1, 1], [0.1, 0.2, 0.8, 0.7, 0.6], (2 * 2 - 1 * 0) / math.sqrt(3 * 2 * 3 * 2)),
+        ("brier", [1, 0], [0.8, 0.5], (0.2**2 + 0.5**2) / 2),
         ("log_loss", [1, 0], [0.8, 0.5], -(math.log(0.8) + math.log(0.5)) / 2),
         ("ece", [1, 0, 1, 1], [0.11, 0.17, 0.95, 1.0], (2 * (0.5 - 0.14) + 2 * (1 - 0.975)) / 4),
     ],
@@ -56,12 +59,22 @@ def test_against_scikit_learn() -> None:
     assert score("roc_auc", y[:, None], p[:, None]) == sk.roc_auc_score(y, p)
     assert score("f1", y[:, None], p[:, None]) == sk.f1_score(y, p > 0.5)
     assert score("r2", y[:, None], p[:, None]) == sk.r2_score(y, p)
+    assert score("mcc", y[:, None], p[:, None]) == pytest.approx(sk.matthews_corrcoef(y, p > 0.5))
+    assert score("brier", y[:, None], p[:, None]) == pytest.approx(sk.brier_score_loss(y, p))
+
+
+@pytest.mark.parametrize(
+    ("target", "prediction"),
+    [([1, 2], [1, 2]), ([1, 2, NAN], [1, 2, 3]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [1, 1, 1])],
+)
+def test_no_rank_correlation(target: list[float], prediction: list[float]) -> None:
+    assert math.isnan(score("spearman", np.array(target)[:, None], np.array(prediction)[:, None]))
 
 
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        *[(name, [NAN, NAN]) for name in METRICS],
+        *[(name, [NAN, NAN]) for name in METRICS if name != "spearman"],
         ("r2", [1.0, NAN]),
         ("roc_auc", [1.0, 1.0]),
         ("roc_auc", [0.0, NAN]),
@@ -100,15 +113,15 @@ def test_prediction_that_is_no_number() -> None:
 
 def test_directions_and_tasks() -> None:
     smaller_is_better = {name for name, metric in METRICS.items() if not metric.maximize}
-    assert smaller_is_better == {"rmse", "mae", "log_loss", "ece"}
+    assert smaller_is_better == {"rmse", "mae", "log_loss", "brier", "ece"}
     for_regression = {name for name, metric in METRICS.items() if metric.task == "regression"}
-    assert for_regression == {"rmse", "mae", "r2"}
+    assert for_regression == {"rmse", "mae", "r2", "spearman"}
 
 
 def test_unknown_metrics() -> None:
-    with pytest.raises(ValueError, match="must be one of rmse, mae, r2 for regression, got 'roc_auc'"):
+    with pytest.raises(ValueError, match="mae, r2, spearman for regression, got 'roc_auc'"):
         get_metric("roc_auc", "regression")
-    with pytest.raises(ValueError, match=r"must be one of rmse, .*log_loss, ece, got 'auc'"):
+    with pytest.raises(ValueError, match=r"must be one of rmse, .*log_loss, brier, ece, got 'auc'"):
         get_metric("auc")
 
 

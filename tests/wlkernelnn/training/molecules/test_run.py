@@ -32,7 +32,7 @@ def test_files_of_a_run(folder: Path) -> None:
     networks = [
         f"model_{i}/{name}" for i in (0, 1) for name in ("config.json", "history.csv", "model.safetensors")
     ]
-    tables = ["test_predictions.csv", "valid_predictions.csv"]
+    tables = [f"{part}_predictions.csv" for part in ("train", "valid", "test")]
     others = [f"{name}.json" for name in ("metrics", "origin", "recalibration", "splits")]
     assert names == sorted([*networks, *tables, ".lock", *others])
     assert json.loads((folder / "splits.json").read_text()) == {k: v.tolist() for k, v in SPLIT.items()}
@@ -68,6 +68,20 @@ def test_predictions_and_metrics_agree(folder: Path) -> None:
         np.testing.assert_allclose(table["Act"], data[SPLIT[part]].y[:, 0], rtol=1e-6)
         rmse = ((table["Act"] - table["Act_pred"]) ** 2).mean() ** 0.5
         assert report[part] == pytest.approx(rmse, rel=1e-5)
+        assert report["scores"][part]["mean"]["rmse"] == report[part]
+
+
+def test_all_metrics_of_the_training_part(folder: Path) -> None:
+    """Its predictions lie there without the SMILES."""
+    report = json.loads((folder / "metrics.json").read_text())
+    table = pd.read_csv(folder / "train_predictions.csv")
+    assert table.columns.tolist() == ["row", "Act", "Act_pred"]
+    assert table["row"].tolist() == (SPLIT["train"] + 1).tolist()
+    assert report["train_predictions"] == "fitted"
+    scores = report["scores"]["train"]["targets"]["Act"]
+    assert list(scores) == ["rmse", "mae", "r2", "spearman"]
+    assert scores["mae"] == pytest.approx((table["Act"] - table["Act_pred"]).abs().mean(), rel=1e-5)
+    assert scores["spearman"] == pytest.approx(table["Act"].corr(table["Act_pred"], method="spearman"))
 
 
 def test_networks_differ_in_their_seeds(folder: Path, tmp_path: Path) -> None:
@@ -103,6 +117,7 @@ def test_without_validation_or_test(tmp_path: Path) -> None:
         "model_0",
         "origin.json",
         "splits.json",
+        "train_predictions.csv",
     ]
 
 
@@ -226,7 +241,7 @@ def test_splits_that_do_not_fit(tmp_path: Path) -> None:
     [
         ({"options": quick(seed=2**32 - 1), "ensemble_size": 2}, r"seed must be from 0 .* got 4294967296"),
         ({"ensemble_size": 1.5}, r"ensemble_size must be an integer of at least 1, got 1\.5"),
-        ({"options": quick(metric="roc_auc")}, "metric must be one of rmse, mae, r2 for regression"),
+        ({"options": quick(metric="roc_auc")}, "mae, r2, spearman for regression"),
         ({"options": quick(patience=3), "split_idx": {"train": np.arange(50)}}, "patience=3 needs valid"),
         ({"options": quick(accelerator="abacus")}, "abacus"),
         (

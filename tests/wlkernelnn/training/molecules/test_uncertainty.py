@@ -18,9 +18,9 @@ def test_calibration() -> None:
     loss = -norm.logpdf(target[known, 1], mean[known, 1], std[known, 1]).mean()
     np.testing.assert_allclose(found["nll"][1], loss)
     rank = spearmanr(np.abs(target - mean)[known, 1], std[known, 1]).statistic
-    np.testing.assert_allclose(found["spearman"][1], rank)
+    np.testing.assert_allclose(found["error_spearman"][1], rank)
     assert rank > 0.2
-    assert np.isnan(calibration(target, mean, np.ones_like(std))["spearman"]).all()
+    assert np.isnan(calibration(target, mean, np.ones_like(std))["error_spearman"]).all()
     # Deviations that are missing do not count.
     std[5:] = np.nan
     within = np.abs(target - mean)[:5, 0] <= norm.ppf(0.75) * std[:5, 0]

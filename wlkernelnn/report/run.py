@@ -1,0 +1,239 @@
+"""The page of a training: data, model, scores, predictions, errors, and how to repeat it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from wlkernelnn import __version__
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.training.folder import network_folders
+from wlkernelnn.training.molecules.columns import Model
+from wlkernelnn.training.molecules.joint import NETWORKS, JointModel
+from wlkernelnn.training.molecules.metrics import METRICS, score
+from wlkernelnn.utils.files import write_text
+
+from .model import explained
+from .page import Html, escaped, number, page, paragraph, row, table, tiles
+from .panels import MOST_TARGETS, classes, histogram, learning
+from .sections import TITLES, Errors, Predicted, calibration, predictions, score_tables
+
+#: In a run folder.
+PAGE = "report.html"
+PACKAGES = (
+    "torch",
+    "torch-geometric",
+    "pytorch-lightning",
+    "rdkit",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+)
+# Reasons of rejects, and networks, that are shown.
+_REASONS, _NETWORKS = 12, 4
+
+
+def write_run_page(
+    directory: str | os.PathLike[str],
+    model: Model,
+    data: PackedGraphs,
+    split_idx: Mapping[str, np.ndarray],
+    report: Mapping[str, Any],
+    *,
+    split_name: str = "",
+    command: str = "",
+    config: str = "",
+) -> Path:
+    """Write ``report.html`` into a run folder: one file, without scripts, that needs no network.
+
+    Args:
+        directory: The folder of :func:`~wlkernelnn.training.train_run`, ``train_machine`` or ``train_joint``.
+        model: What was trained.
+        data: The whole data set, in memory as it was trained on.
+        split_idx: Positions of each part in it.
+        report: The content of ``metrics.json``.
+        split_name: What the split is called.
+        command, config: What repeats the run: a command line, and its options as YAML.
+
+    Returns:
+        Where the page is.
+    """
+    directory, about = Path(directory), model.about
+    names, task, unit = about["target_names"], about["task"], about.get("unit") or ""
+    parts = {
+        part: _predicted(directory / f"{part}_predictions.csv", data[split_idx[part]], names)
+        for part in report["counts"]
+    }
+    apart = [part for part in ("test", "valid") if part in parts]
+    shown: dict[str, str] = {"Data": _data(data, parts, task, unit, split_name)}
+    shown["Model"] = explained(model, report)
+    shown["Learning curves"] = _learning(directory, model, report["metric"])
+    shown["Predictions"] = _about_train(report) + predictions(names, task, unit, parts)
+    if apart:
+        part = apart[0]
+        shown["Calibration"] = calibration(names, task, unit, parts[part])
+        errors = Errors(names, task, unit, parts[part], parts["train"].data)
+        shown["Worst predictions"] = errors.cards()
+        shown["Applicability"] = errors.applicability()
+    shown["Repeat"] = _repeat(command, config, report)
+    top = _top(parts, report, names, task, unit, apart)
+    path = directory / PAGE
+    title = f"{', '.join(names[:3])}{' …' if len(names) > 3 else ''}: {data.description.name}"
+    subtitle = f"wlkernelnn {__version__}, {datetime.now(UTC):%d %B %Y, %H:%M} UTC"
+    foot = (
+        "This page shows molecules and targets of the data, some training molecules among them: if they are "
+        "confidential, so is the page."
+    )
+    scores = score_tables(report["scores"], apart[0] if apart else "train")
+    write_text(path, page(title, subtitle, [("", top), ("Scores", scores), *shown.items()], foot))
+    return path
+
+
+def _predicted(path: Path, data: PackedGraphs, names: list[str]) -> Predicted:
+    """Predictions that lie in a run folder, of these molecules."""
+    predictions = pd.read_csv(path)
+    mean = predictions[[f"{name}_pred" for name in names]].to_numpy(float)
+    ends = [f"{name}_std" for name in names]
+    std = predictions[ends].to_numpy(float) if {*ends} <= {*predictions.columns} else None
+    return Predicted(data, data.y.numpy().astype(np.float64), mean, std)
+
+
+def _top(
+    parts: Mapping[str, Predicted],
+    report: Mapping[str, Any],
+    names: list[str],
+    task: str,
+    unit: str,
+    apart: list[str],
+) -> str:
+    """The scores that matter most, beside those of the simplest prediction."""
+    part = apart[0] if apart else "train"
+    metric, means = report["metric"], report["scores"][part]["mean"]
+    chosen = dict.fromkeys(
+        [metric, *(["rmse", "r2"] if task == "regression" else ["roc_auc", "average_precision"])]
+    )
+    of_mean = f", mean of {len(names)} targets" if len(names) > 1 else ""
+    in_unit = {name: f", {unit}" if unit and name in ("rmse", "mae") else "" for name in chosen}
+    figures = [
+        (number(means[name]), f"{TITLES.get(name, name)}, {part}{in_unit[name]}{of_mean}") for name in chosen
+    ]
+    figures.append((f"{report['counts'][part]:,}", f"{part} molecules"))
+    html = tiles([*figures, (f"{report['counts']['train']:,}", "training molecules")])
+    simple = np.nanmean(parts["train"].y, axis=0) if apart else None
+    if simple is None:
+        return html + paragraph(
+            "There is no part that training did not see: scores say little of new molecules."
+        )
+    y = parts[part].y
+    constant = score(metric, y, np.broadcast_to(np.nan_to_num(simple), y.shape))
+    if not np.isfinite(constant):
+        return html
+    better = means[metric] > constant if METRICS[metric].maximize else means[metric] < constant
+    text = (
+        f"Always predicting the mean of the training targets would have {TITLES.get(metric, metric)} "
+        f"{number(constant)} on these molecules"
+    )
+    if better:
+        return html + paragraph(f"{text}.")
+    return html + f"<p><b>{escaped(text)}: the model is not better. Do not rely on its predictions.</b></p>"
+
+
+def _data(data: PackedGraphs, parts: Mapping[str, Predicted], task: str, unit: str, split_name: str) -> str:
+    """Rows, rejects with their reasons, targets and split."""
+    about, total = data.description, len(data) + len(data.rejects)
+    counts = ", ".join(f"{part} {len(each.data):,}" for part, each in parts.items())
+    missing = int(np.isnan(data.y.numpy()).sum())
+    facts: list[tuple[str, object]] = [
+        ("table", about.name),
+        ("rows", f"{total:,} = {len(data):,} molecules + {len(data.rejects):,} rejected"),
+        ("targets", f"{', '.join(about.target_names)} ({task}{f', {unit}' if unit else ''})"),
+        ("split", f"{split_name}: {counts}" if split_name else counts),
+        ("features", about.features or "–"),
+    ]
+    if missing:
+        facts.append(("missing targets", f"{missing:,} of {data.y.numel():,}"))
+    html = ""
+    if data.rejects:
+        reasons = Counter(reject.reason for reject in data.rejects)
+        first = {reject.reason: reject for reject in reversed(data.rejects)}
+        rows = [
+            (
+                reason,
+                count,
+                first[reason].row + 1,
+                Html(f'<span class="smiles">{escaped(first[reason].smiles)}</span>'),
+            )
+            for reason, count in reasons.most_common(_REASONS)
+        ]
+        html = "<h3>Rejected rows</h3>" + table(["reason", "rows", "first row", "what stands there"], rows)
+        if len(reasons) > _REASONS:
+            html += paragraph(f"and {len(reasons) - _REASONS:,} more reasons: see rejects.csv", soft=True)
+    figures = [table(["what", "value"], facts, text=2)]
+    for t, name in enumerate(about.target_names[:MOST_TARGETS]):
+        values = {part: each.y[:, t] for part, each in parts.items()}
+        figures.append(
+            classes(name, values)
+            if task == "classification"
+            else histogram(name, f"measured{f', {unit}' if unit else ''}", values)
+        )
+    return row(figures) + html
+
+
+def _about_train(report: Mapping[str, Any]) -> str:
+    if report["train_predictions"] == "fitted":
+        return paragraph("Training molecules are predicted by the model that learned from them.", soft=True)
+    return paragraph("Each training molecule is predicted by what was fitted to others.", soft=True)
+
+
+def _learning(directory: Path, model: Model, metric: str) -> str:
+    """Curves of the first networks, from the files beside their weights."""
+    joint = isinstance(model, JointModel)
+    folders = network_folders(directory / NETWORKS if joint else directory)
+    html = ""
+    for number_, folder in enumerate(folders[:_NETWORKS], 1):
+        if not (folder / "history.csv").is_file():
+            continue
+        history = {
+            name: column.to_numpy(float) for name, column in pd.read_csv(folder / "history.csv").items()
+        }
+        scores = history.get(f"valid_{metric}")
+        kept = None
+        if scores is not None and np.isfinite(scores).any():
+            best = np.nanargmax(scores) if METRICS[metric].maximize else np.nanargmin(scores)
+            kept = int(history["epoch"][best]) + 1
+        html += row(learning(f"network {number_}" if len(folders) > 1 else "network", metric, history, kept))
+    if len(folders) > _NETWORKS:
+        html += paragraph(f"The first {_NETWORKS} of {len(folders)} networks.", soft=True)
+    return html
+
+
+def _repeat(command: str, config: str, report: Mapping[str, Any]) -> str:
+    versions = [("wlkernelnn", __version__), ("python", platform.python_version())]
+    versions += [(name, _version(name)) for name in PACKAGES]
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processor cores"
+    html = f"<pre>{escaped(command)}</pre>" if command else ""
+    if config:
+        html += f"<details><summary>all options (config.yaml)</summary><pre>{escaped(config)}</pre></details>"
+    html += paragraph(
+        f"Trained in {report['seconds']:,.1f} s; {report['parameters']:,} parameters; {machine}."
+    )
+    return html + paragraph("; ".join(f"{name} {version}" for name, version in versions), soft=True)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        module = sys.modules.get(package.replace("-", "_"))
+        return str(getattr(module, "__version__", "not installed"))
