@@ -147,8 +147,8 @@ def main(argv: list[str] | None = None) -> None:
     # Help does not wait for torch.
     from wlkernelnn.datasets import write_rejects
     from wlkernelnn.models import SHORT_NAMES
-    from wlkernelnn.training.folder import check_same_data
     from wlkernelnn.report import PAGE, tried, write_run_page
+    from wlkernelnn.training.folder import check_same_data
     from wlkernelnn.training.molecules.machine import features_for, train_joint, train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
