@@ -137,6 +137,9 @@ class Race:
         threads = getattr(options, "threads", None)
         if threads is not None:
             known["threads"] = threads
+        on_gpu = getattr(options, "device", "cpu") != "cpu"
+        if on_gpu:
+            known["device"] = torch.cuda.get_device_name()
         console, rows = Console(), []
         with console.status("Measuring") as status, torch_settings(threads or torch.get_num_threads()):
             torch.manual_seed(0)
@@ -144,7 +147,7 @@ class Race:
                 rows.append(row)
                 status.update(f"Measured: {', '.join(map(str, list(asdict(row).values())[:2]))}")
         title, table = f"{self.title} ({known['mode']})", self.show(rows)
-        stem = options.output_dir / self.name.replace("-", "_")
+        stem = options.output_dir / (self.name.replace("-", "_") + "_gpu" * on_gpu)
         turns = TURNS if self.show is ratios else ""
         body = f"{markdown(table, left=2)}\n{turns}{self.legend}\n{items(known)}"
         write_page(stem, title, body, known, **{self.entry: [asdict(row) for row in rows]})

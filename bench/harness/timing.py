@@ -48,10 +48,17 @@ def race(
 
 
 def _seconds(call: Callable[[], object], calls: int) -> float:
+    _wait_for_gpu()
     start = time.perf_counter()
     for _ in range(calls):
         call()
+    _wait_for_gpu()
     return time.perf_counter() - start
+
+
+def _wait_for_gpu() -> None:
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def _calls(call: Callable[[], object], min_seconds: float) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -43,8 +43,8 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
 * chemprop: its default network (bond messages of 300 channels, depth 3), featurized beforehand; its default
   batch is {chemprop.DEFAULT_BATCH}.
 * by nodes: our layers with stock torch operations, every node computed. colours: every Weisfeiler-Lehman
-  colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges of the
-  extra "fast". All three, and plain PyG, give the same numbers.
+  colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges, on a CPU
+  those of the extra "fast", on a GPU Triton's. All three, and plain PyG, give the same numbers.
 * Those by nodes get {BY_NODES:,} molecules, as each costs as much, in batches of {NODES_UP_TO:,} at most.
 * Our network has {CHANNELS} channels and {ITERATIONS} iterations; readout "sum" walks in every iteration (the
   paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW.
@@ -99,14 +99,36 @@ def train(step: Callable[[Any], None], batches: Iterable[Any]) -> None:
         step(batch)
 
 
-def names() -> tuple[str, ...]:
-    """All contestants that there are here."""
-    return tuple(name for name in (*THEIRS, *OURS) if name != "chemprop" or chemprop.installed())
+def names(device: str = "cpu") -> tuple[str, ...]:
+    """All contestants that there are here; chemprop's batches stay on the CPU."""
+    without = device != "cpu" or not chemprop.installed()
+    return tuple(name for name in (*THEIRS, *OURS) if name != "chemprop" or not without)
 
 
 def stock_operations() -> AbstractContextManager[object]:
-    """Without the compiled sums, as if numba were not installed."""
-    return patch.dict(fused.LOOPS, {"cpu": lambda: None})
+    """Without the compiled sums, as if neither numba nor Triton were installed."""
+    return patch.dict(fused.LOOPS, dict.fromkeys(fused.LOOPS, lambda: None))
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Batches that go to a device when it is their turn."""
+
+    batches: Iterable[Any]
+    device: str
+
+    def __iter__(self) -> Iterator[Any]:
+        return (batch.to(self.device) for batch in self.batches)
+
+
+def moved(contestant: Contestant, device: str) -> Contestant:
+    """The same on another device."""
+    loader = contestant.loader
+    return replace(
+        contestant,
+        net=contestant.net.to(device),
+        loader=lambda molecules, size, shuffle: Moved(loader(molecules, size, shuffle), device),
+    )
 
 
 def plain_data(data: PackedGraphs) -> list[Data]:
@@ -160,10 +182,11 @@ def contestant(
     return Contestant(name, net, len(data), plain, partial(_of_data, net))
 
 
-def contestants(data: PackedGraphs, readout: str) -> Iterator[Contestant]:
+def contestants(data: PackedGraphs, readout: str, device: str = "cpu") -> Iterator[Contestant]:
     """All of them; those by nodes know ``BY_NODES`` molecules, as each costs them the same."""
-    for name in names():
-        yield contestant(name, data if name in BY_COLOURS else data[:BY_NODES], readout)
+    for name in names(device):
+        one = contestant(name, data if name in BY_COLOURS else data[:BY_NODES], readout)
+        yield one if device == "cpu" else moved(one, device)
 
 
 def _of_data(net: GraphNetwork, batch: Data) -> tuple[Tensor, Tensor]:

@@ -22,6 +22,7 @@ from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
 from wlkernelnn.datasets.molecules.smiles import PARALLEL_FROM
 from wlkernelnn.ops.graph import neighbor_sum, sort_edges
+from wlkernelnn.ops.graph.segments import segment_csr
 
 from .contestants import plain_data
 from .tables import Options, Part, Records, Setting, sample, settings
@@ -85,8 +86,8 @@ def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[
     """Ways to sum over neighbours in a batch and to go back; each gives the sum and the gradient."""
     num_nodes = batch.ptr[-1].item()
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(num_nodes, channels, generator=generator, requires_grad=True)
-    cotangent = torch.randn(num_nodes, channels, generator=generator)
+    x, cotangent = torch.randn(2, num_nodes, channels, generator=generator).to(batch.x.device)
+    x.requires_grad_()
     edges = batch.edge_index.as_tensor()
     source, target = edges
 
@@ -105,24 +106,28 @@ def sums(batch: Data, channels: int = CHANNELS) -> dict[str, Callable[[], tuple[
     def there_and_back(out: Tensor) -> tuple[Tensor, Tensor]:
         return out, torch.autograd.grad(out, x, cotangent)[0]
 
-    return {
+    ways = {
         "ours": lambda: there_and_back(neighbor_sum(x, sort_edges(batch.edge_index, num_nodes, num_nodes))),
         "EdgeIndex.matmul": lambda: there_and_back(edge_index().matmul(x, transpose=True)),
         "EdgeIndex cached": lambda: there_and_back(cached.matmul(x, transpose=True)),
         "index_add": lambda: there_and_back(torch.zeros_like(x).index_add(0, target, x[source])),
     }
+    if segment_csr is not None:
+        indptr = sort_edges(batch.edge_index, num_nodes, num_nodes).indptr
+        ways["torch-scatter"] = lambda: there_and_back(segment_csr(x[source], indptr, reduce="sum"))
+    return ways
 
 
-def measure_neighbor_sum(data: PackedGraphs, race: RaceOf) -> Iterator[Ratio]:
+def measure_neighbor_sum(data: PackedGraphs, race: RaceOf, device: str = "cpu") -> Iterator[Ratio]:
     """Sums over neighbours, forwards and backwards, on the edges of batches."""
-    for size in _sizes((128, 1024), data):
-        batch = next(iter(PackedLoader(data, size, shuffle=True)))
+    for size in _sizes((128, 1024) if device == "cpu" else (128, 1024, 8192), data):
+        batch = next(iter(PackedLoader(data, size, shuffle=True))).to(device)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse")  # torch announces that its CSC tensors are young
             ways = sums(batch)
             ours = ways.pop("ours")
             for against, theirs in ways.items():
-                goal = 2.5 if against.startswith("EdgeIndex") else None
+                goal = 2.5 if against.startswith("EdgeIndex") and device == "cpu" else None
                 yield race(f"neighbor_sum, {size}", against, ours, theirs, size, goal)
 
 
@@ -131,12 +136,12 @@ def measure(options: Options) -> Iterator[tuple[Setting, Records]]:
     race = partial(raced, **options.turns(0.2))
     for setting in settings(options, "dataset", "threads"):
         data = sample(setting["dataset"], options.molecules)
+        rows: list[Ratio] = []
         with torch_settings(setting["threads"]):
-            rows = [
-                *measure_featurizer(data[:10_000].smiles, race),
-                *measure_loader(data, race),
-                *measure_neighbor_sum(data, race),
-            ]
+            if options.device == "cpu":
+                rows += measure_featurizer(data[:10_000].smiles, race)
+                rows += measure_loader(data, race)
+            rows += measure_neighbor_sum(data, race, options.device)
         whole = setting | {"molecules": len(data)} | options.shortening()
         yield whole, [asdict(row) for row in rows]
 

@@ -23,6 +23,7 @@ from . import contestants, data, growth, race
 from .tables import Options, Part, Table, merged, read_tables, write_tables
 
 PARTS: dict[str, Part] = {"data": data.PART, **race.PARTS, "memory": growth.MEMORY, "growth": growth.GROWTH}
+ON_GPU = ("data", *race.PARTS)
 QUICK_MOLECULES = 200
 # Side by side in the plot.
 PANELS = 4
@@ -31,10 +32,13 @@ PANELS = 4
 def main(argv: list[str] | None = None) -> None:
     """Measure, print the tables, and write ``speed.json``, ``.md`` and ``.png`` (quick: ``speed_quick.…``).
 
+    On a GPU these are ``speed_gpu.…``.
+
     Tables of earlier runs stay, except for those that are measured again.
     """
     options = parsed("speed", __doc__, Options, argv)
-    parts = chosen("parts", options.parts, PARTS)
+    on_gpu = options.device != "cpu"
+    parts = chosen("parts", options.parts or (ON_GPU if on_gpu else None), PARTS)
     if fused.numba_loops() is None:
         raise ImportError("this benchmark compares with the compiled sums: pip install -e '.[fast]'")
     console = Console()
@@ -44,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
     if not chemprop.installed():
         console.print("chemprop is not installed (wlkernelnn\\[chem]): it takes no part.")
     run = about("speed", argv, options.quick, ("chemprop",))
-    stem = options.output_dir / ("speed_quick" if options.quick else "speed")
+    stem = options.output_dir / ("speed" + "_gpu" * on_gpu + "_quick" * options.quick)
     for name in parts:
         with console.status(f"Measuring: {name}"):
             for setting, records in PARTS[name].measure(options):

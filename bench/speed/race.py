@@ -104,15 +104,17 @@ def measure(kind: str, options: Options) -> Iterator[tuple[Setting, Records]]:
     for setting in settings(options, "dataset", "readout", "precision", "threads"):
         data = sample(setting["dataset"], options.molecules)
         with torch_settings(setting["threads"], setting["precision"]), freed_memory_kept():
-            records = race_of(kind, data, setting["readout"], sizes, **options.turns(0.3))
+            turns = options.turns(0.3)
+            records = race_of(kind, data, setting["readout"], sizes, options.device, **turns)
         yield setting | options.shortening(len(data)), records
 
 
-def race_of(kind: str, data: PackedGraphs, readout: str, sizes: tuple[int, ...], **turns: Any) -> Records:
+def race_of(
+    kind: str, data: PackedGraphs, readout: str, sizes: tuple[int, ...], device: str = "cpu", **turns: Any
+) -> Records:
     """Let all contestants take turns."""
-    entries = [
-        (contestant, size) for contestant in contestants(data, readout) for size in contestant.sizes(sizes)
-    ]
+    all_of_them = contestants(data, readout, device)
+    entries = [(contestant, size) for contestant in all_of_them for size in contestant.sizes(sizes)]
     calls, molecules = zip(*(_entry(kind, *entry) for entry in entries), strict=True)
     return [
         {"contestant": contestant.name, "size": size, "rates": rounded(own)}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -100,7 +101,7 @@ def measure_layer(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
 
 def measure_ragged(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """Strings of many lengths."""
-    lengths = torch.from_numpy(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
+    lengths = torch.tensor(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
     ptr = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
     num_tokens = int(ptr[-1])
     x = torch.randn(num_tokens, CHANNELS)
@@ -116,12 +117,26 @@ def measure_ragged(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
         yield race(what, against, gradients(layer, x, ptr), theirs, num_tokens, goal)
 
 
-def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
+@dataclass
+class StringSpeedOptions(RaceOptions):
+    """How contestants take turns, and where.
+
+    Args:
+        device: "cpu", or "cuda": then the table is "string_speed_gpu".
+
+    The other options are those of every race.
+    """
+
+    device: Literal["cpu", "cuda"] = "cpu"
+
+
+def measure(options: StringSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
     race = options.race(min_seconds=0.3)
     for part in (measure_scan, measure_layer, measure_ragged):
         for length, strings in SHAPES[:1] if options.quick else SHAPES:
-            yield from part(length, strings, race)
+            with torch.device(options.device):  # where tensors are made
+                yield from part(length, strings, race)
 
 
-main = Race("string-speed", __doc__, RaceOptions, "Speed of the string layers", LEGEND, measure).main
+main = Race("string-speed", __doc__, StringSpeedOptions, "Speed of the string layers", LEGEND, measure).main

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.tables import Rows, items, markdown
@@ -35,6 +36,8 @@ class Options(TableOptions):
         readouts: Of our network: "sum" walks in every iteration (the paper), "last" in the last one only.
         rounds: Turns of each contestant.
         molecules: Take so many molecules of a data set at most.
+        device: "cpu", or "cuda": then the tables are those of a file "speed_gpu", by default of the parts
+            "step", "epoch", "inference" and "data", of which sums alone.
 
     Raises:
         ValueError: There is no such data set, precision or readout.
@@ -47,6 +50,7 @@ class Options(TableOptions):
     readouts: list[str] = field(default_factory=lambda: ["sum"])
     rounds: PositiveInt = 5
     molecules: PositiveInt = 32_768
+    device: Literal["cpu", "cuda"] = "cpu"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,12 +68,14 @@ class Options(TableOptions):
         return {"rounds": rounds, "min_seconds": min_seconds}
 
     def shortening(self, taken: int | None = None) -> Setting:
-        """A part of the setting that keeps a table by few molecules or rounds apart from a whole one.
+        """A part of the setting that keeps a table by few molecules or rounds, or of a GPU, apart.
 
         Args:
             taken: How many molecules there were; ``None`` where the setting has them anyway.
         """
-        molecules = {} if taken is None or self.molecules == Options.molecules else {"molecules": taken}
+        molecules: Setting = {} if self.device == "cpu" else {"device": torch.cuda.get_device_name()}
+        if taken is not None and self.molecules != Options.molecules:
+            molecules["molecules"] = taken
         rounds = {} if self.quick or self.rounds == Options.rounds else {"rounds": self.rounds}
         return molecules | rounds
 

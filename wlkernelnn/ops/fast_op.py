@@ -72,5 +72,6 @@ class _Fast(torch.autograd.Function):
 def own(grads: Sequence[Tensor | None], outs: Sequence[Tensor]) -> list[Tensor]:
     """Gradients of outputs as tensors that may be written to."""
     return [
-        torch.zeros_like(out) if grad is None else grad.clone() for grad, out in zip(grads, outs, strict=True)
+        torch.zeros_like(out) if grad is None else grad.clone(memory_format=torch.contiguous_format)
+        for grad, out in zip(grads, outs, strict=True)
     ]

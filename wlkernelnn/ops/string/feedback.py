@@ -10,10 +10,12 @@ from torch import Tensor
 
 from wlkernelnn.blocks.activation import is_pure
 from wlkernelnn.blocks.compose import COMPOSE
+from wlkernelnn.ops.autograd import module_for
 from wlkernelnn.ops.fast_op import FastOp, own
 
 from .equations import by_step, feedback_step
 from .levels import Levels
+from .ngram import SCANS
 from .steps import Steps
 
 
@@ -69,13 +71,32 @@ def _plain(*values: Any) -> tuple[Tensor, ...]:
     return by_step(step, steps, [None] * (len(u) + 1) if state is None else state.unbind(0), logits)
 
 
+def _kernels_for(values: Sequence[Any]) -> Any:
+    """The module with kernels for these arguments, or ``None``: steps are then of stock operations."""
+    steps, act, _, _, state, logits, weight, mix, f, x, mask, *u = values
+    if act is not None or mix is not None:
+        return None
+    module = module_for(SCANS, state, logits, weight, f, x, mask, *u)
+    return module if module is not None and module.fits(steps, logits) else None
+
+
 def _forward(*values: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...]]:
-    """Step by step with one product of matrices each."""
-    steps, act, compose, normalize, state, logits, weight, mix, f, x, mask, *u = values
-    n, gates, transposed = len(u), logits.clone(), weight.t()
-    states = [None] * (n + 1) if state is None else state.unbind(0)
+    steps, _, compose, normalize, state, logits, weight, mix, f, x, mask, *u = values
+    gates = logits.clone(memory_format=torch.contiguous_format)
+    states = [None] * (len(u) + 1) if state is None else state.unbind(0)
     buffers = [steps.room(logits, before) for before in states]
     y = None if mix is None else torch.empty_like(logits)
+    if kernels := _kernels_for(values):
+        kernels.feedback(u, gates, weight, (f, x), mask, steps, buffers, compose, normalize)
+    else:
+        _advance(values, gates, y, buffers)
+    return tuple(buffers), (gates, y, *buffers)
+
+
+def _advance(values: Sequence[Any], gates: Tensor, y: Tensor | None, buffers: Sequence[Tensor]) -> None:
+    """Step by step with one product of matrices each."""
+    steps, act, compose, normalize, _, _, weight, mix, f, x, mask, *u = values
+    n, transposed = len(u), weight.t()
     scratch = torch.empty_like(buffers[0][: steps.num_strings])
     pairs = zip(*map(steps.pairs, buffers), strict=True)
     for levels, (gate, y_t, f_t, x_t, *u_t) in zip(pairs, steps.each(gates, y, f, x, *u), strict=True):
@@ -103,7 +124,6 @@ def _forward(*values: Any) -> tuple[tuple[Tensor, ...], tuple[Tensor | None, ...
             h.copy_(value)
         else:
             torch.lerp(x_t, value if mask_t is None else value * mask_t, f_t, out=h)
-    return tuple(buffers), (gates, y, *buffers)
 
 
 def _backward(
@@ -131,11 +151,47 @@ def _backward(
         if j:
             to_below.append(_product(scale, u[j] if compose == "mul" else None))
     # What cannot wait: from every step to the one before.
-    grad_logits = torch.empty_like(logits)
+    grad_logits = torch.empty_like(gates)
     grad_y = None if mix is None else torch.empty_like(logits)
+    if kernels := _kernels_for(values):
+        kernels.feedback_gradients(gates, weight, mask, to_y, to_logits, to_below, steps, grads, grad_logits)
+    else:
+        factors = gates, to_y, *to_logits, *to_below
+        _retreat(steps, weight, mix, mask, factors, grads, grad_logits, grad_y)
+    # What could wait.
+    *of_levels, of_h = (grad[steps.num_strings :] for grad in grads)
+    sent = of_levels if scale is None else [grad * scale for grad in of_levels]
+    grad_u = [
+        grad * below if compose == "mul" else grad for grad, below in zip(sent[1:], before, strict=False)
+    ]
+    return (
+        *(None, None, None, None),
+        torch.stack([grad[: steps.num_strings] for grad in grads]) if needed[4] else None,
+        grad_logits,
+        grad_logits.t() @ (before[n] if m is None else before[n] * m),
+        None if grad_y is None or not needed[7] else torch.stack([(grad_y * c_j).sum(0) for c_j in c]),
+        of_h * (_product(value, m) - x) if needed[8] else None,
+        of_h * (1 - f) if needed[9] else None,
+        None,
+        *(sent[0], *grad_u),
+    )
+
+
+def _retreat(
+    steps: Steps,
+    weight: Tensor,
+    mix: Tensor | None,
+    mask: Tensor | None,
+    factors: Sequence[Tensor | None],
+    grads: Sequence[Tensor],
+    grad_logits: Tensor,
+    grad_y: Tensor | None,
+) -> None:
+    """Step by step backwards: adds up the gradients of the buffers, and fills those of logits and of y."""
+    n = len(grads) - 1
     scratch = torch.empty_like(grads[0][: steps.num_strings])
     pairs = list(zip(*map(steps.pairs, grads), strict=True))
-    inputs = steps.each(grad_logits, grad_y, gates, to_y, *to_logits, *to_below)
+    inputs = steps.each(grad_logits, grad_y, *factors)
     for levels, (d_logits, d_y, gate, to_y_t, *to_other) in zip(
         reversed(pairs), reversed(inputs), strict=True
     ):
@@ -157,23 +213,6 @@ def _backward(
         else:
             part = torch.mm(d_logits, weight, out=scratch[: len(h)])
             h_before.addcmul_(part, mask[: len(h)])
-    # What could wait.
-    *of_levels, of_h = (grad[steps.num_strings :] for grad in grads)
-    sent = of_levels if scale is None else [grad * scale for grad in of_levels]
-    grad_u = [
-        grad * below if compose == "mul" else grad for grad, below in zip(sent[1:], before, strict=False)
-    ]
-    return (
-        *(None, None, None, None),
-        torch.stack([grad[: steps.num_strings] for grad in grads]) if needed[4] else None,
-        grad_logits,
-        grad_logits.t() @ (before[n] if m is None else before[n] * m),
-        None if grad_y is None or not needed[7] else torch.stack([(grad_y * c_j).sum(0) for c_j in c]),
-        of_h * (_product(value, m) - x) if needed[8] else None,
-        of_h * (1 - f) if needed[9] else None,
-        None,
-        *(sent[0], *grad_u),
-    )
 
 
 _feedback_scan = FastOp(_plain, _forward, _backward)

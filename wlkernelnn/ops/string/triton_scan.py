@@ -1,4 +1,4 @@
-"""The n-gram recurrence on a GPU: how Triton's kernels are run; to be imported only where Triton is."""
+"""The n-gram recurrences on a GPU: how Triton's kernels are run; to be imported only where Triton is."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # A program is a warp with so many bytes of a row: a cache line. What the next steps read is fetched so many
 # steps ahead, since there may be few strings, and thus few programs.
 BYTES, STAGES = 128, 8
+
+# With feedback: channels of a program, bytes of sums that it adds up side by side, its warps, and the width
+# up to which its rows of U fit into registers. The interpreter has as many processors as one likes.
+CHANNELS, SUMS, WARPS, WIDEST, PROCESSORS = 16, 65_536, 8, 1024, 64
 
 
 def ngram(
@@ -63,6 +67,90 @@ def ngram_gradients(
     return list(grad_u), grad_decay, grad_state
 
 
+def fits(steps: Steps, like: Tensor) -> bool:
+    """Whether :func:`feedback` takes such strings of such values: its programs run at the same time."""
+    return _shape(steps, like) is not None
+
+
+def feedback(
+    u: Sequence[Tensor],
+    gates: Tensor,
+    weight: Tensor,
+    carry: Sequence[Tensor | None],
+    mask: Tensor | None,
+    steps: Steps,
+    buffers: Sequence[Tensor],
+    compose: str,
+    normalize: bool,
+) -> None:
+    """The steps of :func:`wlkernelnn.ops.string.feedback_scan`, without a mix or an activation.
+
+    Args:
+        gates: Logits of tokens, which become λ.
+        buffers: The levels and h behind their states, which are there; the rest is filled.
+    """
+    *c, h = buffers
+    values = _dense(u), gates, weight.contiguous(), *map(_dense_if, (*carry, mask)), tuple(c), h
+    turns = range(1, len(steps.counts) + 1)
+    constants = {"LEVELS": len(u), "MULTIPLY": compose == "mul", "NORMALIZE": normalize}
+    _in_turns(kernels.feedback, turns, *values, steps=steps, **constants)
+
+
+def feedback_gradients(
+    gates: Tensor,
+    weight: Tensor,
+    mask: Tensor | None,
+    to_y: Tensor | None,
+    to_logits: Sequence[Tensor],
+    to_below: Sequence[Tensor | None],
+    steps: Steps,
+    grads: Sequence[Tensor],
+    grad_logits: Tensor,
+) -> None:
+    """The same backwards: adds up the gradients of the buffers, and fills those of the logits."""
+    *of_c, of_h = grads
+    below = _dense([factor for factor in to_below if factor is not None]) or None
+    factors = _dense_if(mask), _dense_if(to_y), _dense(to_logits), below
+    turns = range(len(steps.counts), -1, -1)
+    values = gates, weight.contiguous(), *factors, tuple(of_c), of_h, grad_logits
+    _in_turns(kernels.feedback_gradients, turns, *values, steps=steps, LEVELS=len(of_c))
+
+
+def _shape(steps: Steps, like: Tensor) -> tuple[int, int, int] | None:
+    """Groups of strings that run at the same time, strings in a group, and columns of U in a tile."""
+    blocks = triton.cdiv(like.size(1), CHANNELS)
+    on_gpu = like.is_cuda
+    groups = torch.cuda.get_device_properties(like.device).multi_processor_count if on_gpu else PROCESSORS
+    groups //= blocks
+    if like.size(1) > WIDEST or not groups:
+        return None
+    strings = triton.next_power_of_2(triton.cdiv(max(1, steps.num_strings), groups))
+    tile = min(128, SUMS // (strings * CHANNELS * _exact(like).itemsize))
+    return None if tile < 32 else (triton.cdiv(steps.num_strings, strings), strings, tile)
+
+
+def _in_turns(kernel: Any, turns: range, *values: Any, steps: Steps, **constants: Any) -> None:
+    """Run a kernel whose programs wait for each other after every turn."""
+    like, shape = values[-1], _shape(steps, values[-1])
+    assert shape is not None
+    if not steps.num_tokens:
+        return
+    width, (groups, strings, tile) = like.size(1), shape
+    grid = triton.cdiv(width, CHANNELS), groups
+    arrived = torch.zeros(groups, dtype=torch.int32, device=like.device)
+    rows = None if steps.equal else steps.starts, steps.lengths, arrived
+    constants |= {"STRINGS": strings, "BLOCK": CHANNELS, "TILE": tile, "TILES": triton.cdiv(width, tile)}
+    constants["ACC"] = tl.float64 if like.dtype == torch.float64 else tl.float32
+    with torch.cuda.device_of(like):
+        if like.is_cuda:
+            ends = min(turns), max(turns) + 1
+            together = {"launch_cooperative_grid": True, "num_warps": WARPS}
+            kernel[grid](*values, *rows, *ends, steps.num_strings, width, **constants, **together)
+            return
+        for turn in turns:  # the interpreter runs one program after the other: they cannot wait
+            kernel[grid](*values, *rows, turn, turn + 1, steps.num_strings, width, **constants)
+
+
 def _run(
     kernel: Any, u: tuple[Tensor, ...], decay: Tensor, *others: Any, steps: Steps, **constants: Any
 ) -> None:
@@ -78,6 +166,10 @@ def _run(
 
 def _dense(values: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(value.contiguous() for value in values)
+
+
+def _dense_if(value: Tensor | None) -> Tensor | None:
+    return None if value is None else value.contiguous()
 
 
 def _factor(decay: Decay, like: Tensor) -> Tensor:

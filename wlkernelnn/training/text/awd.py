@@ -138,7 +138,7 @@ class _AWDModule(TextModule):
     def on_validation_epoch_end(self) -> None:
         super().on_validation_epoch_end()
         self.log("averaged_steps", float(self.averaged.n_averaged))
-        self._scores.append(self._nll)
+        self._scores.append(sum(map(float, self._nll)))
         self._averaging = self._averaging or stopped_falling(self._scores, self.options.nonmonotone)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -133,7 +133,8 @@ class TextModule(TrainedModule):
         if trained != known:
             raise ValueError(f"the corpus has {trained:,} different tokens, the model {known:,}")
         self._state: Any = None
-        self._nll, self._targets = 0.0, 0
+        self._nll: list[Tensor] = []
+        self._targets = 0
 
     @property
     def scored(self) -> torch.nn.Module:
@@ -146,16 +147,16 @@ class TextModule(TrainedModule):
 
     def on_validation_epoch_start(self) -> None:
         # Training of this epoch is over: its state is not needed any more.
-        self._state, self._nll, self._targets = None, 0.0, 0
+        self._state, self._nll, self._targets = None, [], 0
 
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
         inputs, targets = batch
         logits, self._state = self.scored(inputs, state=self._state)
-        self._nll += float(negative_log_likelihood(logits, targets))
+        self._nll.append(negative_log_likelihood(logits, targets))  # as a number only later: a GPU goes on
         self._targets += targets.numel()
 
     def on_validation_epoch_end(self) -> None:
-        self.log_score(perplexity_of(self._nll / self._targets))
+        self.log_score(perplexity_of(sum(map(float, self._nll)) / self._targets))
 
 
 class _LanguageModule(TextModule):

@@ -6,11 +6,19 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.gpu_compiler import assert_compiles_for_a_gpu
-from tests.strings import normal, ptr_of
+from tests.strings import assert_same_with_gradients, normal, ptr_of
 from tests.ways import IN_TRITON
-from wlkernelnn.ops.string import Steps, ngram, ngram_scan, ngram_scan_naive
+from wlkernelnn.ops.string import (
+    Steps,
+    feedback_scan,
+    feedback_scan_naive,
+    ngram,
+    ngram_scan,
+    ngram_scan_naive,
+)
 from wlkernelnn.ops.string import ngram_sweeps as sweeps
 
 
@@ -75,6 +83,72 @@ def test_not_taken_on_cpus() -> None:
     assert ngram.scan_for(torch.ones(1)) is sweeps
 
 
+FEEDBACK: dict[str, tuple[int, list[int], dict[str, Any]]] = {
+    "carried, masked, from a state": (1, [2, 0, 1], {"carry": True, "masked": True, "state": True}),
+    "masked sums": (2, [0, 2, 1], {"compose": "add", "normalize": False, "masked": True}),
+    "plain": (2, [2], {}),
+}
+
+
+@IN_TRITON
+@pytest.mark.parametrize(("n", "lengths", "options"), FEEDBACK.values(), ids=FEEDBACK)
+def test_feedback(
+    n: int, lengths: list[int], options: dict[str, Any], device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two blocks of channels, two tiles of columns, several groups of strings."""
+    scan, width = ngram.triton_scan(), 33
+    monkeypatch.setattr(scan, "PROCESSORS", 6)
+    monkeypatch.setattr(scan, "SUMS", 8192)
+    tokens, strings = sum(lengths), len(lengths)
+    shapes = {f"u{j}": (tokens, width) for j in range(n)} | {
+        "logits": (tokens, width),
+        "weight": (width,) * 2,
+    }
+    if "carry" in options:
+        shapes |= {"f": (tokens, width), "x": (tokens, width)}
+    if "state" in options:
+        shapes["state"] = (n + 1, strings, width)
+    inputs = {name: normal(*shape) for name, shape in shapes.items()}
+    mask = torch.rand(strings, width, dtype=torch.float64).round() * 2 if "masked" in options else None
+    chosen = {name: options[name] for name in ("compose", "normalize") if name in options}
+    seen: list[Any] = []
+    monkeypatch.setattr(scan.kernels, "feedback", Seen(scan.kernels.feedback, seen))
+    monkeypatch.setattr(scan.kernels, "feedback_gradients", Seen(scan.kernels.feedback_gradients, seen))
+
+    def fast(state: Tensor | None = None, **values: Tensor) -> list[Tensor]:
+        steps = Steps(ptr_of(lengths).to(device))
+        entered = {name: steps.enter(value.to(device)) for name, value in values.items() if name != "weight"}
+        u = [entered[f"u{j}"] for j in range(n)]
+        carry = (entered["f"], entered["x"]) if "f" in entered else None
+        given = entered["logits"], values["weight"].to(device), steps
+        begin = None if state is None else steps.sort(state.to(device))
+        drop = None if mask is None else steps.sort(mask.to(device))
+        found = feedback_scan(u, *given, begin, carry=carry, mask=drop, **chosen)
+        last = steps.unsort(torch.stack([steps.last(part) for part in found]))
+        return [*(steps.leave(part[strings:]).cpu() for part in found), last.cpu()]
+
+    def naive(state: Tensor | None = None, **values: Tensor) -> list[Tensor]:
+        u = [values[f"u{j}"] for j in range(n)]
+        carry = (values["f"], values["x"]) if "f" in values else None
+        given = values["logits"], values["weight"], ptr_of(lengths), state
+        rows, last = feedback_scan_naive(u, *given, carry=carry, mask=mask, **chosen)
+        return [*rows, last]
+
+    assert_same_with_gradients(fast, naive, inputs, 1e-11)
+    assert len(seen) >= 2
+
+
+class Seen:
+    """A kernel that tells when it runs."""
+
+    def __init__(self, kernel: Any, seen: list[Any]) -> None:
+        self.kernel, self.seen = kernel, seen
+
+    def __getitem__(self, grid: Any) -> Any:
+        self.seen.append(grid)
+        return self.kernel[grid]
+
+
 def test_kernels_compile(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     kernels = []
@@ -95,4 +169,21 @@ def test_kernels_compile(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> N
         kernels.append(("ngram", types, constants | ({} if per_step else {"state": None})))
         kernels.append(("ngram_gradients", types, constants | ({} if per_step else {"starts": None})))
     kernels.append(("ngram_gradients", types, constants | {"of_decay": None}))
+    for dtype, levels in (("fp32", 1), ("fp64", 2), ("bf16", 1)):
+        pointer = f"*{dtype}"
+        tuples = dict.fromkeys(("u", "c", "of_c", "to_logits"), [pointer] * levels)
+        tuples["to_below"] = [pointer] * (levels - 1)
+        sizes = dict.fromkeys(("first", "last", "num_strings", "width"), "i32")
+        types = {**tuples, **sizes, "starts": "*i64", "lengths": "*i64", "arrived": "*i32", "other": pointer}
+        constants = {"LEVELS": levels, "ACC": "fp64" if dtype == "fp64" else "fp32"}
+        constants |= {"STRINGS": 8, "BLOCK": 16, "TILE": 64 if dtype == "fp64" else 128, "TILES": 3}
+        left_out = {} if levels > 1 else {"mask": None, "starts": None}
+        kernels.append(("feedback", types, {**constants, **left_out, "MULTIPLY": True, "NORMALIZE": True}))
+        kernels.append(
+            (
+                "feedback_gradients",
+                types,
+                {**constants, **left_out} | ({"to_below": None} if levels == 1 else {}),
+            )
+        )
     assert_compiles_for_a_gpu("wlkernelnn.ops.string.triton_kernels", kernels)
