@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import pytest
 import torch
 from torch import Tensor
@@ -121,6 +123,46 @@ def test_forced_choices(name: str, norm: str | None) -> None:
         state = torch.stack(expected(name, cell, x[:, t], state))
         torch.testing.assert_close(out[:, t], state[-1], rtol=0, atol=1e-10)
     torch.testing.assert_close(after, state, rtol=0, atol=1e-10)
+
+
+def losses(step: Callable[[Tensor, Tensor], Tensor], parameters: Iterable[Tensor]) -> list[float]:
+    """Of six steps of Adam on strings whose states are to be near their tokens before."""
+    adam, found = torch.optim.Adam(parameters, 0.05), []
+    for seed in range(6):
+        torch.manual_seed(seed)
+        x, h, loss = torch.randn(4, 5, P).double(), torch.zeros(4, P).double(), torch.zeros(()).double()
+        for t in range(1, 5):
+            h = step(x[:, t], h)
+            loss = loss + (h - x[:, t - 1]).square().sum()
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        found.append(loss.item())
+    return found
+
+
+@pytest.mark.parametrize(("name", "norm"), [("gru", None), ("gru", "max"), ("torch_gru", None)])
+def test_a_fixed_tree_learns_as_the_cell_does(name: str, norm: str | None) -> None:
+    """Loss by loss: what RRNN loses beside the GRU it loses by its choices, its norm or its first weights."""
+    model, cell = model_of(name, norm=norm).train(), torchs(name)
+    # A tuple has one bias where torch has two, which Adam moves twice as far, and a matrix for I.
+    ones = torch.ones(3, P).double()
+    of_h = ones.clone() if name == "gru" else ones.index_fill(0, torch.tensor([2]), 0)
+    with torch.no_grad():
+        cell.bias_hh[of_h.flatten().bool()] = 0
+    load(model, name, cell)
+    cell.bias_hh.register_hook(lambda grad: grad * (1 - of_h).flatten())
+    if name == "torch_gru":
+        learned = torch.ones_like(model.tuples.weight)
+        learned[1, 3] = 0
+        model.tuples.weight.register_hook(lambda grad: grad * learned)
+    model.cell = CELLS[name]
+    found = losses(
+        lambda x, h: model(x.unsqueeze(1), state=h.unsqueeze(0))[0].squeeze(1), model.tuples.parameters()
+    )
+    wanted = losses(lambda x, h: expected(name, cell, x, h.unsqueeze(0))[-1], cell.parameters())
+    assert found == pytest.approx(wanted, rel=1e-9)
+    assert wanted[-1] < 0.9 * wanted[0]
 
 
 def test_a_cell_that_does_not_fit() -> None:
