@@ -21,12 +21,10 @@ from wlkernelnn.bench.language.recurrent import Recurrent
 from wlkernelnn.datasets import StringLoader
 from wlkernelnn.sequence import RRNN, RRNNGRU, StringModel
 from wlkernelnn.sequence.rrnn import GRU, tree_counts
-from wlkernelnn.sequence.rrnn.search.choice import Choice
-from wlkernelnn.sequence.rrnn.search.pool import Pool
-from wlkernelnn.sequence.rrnn.search.search import Grown
 from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
 from wlkernelnn.training.text.scores import EVALUATION_BATCH
 
+from .gru_trees import GrownGRU, MistakenGRU
 from .rrnn import best_runs, learning_rates
 from .tasks import BIAS_STD, CHANNELS, IMITATION, ROUNDS, TASKS, TEMPERATURE, TUPLES, Network, Strings
 
@@ -37,13 +35,6 @@ NUM_VALID = 256
 SLOWEST, FASTEST, NUM_DRAWS = 3e-4, 3e-2, 5
 # λ1 … λ4: the output's loss with a little weight decay, and the recipe of RRNN.
 PLAIN, WHOLE, DECAYED = (1.0, 0.0, 0.0, 1e-5), (1.0, 1e-3, 1e-3, 1e-5), (1.0, 0.0, 0.0, 3e-3)
-
-
-class GrownGRU(RRNN):
-    """Every tree is the GRU's, in validation too."""
-
-    def grow(self, pool: Pool, choice: Choice) -> Grown:
-        return self.follow(GRU, pool)
 
 
 @dataclass(frozen=True)
@@ -67,11 +58,18 @@ def _rrnn_gru(**arguments: Any) -> StringModel:
     return RRNNGRU(CHANNELS, CHANNELS, TUPLES, temperature=TEMPERATURE, **arguments)
 
 
+def _mistaken(share: float, **arguments: Any) -> RRNN:
+    cell = _rrnn(MistakenGRU, **arguments)
+    cell.mistaken = share
+    return cell
+
+
 KINDS = {
     "gru": lambda: Recurrent(torch.nn.GRU, CHANNELS, CHANNELS),
     "tree": partial(_rrnn, GrownGRU),
     "rrnn": partial(_rrnn, RRNN),
     "rrnn-gru": _rrnn_gru,
+    "mistaken": _mistaken,
 }
 _PLAIN: dict[str, Any] = {"weights": PLAIN}
 _BARE: dict[str, Any] = {"norm": None}
@@ -110,6 +108,16 @@ CHANGES = {
         training=_PLAIN,
         learned_state=True,
     ),
+    **{
+        f"mistaken-{share}": Change(
+            f"the same, but {share} % of the trees drawn by chance",
+            kind="mistaken",
+            arguments=_LAYER | {"share": share / 100},
+            training=_PLAIN,
+            learned_state=True,
+        )
+        for share in (1, 6)
+    },
     "imitation": Change(
         "+ imitation; trees are the GRU's in training",
         training=_IMITATION | {"warm_start": RECIPE["epochs"]},
@@ -144,6 +152,8 @@ LEGEND = f"""
 * the GRU's tree: the nodes of eq. (1) to (4), nothing is searched; without a norm and with biases of 0 it is
   the GRU (a test compares losses step by step). biases: of a standard deviation of {BIAS_STD:g} at first, not
   torch's. first state: learned, not 0. bound, batch norm, layer norm: of every node, gates too.
+* drawn by chance: in training and validation alike, every node from all candidates of its round. 6 % is the
+  share of tokens whose tree was not the GRU's at the end of the longest run of RRNN in benchmark rrnn.
 * RRNN: the scorer has 256 hidden units, λ = {", ".join(f"{w:g}" for w in WHOLE)}; elsewhere λ2 = λ3 = 0 and
   λ4 = {PLAIN[3]:g}. RRNN-GRU: the GRU's tree, whose nodes choose their tuples.
 """
@@ -214,7 +224,7 @@ def trial(name: str, seed: int, lr: float, strings: Strings, content: str, optio
 def beside_gru(network: Network, strings: Strings, metric: str) -> Record:
     """Of a network that grows any trees: how it does with the GRU's instead, and how many are the GRU's."""
     trees = network.encoder
-    if not isinstance(trees, RRNN) or isinstance(trees, GrownGRU):
+    if not isinstance(trees, RRNN) or isinstance(trees, (GrownGRU, MistakenGRU)):
         return {}
     network.eval()
     trees.keep_trees = True

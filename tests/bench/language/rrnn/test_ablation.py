@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from wlkernelnn.bench.language.rrnn import ablation
 from wlkernelnn.bench.language.rrnn.tasks import TASKS
 from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import StringLoader
 from wlkernelnn.sequence.rrnn import GRU, tree_counts
 
 NARROW = {"CHANNELS": 6, "RECIPE": {"epochs": 3, "batch_size": 12, "gradient_clip": 5.0}}
@@ -57,6 +59,24 @@ def test_beside_gru(root: Path) -> None:
     assert ablation.beside_gru(network, strings, "bpc")["agree"] == 1
     assert len(tree_counts(network.encoder.last_trees)) == 1
     assert ablation.beside_gru(ablation.CHANGES["gru"].build(strings), strings, "bpc") == {}
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, 1.0), (1.0, 0.0), (0.5, 0.5)])
+def test_a_share_of_the_trees_is_drawn(root: Path, share: float, expected: float) -> None:
+    strings = TASKS["wiki-5k"].load(str(root), Path())
+    network = ablation.CHANGES["mistaken-6"].build(strings).eval()
+    network.encoder.mistaken, network.encoder.keep_trees = share, True
+    torch.manual_seed(0)
+    batch = next(iter(StringLoader(strings.train, 24)))
+    with torch.no_grad():
+        h, _ = network.encoder(network.embedding(batch.x), batch.ptr, network.first_state(24))
+    record = network.encoder.last_trees
+    numbers = torch.tensor(GRU.numbers(network.encoder.space))
+    assert (record.numbers == numbers).all(1).double().mean() == pytest.approx(expected, abs=0.15)
+    # A record's trees make its nodes.
+    for token in range(0, len(record), 7):
+        (tree,) = record[token]
+        assert torch.equal(tree.vector, h[token])
 
 
 def test_bad_options(capsys: pytest.CaptureFixture[str]) -> None:
