@@ -19,10 +19,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from .folders import LOCK, Place, alone_in, atomic_path, clear_unfinished
+from .folders import LOCK, UNFINISHED, Place, alone_in, atomic_path, clear_unfinished
 
 __all__ = [
     "LOCK",
+    "UNFINISHED",
     "Place",
     "alone_in",
     "atomic_path",
@@ -88,10 +89,10 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path}: not JSON ({error})") from error
 
 
-def write_sealed(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+def write_sealed(path: str | os.PathLike[str], content: Mapping[str, Any], indent: int | None = 2) -> None:
     """Write a JSON object with a digest of itself, for :func:`read_sealed`."""
     content = json.loads(json_text(content))  # as it comes from a file
-    write_text(path, json_text({**content, SEAL: _seal(content)}, indent=2))
+    write_text(path, json_text({**content, SEAL: _seal(content)}, indent))
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from wlkernelnn.datasets.files.rejects import listed
 from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.training.options import BATCH
 
-from .parts import Counts, Parts, write_table
+from .parts import Counts, Parts, digest_and_size, write_table
 
 # Rows of a part: what a kill loses.
 ROWS = BATCH
@@ -160,12 +159,15 @@ def fill_tables(
         return counts
 
     # All that the content of a part depends on.
-    origin = {"input": [[source.name, _sha256(source)] for source in sources], **filling.origin}
+    origin = {"input": [[source.name, digest_and_size(source)[0]] for source in sources], **filling.origin}
     suffix = output.suffix or ".parquet"
     with Parts.alone(folder, suffix, origin, resume, filling.reject_column) as parts:
+        if parts.is_joined(output):  # an earlier run was killed when all was done
+            parts.clear()
+            return parts.counts
         pieces = chain(begin, pieces)
         finished = [piece.table.num_rows for piece in islice(pieces, len(parts.done))]
-        if finished != [part.read for part in parts.done]:
+        if finished != [part.counts.read for part in parts.done]:
             raise ValueError(f"{folder}: the parts of the run to resume have other sizes; delete the folder")
         try:
             for part in results(pieces, parts.counts.read):
@@ -173,6 +175,7 @@ def fill_tables(
         except _RowsRefused:
             parts.clear()  # of an input that is to be mended, so of no use
             raise
+        parts.check()
         parts.join_rejects(rejects_path)
         if output.suffix:
             parts.join(output)
@@ -244,8 +247,3 @@ def _complaint(piece: Piece, rejects: Sequence[Reject], what: str) -> str:
         "out)"
     )
     return listed(head, rejects, piece.place)
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

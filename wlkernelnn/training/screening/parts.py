@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
+import logging
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,10 +16,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wlkernelnn.datasets import Reject, write_rejects
-from wlkernelnn.utils.files import LOCK, alone_in, atomic_path, csv_text, write_text
+from wlkernelnn.utils.files import (
+    LOCK,
+    UNFINISHED,
+    alone_in,
+    atomic_path,
+    clear_unfinished,
+    csv_text,
+    read_sealed,
+    write_sealed,
+)
 
 MANIFEST = "_manifest.json"
-FORMAT = "wlkernelnn.predictions/1"
+FORMAT = "wlkernelnn.predictions/2"
+
+logger = logging.getLogger("wlkernelnn")
 
 
 class Counts(NamedTuple):
@@ -29,10 +41,24 @@ class Counts(NamedTuple):
     written: int
 
 
+class Part(NamedTuple):
+    """What the manifest says of a part.
+
+    Attributes:
+        counts: Its rows.
+        rows, rejects: Digest and size of the files; nothing of a part without rejected rows.
+    """
+
+    counts: Counts
+    rows: tuple[str, int]
+    rejects: tuple[str, int] | None
+
+
 class Parts:
     """A folder of finished parts, in order, and a manifest that says of what they are parts.
 
-    A part counts once the manifest has it, which is written last. Of a text table, only the first part (and
+    A part counts once the manifest has it, which is written last and holds digests of its files: a part that
+    was damaged since, and those after it, are written again. Of a text table, only the first part (and
     the first with rejected rows) has a header: parts end to end are the whole.
 
     Args:
@@ -58,19 +84,11 @@ class Parts:
     ) -> None:
         self.reject_column = reject_column
         self.folder, self.suffix, self.origin = folder, suffix, dict(origin)
-        self.done: list[Counts] = []
+        self.done: list[Part] = []
         self.cleared = False
         self._manifest = folder / MANIFEST
-        origin_there: dict[str, Any] | None = None
-        if self._manifest.is_file():
-            try:
-                known = json.loads(self._manifest.read_text(encoding="utf-8"))
-                self.done = [Counts(*counts) for counts in known["parts"]]
-                origin_there = dict(known["origin"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f"{self._manifest}: not a manifest of {FORMAT} ({error}); delete it"
-                ) from error
+        self._joined: tuple[str, int] | None = None
+        origin_there = self._read() if self._manifest.is_file() else None
         self._check_folder()
         if origin_there is None:
             return
@@ -84,6 +102,51 @@ class Parts:
                     f"{folder}: the run to resume had {key} {origin_there.get(key)!r}, "
                     f"now it is {self.origin.get(key)!r}; delete the folder to start again"
                 )
+        if self._joined is None:
+            self._drop_damaged()
+
+    def _read(self) -> dict[str, Any]:
+        """Take the parts of the manifest; what they are of."""
+        try:
+            known = read_sealed(self._manifest)
+            if known["format"] != FORMAT:
+                raise ValueError(f"expected format {FORMAT}, got {known['format']!r}")
+            for counts, rows, rejects in known["parts"]:
+                self.done.append(Part(Counts(*counts), tuple(rows), rejects and tuple(rejects)))
+            self._joined = known["joined"] and tuple(known["joined"])
+            return dict(known["origin"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self._manifest}: not a manifest of {FORMAT} ({error}); delete it") from error
+
+    def _write(self) -> None:
+        content = {"format": FORMAT, "origin": self.origin, "parts": self.done, "joined": self._joined}
+        write_sealed(self._manifest, content, indent=None)  # of as many parts as there are
+
+    def _drop_damaged(self) -> None:
+        """Forget the first part whose files are not those that were written, and all after it."""
+        for number, part in enumerate(self.done):
+            if wrong := self._wrong(number, part):
+                logger.warning(f"{wrong}: missing or damaged; this part, and all after it, are written again")
+                for later in range(number, len(self.done)):
+                    for path in (self._rows(later), self._rejects(later)):
+                        path.unlink(missing_ok=True)
+                del self.done[number:]
+                self._write()
+                return
+
+    def _wrong(self, number: int, part: Part) -> Path | None:
+        """The file of a part that is not as it was written."""
+        for path, written in ((self._rows(number), part.rows), (self._rejects(number), part.rejects)):
+            if written is not None and (not path.is_file() or digest_and_size(path) != written):
+                return path
+        return None
+
+    def check(self) -> None:
+        """Raise an error if a file of a finished part has gone, or has another size."""
+        for number, part in enumerate(self.done):
+            for path, written in ((self._rows(number), part.rows), (self._rejects(number), part.rejects)):
+                if written is not None and (not path.is_file() or path.stat().st_size != written[1]):
+                    raise FileNotFoundError(f"{path}: {_LOST}")
 
     @classmethod
     @contextmanager
@@ -102,7 +165,7 @@ class Parts:
         """
         new, lock = not folder.exists(), folder / LOCK
         locked_before = lock.exists()
-        with alone_in(folder):
+        with alone_in(folder) as place:
             try:
                 parts = cls(folder, suffix, origin, resume, reject_column)
             except (OSError, ValueError):
@@ -114,22 +177,22 @@ class Parts:
             finally:
                 if new and not parts.done and not parts.cleared:
                     parts.clear()
+                place.kept = not parts.cleared
 
     def _check_folder(self) -> None:
         """Refuse a folder with anything but parts, and what a killed run leaves of the next one."""
         if self.folder.is_file():
             raise NotADirectoryError(f"{self.folder} is a file, expected a folder")
-        numbers = range(len(self.done) + 1)
+        numbers = range(len(self.done) + 1)  # the next may have been killed
         ours = {
             MANIFEST,
             LOCK,
             *(path(number).name for number in numbers for path in (self._rows, self._rejects)),
         }
-        unfinished = tuple(f".{name}." for name in ours)
         others = sorted(
             path.name
             for path in (self.folder.iterdir() if self.folder.is_dir() else ())
-            if path.name not in ours and not path.name.startswith(unfinished)
+            if path.name not in ours and not path.name.startswith(UNFINISHED)
         )
         if others:
             shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
@@ -140,41 +203,59 @@ class Parts:
     @property
     def counts(self) -> Counts:
         """Of all finished parts together."""
-        return Counts(*map(sum, zip(Counts(0, 0, 0), *self.done, strict=True)))
+        return Counts(*map(sum, zip(Counts(0, 0, 0), *(part.counts for part in self.done), strict=True)))
 
     def add(self, table: pa.Table, rejects: Sequence[Reject], counts: Counts) -> None:
         """Write the next part."""
         number = len(self.done)
         write_table(self._rows(number), table, header=number == 0)
         if rejects:
-            first = not any(part.rejected for part in self.done)
+            first = not any(part.rejects for part in self.done)
             write_rejects(self._rejects(number), rejects, first, self.reject_column)
-        self.done.append(counts)
-        content = {"format": FORMAT, "origin": self.origin, "parts": self.done}
-        write_text(self._manifest, json.dumps(content) + "\n")
+        rejected = digest_and_size(self._rejects(number)) if rejects else None
+        self.done.append(Part(counts, digest_and_size(self._rows(number)), rejected))
+        self._write()
+
+    def is_joined(self, path: Path) -> bool:
+        """Whether an earlier run wrote all rows into this file, and was killed while it tidied up."""
+        return self._joined is not None and path.is_file() and digest_and_size(path) == self._joined
 
     def join(self, path: Path) -> None:
-        """Write the rows of all parts into one file, in one step."""
+        """Write the rows of all parts into one file, in one step.
+
+        Raises:
+            OSError: A part is not as it was written, or the file cannot be.
+        """
+        clear_unfinished(path.parent, of=path.name)
         with atomic_path(path) as temporary:
             if self.suffix == ".csv":
-                _join_text(temporary, map(self._rows, range(len(self.done))))
+                _join_text(temporary, [(self._rows(i), part.rows) for i, part in enumerate(self.done)])
             else:
                 with pq.ParquetWriter(temporary, pq.read_schema(self._rows(0))) as writer:
-                    for number in range(len(self.done)):
+                    for number, part in enumerate(self.done):
+                        if self._wrong(number, part):
+                            raise FileNotFoundError(f"{self._rows(number)}: {_LOST}")
                         writer.write_table(pq.read_table(self._rows(number)))
+        self._joined = digest_and_size(path)
+        self._write()
 
     def join_rejects(self, path: Path) -> None:
         """Write the rejected rows of all parts into one file, in one step."""
-        having = [number for number, counts in enumerate(self.done) if counts.rejected]
+        clear_unfinished(path.parent, of=path.name)
+        having = [(self._rejects(i), part.rejects) for i, part in enumerate(self.done) if part.rejects]
         if not having:
             write_rejects(path, [], column=self.reject_column)
             return
         with atomic_path(path) as temporary:
-            _join_text(temporary, map(self._rejects, having))
+            _join_text(temporary, having)
 
     def clear(self) -> None:
-        """Remove the folder."""
+        """Remove the folder, the manifest last: a run that is killed meanwhile can be resumed."""
         self.cleared = True  # from here on the folder may be another's
+        for number in range(len(self.done) + 1):
+            for path in (self._rows(number), self._rejects(number)):
+                path.unlink(missing_ok=True)
+        self._manifest.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _rows(self, number: int) -> Path:
@@ -184,11 +265,26 @@ class Parts:
         return self.folder / f"_rejects-{number:06d}.csv"
 
 
-def _join_text(path: Path, parts: Iterable[Path]) -> None:
+_LOST = "missing or not as it was written; resume the run, which writes it again"
+
+
+def digest_and_size(path: Path) -> tuple[str, int]:
+    """Half of the SHA-256 of a file, and its size in bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32], file.tell()
+
+
+def _join_text(path: Path, parts: Iterable[tuple[Path, tuple[str, int]]]) -> None:
+    """Write files end to end, if they are what they are said to be."""
     with open(path, "wb") as out:
-        for part in parts:
+        for part, written in parts:
+            digest, size = hashlib.sha256(), 0
             with open(part, "rb") as file:
-                shutil.copyfileobj(file, out, 2**20)
+                while block := file.read(2**20):
+                    digest.update(block)
+                    size += out.write(block)
+            if (digest.hexdigest()[:32], size) != written:
+                raise FileNotFoundError(f"{part}: {_LOST}")
 
 
 def write_table(path: Path, table: pa.Table, header: bool = True) -> None:

@@ -21,7 +21,7 @@ from wlkernelnn.utils.checks import check_count
 
 from .filling import Filling, Piece, fill_tables
 from .parts import Counts
-from .workers import Predicted, Task, predict_tasks
+from .workers import Predicted, Task, check_main_module, predict_tasks
 
 # With fewer parts the start of processes (some seconds) takes longer than it saves.
 PARALLEL_FROM = 3
@@ -76,6 +76,7 @@ def predict_tables(
             one that is no target, a row gives no molecule and ``on_invalid`` is ``"raise"``, or the run to
             resume was another one.
     """
+    check_main_module()
     check_count("batch_size", batch_size)
     if num_workers is not None:
         check_count("num_workers", num_workers, least=0)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +20,12 @@ import torch
 
 from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.models import ColourCache
-from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, load_run
+from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, digests, load_run
+
+logger = logging.getLogger("wlkernelnn")
+
+# The status of a process that the script which it imports would have start processes.
+NO_GUARD = 77
 
 
 class Task(NamedTuple):
@@ -93,29 +101,28 @@ def predict_tasks(
         batch_size: Molecules that go through a network at once.
         caches: States of earlier tasks, see :meth:`Ensemble.caches`; those of this process alone.
         num_workers: Processes to start, which import the main module anew: a script that gets here needs the
-            usual ``if __name__ == "__main__"``. 0 works in this process.
+            usual ``if __name__ == "__main__"``; without it all is done in this process, with a warning. 0
+            works in this process.
 
     Raises:
-        RuntimeError: As :func:`predict_task`.
+        RuntimeError: As :func:`predict_task`, or the files at ``model_path`` are not those of ``model`` any
+            more.
         ChildProcessError: A process died; says on which rows it may have worked.
     """
     if num_workers == 0:
-        for task in tasks:
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)
-            try:
-                result = predict_task(model, task, batch_size, caches)
-            finally:
-                torch.set_num_threads(threads)
-            yield result
+        yield from _here(tasks, model, batch_size, caches)
         return
     # Processes start afresh: a fork would inherit locks that torch's threads hold.
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(num_workers, context, initializer=_start, initargs=(model_path,))
+    executor = ProcessPoolExecutor(
+        num_workers, context, initializer=_start, initargs=(model_path, digests(model))
+    )
     waiting: deque[tuple[Task, Future[Predicted]]] = deque()
+    tasks, children = iter(tasks), set[BaseProcess]()
     try:
         for task in tasks:
             waiting.append((task, executor.submit(_work, task, batch_size)))
+            children.update(multiprocessing.active_children())
             if len(waiting) > 2 * num_workers:
                 yield waiting[0][1].result()
                 waiting.popleft()
@@ -123,26 +130,63 @@ def predict_tasks(
             yield waiting[0][1].result()
             waiting.popleft()
     except BrokenProcessPool as error:
-        raise ChildProcessError(
-            f"a process died while {_rows([task for task, _ in waiting])} were being predicted (out of "
-            "memory?); try fewer processes or smaller batches"
-        ) from error
+        executor.shutdown()  # now all have ended
+        if not any(child.exitcode == NO_GUARD for child in children):
+            raise ChildProcessError(
+                f"a process died while {_rows([task for task, _ in waiting])} were being predicted; if it "
+                "was memory that ran out, try fewer processes or smaller batches"
+            ) from error
     finally:
         executor.shutdown(cancel_futures=True)
+    if waiting:
+        logger.warning(
+            'other processes import the script that runs, and it lacks the line if __name__ == "__main__": '
+            "all is done in this process (put what the script does behind that line, and all cores are used)"
+        )
+        yield from _here(chain((task for task, _ in waiting), tasks), model, batch_size, caches)
+
+
+def _here(
+    tasks: Iterable[Task], model: Model, batch_size: int, caches: Sequence[ColourCache] | None
+) -> Iterator[Predicted]:
+    """The results of tasks, in this process, with one thread."""
+    for task in tasks:
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            result = predict_task(model, task, batch_size, caches)
+        finally:
+            torch.set_num_threads(threads)
+        yield result
+
+
+def check_main_module() -> None:
+    """End a process that imports, while it starts, a script which starts processes itself."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(NO_GUARD)
 
 
 # In another process
 
 _model: Model | None = None
 _caches: list[ColourCache] | None = None
+_failure = ""
 
 
-def _start(model_path: Path) -> None:
-    global _model, _caches
+def _start(model_path: Path, expected: list[str]) -> None:
+    """Load the model: the same that the other processes have."""
+    global _model, _caches, _failure
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    _model = load_run(model_path)
-    _caches = caches_of(_model)
+    try:
+        model = load_run(model_path)
+    except (OSError, ValueError) as error:
+        _failure = f"the model could not be read again: {error}"
+        return
+    if digests(model) != expected:
+        _failure = f"{model_path}: was replaced while processes started: start again"
+        return
+    _model, _caches = model, caches_of(model)
 
 
 def _end_with_parent() -> None:
@@ -154,7 +198,8 @@ def _end_with_parent() -> None:
 
 
 def _work(task: Task, batch_size: int) -> Predicted:
-    assert _model is not None
+    if _model is None:
+        raise RuntimeError(_failure)
     return predict_task(_model, task, batch_size, _caches)
 
 

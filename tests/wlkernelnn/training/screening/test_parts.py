@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import shutil
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from wlkernelnn.datasets import Reject
 from wlkernelnn.training.screening.parts import MANIFEST, Counts, Parts
-from wlkernelnn.utils.files import LOCK
+from wlkernelnn.utils.files import LOCK, UNFINISHED
 
 ORIGIN = {"input": [["a.csv", "1234"]], "options": {"batch_size": 3}}
 
@@ -66,9 +70,100 @@ def test_what_the_manifest_does_not_have_is_written_again(tmp_path: Path) -> Non
     parts.add(table(50, 60), [Reject(8, "x", "y")], Counts(10, 1, 10))
     manifest.write_text(kept)
     again = Parts(tmp_path / "parts", ".csv", ORIGIN, resume=True)
-    assert again.done == [Counts(3, 0, 3), Counts(4, 2, 4), Counts(1, 1, 1)]
+    assert [part.counts for part in again.done] == [Counts(3, 0, 3), Counts(4, 2, 4), Counts(1, 1, 1)]
     again.join(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("damage", ["emptied", "cut", "changed", "deleted"])
+@pytest.mark.parametrize("name", ["part-000001", "_rejects-000001"])
+def test_damaged_parts_are_written_again(tmp_path: Path, suffix: str, damage: str, name: str) -> None:
+    """No row is lost without a word: a part counts only as it was written."""
+    filled(tmp_path, suffix)
+    path = tmp_path / (name + (suffix if name.startswith("part") else ".csv"))
+    content = path.read_bytes()
+    if damage == "deleted":
+        path.unlink()
+    else:
+        changed = bytes([content[0] ^ 1]) + content[1:]
+        path.write_bytes({"emptied": b"", "cut": content[:-3], "changed": changed}[damage])
+    again = Parts(tmp_path, suffix, ORIGIN, resume=True)
+    assert [part.counts for part in again.done] == [Counts(3, 0, 3)]
+    assert filled_names(tmp_path) == {MANIFEST, f"part-000000{suffix}"}
+    assert len(Parts(tmp_path, suffix, ORIGIN, resume=True).done) == 1
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_parts_that_are_damaged_before_they_are_joined(tmp_path: Path, suffix: str) -> None:
+    parts = filled(tmp_path / "parts", suffix)
+    path = tmp_path / "parts" / f"part-000001{suffix}"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(FileNotFoundError, match=rf"part-000001{suffix}: missing or not as it was written"):
+        parts.join(tmp_path / f"out{suffix}")
+    assert not (tmp_path / f"out{suffix}").exists()
+    with pytest.raises(FileNotFoundError, match=rf"part-000001{suffix}: missing or not as it was written"):
+        parts.check()
+
+
+def test_a_folder_that_was_deleted_meanwhile(tmp_path: Path) -> None:
+    def work() -> None:
+        with Parts.alone(tmp_path / "parts", ".parquet", ORIGIN, resume=False) as parts:
+            parts.add(table(0, 3), [], Counts(3, 0, 3))
+            shutil.rmtree(tmp_path / "parts")
+            parts.add(table(3, 7), [], Counts(4, 0, 4))
+
+    with pytest.raises(FileNotFoundError, match="parts: was deleted or replaced"):
+        work()
+
+
+class Killed(BaseException):
+    """As by SIGKILL: nothing is tidied up."""
+
+
+def test_a_kill_at_any_step_of_the_last_tidying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is deleted, renamed or written, one step after the other: every point can be resumed."""
+    for name in ("expected", "begun"):
+        filled(tmp_path / name, ".csv").join(tmp_path / f"{name}.csv")
+    expected = (tmp_path / "expected.csv").read_bytes()
+    left, real = 0, {name: getattr(os, name) for name in ("unlink", "rmdir", "replace")}
+
+    def step(name: str, *args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        if not left:
+            raise Killed
+        left -= 1
+        return real[name](*args, **kwargs)
+
+    def finish(resume: bool) -> Parts:
+        parts = Parts(tmp_path / "parts", ".csv", ORIGIN, resume)
+        if not parts.is_joined(tmp_path / "out.csv"):
+            parts.join_rejects(tmp_path / "rejects.csv")
+            parts.join(tmp_path / "out.csv")
+        parts.clear()
+        return parts
+
+    points, killed = 0, True
+    while killed:
+        shutil.rmtree(tmp_path / "parts", ignore_errors=True)
+        filled(tmp_path / "parts", ".csv")
+        left, killed = points, False
+        with monkeypatch.context() as patch:
+            for name in real:
+                patch.setattr(os, name, partial(step, name))
+            try:
+                finish(resume=True)
+            except Killed:
+                killed = True
+        again = Parts(tmp_path / "parts", ".csv", ORIGIN, resume=True)
+        if again.done:  # else all had gone, after all was written
+            assert again.counts == Counts(8, 3, 8)
+            finish(resume=True)
+        assert (tmp_path / "out.csv").read_bytes() == expected
+        assert not (tmp_path / "parts").exists() or not again.done
+        assert {path.name for path in tmp_path.iterdir() if path.name.startswith(UNFINISHED)} == set()
+        points += 1
+    assert points > 8
 
 
 def test_parts_of_another_run_are_refused(tmp_path: Path) -> None:
@@ -102,10 +197,10 @@ def test_folders_of_others_are_refused(tmp_path: Path, name: str, begun: bool) -
 def test_what_a_killed_run_leaves_is_no_hindrance(tmp_path: Path) -> None:
     filled(tmp_path, ".csv")
     for name in (
-        ".part-000003.csv.x1y2.csv",
+        f"{UNFINISHED}x1y2.part-000003.csv",
         "part-000003.csv",
         "_rejects-000003.csv",
-        f".{MANIFEST}.x1.json",
+        f"{UNFINISHED}x1.{MANIFEST}",
     ):
         (tmp_path / name).write_text("half of it")
     assert len(Parts(tmp_path, ".csv", ORIGIN, resume=True).done) == 3

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from tests.molecules import regression_set
 from wlkernelnn.datasets import molecules_from
 from wlkernelnn.training import load_ensemble
+from wlkernelnn.training.molecules.columns import digests
 from wlkernelnn.training.screening import workers
 from wlkernelnn.training.screening.workers import Predicted, Task, predict_task, predict_tasks
 
@@ -60,9 +65,52 @@ def test_a_failure_names_the_row(run_folder: Path, monkeypatch: pytest.MonkeyPat
         predict_task(load_ensemble(run_folder), Task(10, ["C", "CCN", "CC"]), 3)
 
 
-def test_the_death_of_a_process_names_the_rows(run_folder: Path, tmp_path: Path) -> None:
-    # A process that finds no network cannot start.
-    with pytest.raises(
-        ChildProcessError, match=r"a process died while data rows 1 … \d+ were being predicted"
-    ):
-        list(predict_tasks(tasks(), tmp_path / "nowhere", load_ensemble(run_folder), 3, 1))
+def test_a_model_that_is_replaced_while_processes_start(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows are predicted by one model, or none."""
+    for name in ("_model", "_caches", "_failure"):
+        monkeypatch.setattr(workers, name, None)
+    ensemble = load_ensemble(run_folder)
+    expected = digests(ensemble)
+    workers._start(tmp_path / "nowhere", expected)  # in another process
+    with pytest.raises(RuntimeError, match=r"the model could not be read again: .*nowhere: expected a run"):
+        workers._work(Task(0, ["C"]), 3)
+    ensemble.networks.reverse()
+    ensemble.save(tmp_path)
+    workers._start(tmp_path, expected)
+    with pytest.raises(RuntimeError, match="was replaced while processes started"):
+        workers._work(Task(0, ["C"]), 3)
+    workers._start(run_folder, expected)
+    assert workers._work(Task(0, ["C"]), 3).position.tolist() == [0]
+
+
+SCRIPT = """
+import logging
+import sys
+from pathlib import Path
+from wlkernelnn.training.screening import filling, predict_tables
+
+logging.basicConfig()
+filling.ROWS = 5
+folder, model = map(Path, sys.argv[1:3])
+predict_tables([folder / "t.csv"], model, folder / "out.csv", folder / "rejects.csv", num_workers=1)
+"""
+
+
+def test_a_script_without_a_main_guard(run_folder: Path, tmp_path: Path) -> None:
+    """All rows are predicted; the warning names what is missing."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "t.csv").write_text("smiles\n" + "CCO\n" * 20)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path), str(run_folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert 'it lacks the line if __name__ == "__main__"' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(pd.read_csv(tmp_path / "out.csv")["Act"].dropna()) == 20
+
+
+def test_the_death_of_a_process_names_the_rows(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_start", math.dist)  # cannot start with these arguments
+    died = r"a process died while data rows 1 … \d+ were being predicted"
+    with pytest.raises(ChildProcessError, match=died):
+        list(predict_tasks(tasks(), run_folder, load_ensemble(run_folder), 3, 1))
