@@ -35,6 +35,7 @@ class EvaluateOptions:
         metrics_path: JSON file for the scores, if it is given.
         plot_path: Picture, .png, .svg or .pdf, if it is given: coverage, error by deviation, and predicted
             against measured; of classes how often they are right, by their probability.
+        report_path: HTML page for all of it, with the worst predictions drawn, if it is given.
         rejects_path: CSV file for the rows that gave no molecule, if it is given.
         batch_size: Molecules at once.
     """
@@ -44,6 +45,7 @@ class EvaluateOptions:
     metrics: list[str] | None = None
     metrics_path: Path | None = None
     plot_path: Path | None = None
+    report_path: Path | None = None
     rejects_path: Path | None = None
     batch_size: PositiveInt = 512
 
@@ -57,6 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     outputs = {
         "--metrics-path": options.metrics_path,
         "--plot-path": options.plot_path,
+        "--report-path": options.report_path,
         "--rejects-path": options.rejects_path,
     }
     check_outputs(outputs, [Path(parsed.data_path)])
@@ -121,6 +124,12 @@ def main(argv: list[str] | None = None) -> None:
         else:
             draw_deviations(options.plot_path, columns, target, mean, std, model.about.get("unit", ""))
         print(f"plot: {options.plot_path}")
+    if (path := options.report_path) is not None:
+        from wlkernelnn.report import write_evaluation_page
+
+        everything = all_scores(task, columns, target, mean)
+        write_evaluation_page(path, model, data, columns, mean, std, everything, str(options.model_path))
+        print(f"report: {path}")
 
 
 def _columns(names: list[str], given: list[str]) -> tuple[list[str], list[str]]:

@@ -26,7 +26,8 @@ class ExplainOptions:
     Args:
         test_path: A CSV, TSV or Parquet file, which is held in memory as a whole.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        output_dir: Folder for drawings, rejects.csv and atoms.csv: row, smiles, atom (counted from 0), its
+        output_dir: Folder for report.html (a page with all molecules and drawings), drawings, rejects.csv and
+            atoms.csv: row, smiles, atom (counted from 0), its
             element, and per target (in log-odds of classes) how much it adds. Of networks that is how much
             less is predicted when all that the network knows of this atom and its surroundings is left out;
             of several networks the mean. Where rings are nodes, the atoms of a ring share equally what its
@@ -64,7 +65,8 @@ def main(argv: list[str] | None = None) -> None:
 
     from wlkernelnn.datasets import load_molecules
     from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
-    from wlkernelnn.training import Ensemble, JointModel, load_run
+    from wlkernelnn.report import PAGE, tried, write_explanation_page
+    from wlkernelnn.training import Ensemble, JointModel, load_run, mean_and_std
     from wlkernelnn.training.molecules.columns import kernel_machine
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
@@ -97,10 +99,29 @@ def main(argv: list[str] | None = None) -> None:
             table.to_csv(temporary, index=False)
     drawn = min(options.drawings, len(data))
     of_molecules = np.split(contributions, np.cumsum(num_atoms(data)[:drawn]))
+    drawings = []
     for row, smiles, of_atoms in zip(data.row.tolist()[:drawn], data.smiles, of_molecules, strict=False):
-        for task in range(len(names)):
+        drawings.append(
+            [drawing(smiles, of_atoms[:, t], float(least[t]), values=True) for t in range(len(names))]
+        )
+        for task, svg in enumerate(drawings[-1]):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
-            write_text(directory / name, drawing(smiles, of_atoms[:, task], float(least[task])))
+            write_text(directory / name, svg)
+    largest = [np.maximum(np.abs(of_atoms).max(axis=0), least) for of_atoms in of_molecules[:drawn]]
+    molecules = tables.get("molecules.csv")
+    page = tried(
+        lambda: write_explanation_page(
+            directory / PAGE,
+            data,
+            names,
+            _predicted(data, names, mean_and_std(model, data)[0]) if molecules is None else molecules,
+            drawings,
+            np.reshape(largest, (drawn, len(names))),
+            str(options.model_path),
+            model.about["task"] == "classification",
+        ),
+        f"no {PAGE}",
+    )
     rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
     if (machine := kernel_machine(model)) and machine.choice_ == "descriptors":
         print("the machine predicts from descriptors alone: atoms add nothing, see molecules.csv")
@@ -108,6 +129,8 @@ def main(argv: list[str] | None = None) -> None:
         f"{len(data):,} molecules{rejected}: {len(atoms):,} atoms in {directory / 'atoms.csv'}, "
         f"{drawn:,} molecules drawn"
     )
+    if page is not None:
+        print(f"report: {page}")
 
 
 def _check_free(directory: Path, test_path: Path) -> None:
@@ -124,6 +147,21 @@ def _check_free(directory: Path, test_path: Path) -> None:
     for path in (*tables, *directory.glob("row-*.svg")):
         if path.exists():
             raise FileExistsError(f"--output-dir: {path} is there already, choose another folder")
+
+
+def _predicted(data: PackedGraphs, names: list[str], mean: np.ndarray) -> pd.DataFrame:
+    """One row per molecule and target, of networks: predictions are no sums over atoms."""
+    import numpy as np
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "row": np.repeat(data.row.numpy() + 1, len(names)),
+            "smiles": np.repeat(np.array(data.smiles, dtype=object), len(names)),
+            "target": names * len(data),
+            "prediction": mean.ravel(),
+        }
+    )
 
 
 def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> pd.DataFrame:

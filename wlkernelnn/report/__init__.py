@@ -1,6 +1,8 @@
 """Pages that people read: one HTML file each, without scripts, that needs no network."""
 
+from .evaluation import write_evaluation_page
+from .explanation import write_explanation_page
 from .page import tried
 from .run import PAGE, write_run_page
 
-__all__ = ["PAGE", "tried", "write_run_page"]
+__all__ = ["PAGE", "tried", "write_evaluation_page", "write_explanation_page", "write_run_page"]

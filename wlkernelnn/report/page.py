@@ -29,13 +29,14 @@ a { color: var(--one); text-decoration: none; } a:hover { text-decoration: under
 .tile b { display: block; font-size: 1.45rem; line-height: 1.25; font-weight: 600; }
 .tile span { font-size: 0.82rem; color: var(--soft); overflow-wrap: anywhere; }
 .row { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); gap: 1rem;
-  align-items: start; }
+  align-items: start; margin: 0.6rem 0 1rem; }
 figure { margin: 0; break-inside: avoid; max-width: 27rem; }
 figcaption { font-size: 0.85rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; margin: 0.6rem 0; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.25rem 0.9rem 0.25rem 0; text-align: left; vertical-align: top; max-width: 32rem;
   overflow-wrap: anywhere; }
+td:first-child { overflow-wrap: break-word; }
 th { font-weight: 500; border-bottom: 1px solid var(--line); overflow-wrap: normal; }
 td { border-bottom: 1px solid var(--line); }
 .n { text-align: right; white-space: nowrap; }
@@ -46,6 +47,10 @@ summary { cursor: pointer; color: var(--one); }
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 15.5rem), 1fr)); }
 .card { border: 1px solid var(--line); border-radius: 8px; padding: 0.6rem; break-inside: avoid;
   font-size: 0.85rem; overflow-wrap: anywhere; }
+.large { grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); }
+.legend { display: flex; gap: 0.5rem; align-items: center; }
+.colours { flex: 1; height: 0.6rem; border-radius: 3px; border: 1px solid var(--line);
+  background: linear-gradient(to right, #00f, #fff, #f00); }
 .card:target { outline: 2px solid var(--one); }
 .card svg { width: 100%; height: auto; background: #fff; border-radius: 6px; display: block; }
 .card hr { border: 0; border-top: 1px solid var(--line); }

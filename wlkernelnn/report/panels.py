@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve, roc
 from wlkernelnn.training.molecules.metrics import reliability
 from wlkernelnn.training.molecules.uncertainty import error_by_deviation
 
-from .page import figure, number
+from .page import escaped, figure, number
 from .plots import Plot, span
 
 #: So many points a plot shows, and so many targets have plots of their own.
@@ -57,7 +57,8 @@ def classes(title: str, values: dict[str, np.ndarray]) -> str:
     names = list(values)
     ones = [int(np.nansum(each == 1)) for each in values.values()]
     zeros = [int(np.nansum(each == 0)) for each in values.values()]
-    plot = Plot(title, ", ".join(names), "share of class 1", (0, max(len(names), 1)), (0, 1))
+    plot = Plot(title, "part", "share of class 1", (0, max(len(names), 1)), (0, 1))
+    plot.xticks = [(place + 0.5, escaped(name)) for place, name in enumerate(names)]
     for place, name in enumerate(names):
         share = ones[place] / ((ones[place] + zeros[place]) or 1)
         plot.bars([place + 0.15, place + 0.85], [share], COLOURS.get(name, "one"))
@@ -88,7 +89,8 @@ def curves(title: str, values: dict[str, tuple[np.ndarray, np.ndarray]]) -> list
     """ROC and precision-recall curves of classes and probabilities ``[n]``, by parts."""
     roc = Plot(f"{title}: ROC", "false positive rate", "true positive rate", (0, 1), (0, 1))
     pr = Plot(f"{title}: precision and recall", "recall", "precision", (0, 1), (0, 1.02))
-    roc.legend, pr.legend = (0.6, 0.25), (0.05, 0.25)
+    share = np.nanmean(np.concatenate([y for y, _ in values.values()] or [np.zeros(1)]))
+    roc.legend, pr.legend = (0.6, 0.25), ((0.05, 0.25) if share > 0.5 else (0.6, 0.95))
     roc.line((0, 1), (0, 1), "even")
     for part, (y, p) in values.items():
         known = np.isfinite(y) & np.isfinite(p)

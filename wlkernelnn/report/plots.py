@@ -28,6 +28,8 @@ class Plot:
         self.x, self.y = _wide(*x), _wide(*y)
         self.marks: list[str] = []
         self.names: list[tuple[str, str]] = []
+        #: What stands at the axis x, where it is not numbers.
+        self.xticks: list[tuple[float, str]] | None = None
         #: Where the legend begins, as shares of the width and the height.
         self.legend = 0.03, 0.97
 
@@ -86,7 +88,7 @@ class Plot:
         """The plot."""
         right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
         parts = []
-        for value, text in ticks(*self.x):
+        for value, text in self.xticks or ticks(*self.x):
             at = self._places(value, self.y[0])[0]
             parts.append(f'<path class="grid" d="M{at:g} {_TOP}V{bottom}"/>')
             parts.append(f'<text x="{at:g}" y="{bottom + 15}" text-anchor="middle">{text}</text>')

@@ -76,7 +76,7 @@ def write_run_page(
         for part in report["counts"]
     }
     apart = [part for part in ("test", "valid") if part in parts]
-    shown: dict[str, str] = {"Data": _data(data, parts, task, unit, split_name)}
+    shown: dict[str, str] = {"Data": data_section(data, parts, task, unit, split_name)}
     shown["Model"] = explained(model, report)
     shown["Learning curves"] = _learning(directory, model, report["metric"])
     shown["Predictions"] = _about_train(report) + predictions(names, task, unit, parts)
@@ -90,14 +90,18 @@ def write_run_page(
     top = _top(parts, report, names, task, unit, apart)
     path = directory / PAGE
     title = f"{', '.join(names[:3])}{' …' if len(names) > 3 else ''}: {data.description.name}"
-    subtitle = f"wlkernelnn {__version__}, {datetime.now(UTC):%d %B %Y, %H:%M} UTC"
     foot = (
         "This page shows molecules and targets of the data, some training molecules among them: if they are "
         "confidential, so is the page."
     )
     scores = score_tables(report["scores"], apart[0] if apart else "train")
-    write_text(path, page(title, subtitle, [("", top), ("Scores", scores), *shown.items()], foot))
+    write_text(path, page(title, dated(), [("", top), ("Scores", scores), *shown.items()], foot))
     return path
+
+
+def dated() -> str:
+    """The version, and the time now."""
+    return f"wlkernelnn {__version__}, {datetime.now(UTC):%d %B %Y, %H:%M} UTC"
 
 
 def _predicted(path: Path, data: PackedGraphs, names: list[str]) -> Predicted:
@@ -149,7 +153,9 @@ def _top(
     return html + f"<p><b>{escaped(text)}: the model is not better. Do not rely on its predictions.</b></p>"
 
 
-def _data(data: PackedGraphs, parts: Mapping[str, Predicted], task: str, unit: str, split_name: str) -> str:
+def data_section(
+    data: PackedGraphs, parts: Mapping[str, Predicted], task: str, unit: str, split_name: str = ""
+) -> str:
     """Rows, rejects with their reasons, targets and split."""
     about, total = data.description, len(data) + len(data.rejects)
     counts = ", ".join(f"{part} {len(each.data):,}" for part, each in parts.items())
@@ -158,9 +164,10 @@ def _data(data: PackedGraphs, parts: Mapping[str, Predicted], task: str, unit: s
         ("table", about.name),
         ("rows", f"{total:,} = {len(data):,} molecules + {len(data.rejects):,} rejected"),
         ("targets", f"{', '.join(about.target_names)} ({task}{f', {unit}' if unit else ''})"),
-        ("split", f"{split_name}: {counts}" if split_name else counts),
         ("features", about.features or "–"),
     ]
+    if len(parts) > 1:
+        facts.append(("split", f"{split_name}: {counts}" if split_name else counts))
     if missing:
         facts.append(("missing targets", f"{missing:,} of {data.y.numel():,}"))
     html = ""

@@ -50,7 +50,12 @@ def atom_contributions(
 
 
 def drawing(
-    smiles: str, contributions: np.ndarray, least: float = 0.0, width: int = 400, height: int = 300
+    smiles: str,
+    contributions: np.ndarray,
+    least: float = 0.0,
+    width: int = 400,
+    height: int = 300,
+    values: bool = False,
 ) -> str:
     """A molecule as SVG: red atoms add to what is predicted, blue ones take from it.
 
@@ -60,6 +65,7 @@ def drawing(
             of two molecules do not compare.
         least: What the strongest colour stands for at least, so that rounding is not painted.
         width, height: In pixels.
+        values: Write the contribution beside each atom that has at least a quarter of the largest.
 
     Raises:
         ValueError: The SMILES gives no molecule, or one of another number of atoms, or a contribution is not
@@ -72,8 +78,12 @@ def drawing(
     if not np.isfinite(contributions).all():
         raise ValueError(f"{smiles!r}: expected finite contributions, got {np.asarray(contributions)}")
     largest = float(np.abs(contributions).max(initial=least)) or 1.0
+    for atom, value in zip(molecule.GetAtoms(), np.asarray(contributions).tolist(), strict=True):
+        if values and abs(value) >= largest / 4:
+            atom.SetProp("atomNote", f"{value:+.2g}")
     colours = colormaps["bwr"](0.5 + 0.5 * np.asarray(contributions) / largest)
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
+    drawer.drawOptions().annotationFontScale = 0.8
     rdMolDraw2D.PrepareAndDrawMolecule(
         drawer,
         molecule,

@@ -1,0 +1,65 @@
+"""The page of an evaluation: scores, plots and errors of a run on molecules that were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.training.molecules.columns import Model, kernel_machine
+from wlkernelnn.utils.files import write_text
+
+from .page import number, page, paragraph, tiles
+from .run import data_section, dated
+from .sections import TITLES, Errors, Predicted, calibration, predictions, score_tables
+
+
+def write_evaluation_page(
+    path: Path,
+    model: Model,
+    data: PackedGraphs,
+    columns: Sequence[str],
+    mean: np.ndarray,
+    std: np.ndarray | None,
+    scores: dict[str, Any],
+    model_path: str,
+) -> Path:
+    """Write the page.
+
+    Args:
+        path: Of the page.
+        model: What predicted; a kernel machine knows its training molecules.
+        data: The molecules with their targets.
+        columns: Names of the targets.
+        mean, std: Predictions and their deviations, ``[len(data), T]``.
+        scores: ``mean`` and ``targets``, see :func:`~wlkernelnn.training.molecules.metrics.all_scores`.
+        model_path: The run folder.
+    """
+    about = model.about
+    task, unit = about["task"], about.get("unit") or ""
+    part = Predicted(data, data.y.numpy().astype(np.float64), mean, std)
+    machine = kernel_machine(model)
+    train = None if machine is None else machine.process_.X_train_
+    if train is not None and list(about["target_names"]) != list(columns):
+        train = None  # its targets are others, or in another order
+    errors = Errors(columns, task, unit, part, train)
+    figures = [(number(value), TITLES.get(name, name)) for name, value in list(scores["mean"].items())[:4]]
+    top = tiles([*figures, (f"{len(data):,}", "molecules")])
+    if len(columns) > 1:
+        top += paragraph(f"Scores are means over {len(columns)} targets.", soft=True)
+    name = "molecules"
+    sections = [
+        ("", top),
+        ("Scores", score_tables({name: scores}, name)),
+        ("Data", data_section(data, {name: part}, task, unit)),
+        ("Predictions", predictions(columns, task, unit, {name: part})),
+        ("Calibration", calibration(columns, task, unit, part)),
+        ("Worst predictions", errors.cards()),
+        ("Applicability", errors.applicability()),
+    ]
+    title = f"{', '.join(columns[:3])}{' …' if len(columns) > 3 else ''}: {data.description.name}"
+    write_text(path, page(title, dated(), sections, paragraph(f"Model: {model_path}")))
+    return path
