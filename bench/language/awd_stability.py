@@ -24,7 +24,7 @@ from wlkernelnn.datasets import RandomBPTTLoader, load_ptb
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop, detached
 from wlkernelnn.training import AWDOptions, perplexity
 from wlkernelnn.training.text.awd import slowness
-from wlkernelnn.training.text.language import negative_log_likelihood
+from wlkernelnn.training.text.scores import negative_log_likelihood
 
 from .awd_lm import WEIGHT_DROP, awd_init
 from .awd_steps import mean_forget, sizes_of, summary

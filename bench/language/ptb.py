@@ -129,7 +129,7 @@ def pages(options: PTBOptions) -> Iterator[Page]:
 
 def trial(name: str, seed: int, corpus: Corpus, content: str, options: PTBOptions) -> Trial:
     model = MODELS[name]
-    whole = LanguageOptions(**model.training, **options.of_run(seed))
+    whole = LanguageOptions(**model.training, **options.of_run(seed), cuda_graphs=True)
     recipe = whole if options.shorten is None else shortened(whole, options.shorten)
     num_tokens = len(corpus.vocabulary)
     width = model.fitting_width(num_tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from wlkernelnn.bench.harness.parameters import count_parameters, width_for
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork
 from wlkernelnn.ops.graph import fused
+from wlkernelnn.ops.graph.neighbor_sum import GATHERERS
 from wlkernelnn.training import predict
 from wlkernelnn.utils.modes import evaluating
 
@@ -30,6 +31,8 @@ GINES = ("GINE×4", "GINE×4, our size")
 THEIRS = ("plain PyG", *GINES, "chemprop")
 OURS = ("by nodes", "colours", "colours, fused")
 BY_COLOURS = OURS[1:]
+# On a GPU too few values stand at the edges of a quotient for compiled sums.
+ON_GPU = ("plain PyG", *GINES, "by nodes", "by nodes, fused", "colours")
 BY_NODES = 2048
 SIZES = (20, 128, 1024, 8192)
 # By nodes larger batches gain little, and a step would take up to half a minute.
@@ -44,7 +47,8 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
   batch is {chemprop.DEFAULT_BATCH}.
 * by nodes: our layers with stock torch operations, every node computed. colours: every Weisfeiler-Lehman
   colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges, on a CPU
-  those of the extra "fast", on a GPU Triton's. All three, and plain PyG, give the same numbers.
+  those of the extra "fast", on a GPU Triton's; by nodes, fused: the same by nodes. These and plain PyG give
+  the same numbers.
 * Those by nodes get {BY_NODES:,} molecules, as each costs as much, in batches of {NODES_UP_TO:,} at most.
 * Our network has {CHANNELS} channels and {ITERATIONS} iterations; readout "sum" walks in every iteration (the
   paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW.
@@ -70,7 +74,7 @@ class Contestant:
         return sorted({size for size in wanted if size <= NODES_UP_TO} | default)
 
     def operations(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.name == "colours, fused" else stock_operations()
+        return nullcontext() if self.name.endswith(", fused") else stock_operations()
 
     def training_step(self) -> Callable[[Any], None]:
         """A function that trains the network on a batch by one step."""
@@ -100,14 +104,18 @@ def train(step: Callable[[Any], None], batches: Iterable[Any]) -> None:
 
 
 def names(device: str = "cpu") -> tuple[str, ...]:
-    """All contestants that there are here; chemprop's batches stay on the CPU."""
-    without = device != "cpu" or not chemprop.installed()
-    return tuple(name for name in (*THEIRS, *OURS) if name != "chemprop" or not without)
+    """All contestants that there are here. chemprop's batches stay on the CPU."""
+    if device != "cpu":
+        return ON_GPU
+    return tuple(name for name in (*THEIRS, *OURS) if name != "chemprop" or chemprop.installed())
 
 
-def stock_operations() -> AbstractContextManager[object]:
+@contextmanager
+def stock_operations() -> Iterator[None]:
     """Without the compiled sums, as if neither numba nor Triton were installed."""
-    return patch.dict(fused.LOOPS, dict.fromkeys(fused.LOOPS, lambda: None))
+    without = {kind: lambda: None for kind in fused.LOOPS}
+    with patch.dict(fused.LOOPS, without), patch.dict(GATHERERS, without):
+        yield
 
 
 @dataclass(frozen=True)
@@ -158,7 +166,7 @@ def contestant(
         return Contestant(name, theirs, len(data), of_chemprop, partial(chemprop.outputs_and_targets, theirs))
     sizes = {"hidden_channels": channels, "num_iterations": iterations}
     ours = GraphKernelNetwork.from_data(data, **sizes, readout=readout, quotient=name in BY_COLOURS)
-    if name in OURS:
+    if name in (*OURS, *ON_GPU) and name not in THEIRS:
         depth = ours.quotient_depth
         if depth is not None:
             data.colours(depth)  # once, for all epochs

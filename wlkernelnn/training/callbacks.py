@@ -26,7 +26,7 @@ logger = logging.getLogger("wlkernelnn")
 # The loss is looked at every so many batches: on a GPU this waits for it.
 WATCHED_BATCHES = 50
 # Options that may change when a training resumes.
-MAY_DIFFER = ("epochs", "patience", "accelerator")
+MAY_DIFFER = ("epochs", "patience", "accelerator", "cuda_graphs")
 
 
 class DivergedError(ValueError):

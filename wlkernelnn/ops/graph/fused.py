@@ -57,6 +57,15 @@ triton_loops = partial(optional_module, "wlkernelnn.ops.graph.triton_loops")
 LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops, "cuda": triton_loops}
 
 
+# On a GPU, kernels of few values take longer to start than to run, and PyTorch's start faster than Triton's.
+ENOUGH = 2**22
+
+
+def is_enough(edges: SortedEdges, like: Tensor) -> bool:
+    """Whether compiled loops pay for values like these at the edges."""
+    return not like.is_cuda or edges.source.numel() * like.size(-1) >= ENOUGH
+
+
 def loops_for(values: Sequence[Tensor | None]) -> Any:
     r"""The module of loops that take these values and give all gradients wanted of them, or ``None``.
 
@@ -98,8 +107,8 @@ def gated_sum(
     of whichever factors are given: :func:`gated_sum_naive`, faster. With tables (or nothing) for G and F,
     values of one type take compiled loops over the edges, forwards and backwards: on a CPU where numba is
     installed (the extra ``fast``), float32 and float64, on as many threads as torch has; on a GPU where
-    Triton is (it comes with torch's CUDA builds), half precision as well, in float32 arithmetic. The first
-    use compiles them, which takes seconds, and keeps them on disk.
+    Triton is (it comes with torch's CUDA builds), half precision as well, in float32 arithmetic, if there are
+    ``ENOUGH`` values at edges. The first use compiles them, which takes seconds, and keeps them on disk.
 
     Args:
         c: ``[num_sources, K]``.
@@ -132,7 +141,8 @@ def gated_sum(
     a, b = gates or (None, None)
     values = (a, b, edge_gate, c, edge_factor)
     tables = edge_gate is not None or edge_factor is not None
-    loops = None if tables and edge_type is None else loops_for((*values, weight))
+    compiled = (edge_type is not None or not tables) and is_enough(edges, c)
+    loops = loops_for((*values, weight)) if compiled else None
     if loops is None:
         return naive(*values)
     if gates is None:
@@ -176,7 +186,7 @@ def relabel_sum(
         types = None if edge_type is None else savable(edge_type)
         return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, types, weight)
 
-    compiled = edge_type is not None and type(act) in KINDS and is_pure(act)
+    compiled = edge_type is not None and type(act) in KINDS and is_pure(act) and is_enough(edges, m)
     loops = loops_for((m, edge_shift, weight)) if compiled else None
     if loops is None:
         return naive(m, edge_shift)

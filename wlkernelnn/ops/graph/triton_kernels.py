@@ -176,6 +176,26 @@ def mapped_gradients(
     _write(of_table, total_table, width, BLOCK)
 
 
+# out[i] = Σ w x[index[k]] over the places k of i
+
+
+@triton.jit
+def gathered(
+    indptr, index, weight, x, out, width, ACC: tl.constexpr, EDGES: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    row = tl.program_id(0)
+    first, last = tl.load(indptr + row), tl.load(indptr + row + 1)
+    total = tl.zeros([BLOCK], ACC)
+    for start in range(first, last, EDGES):
+        k = start + tl.arange(0, EDGES)
+        real = k < last
+        found = _rows(x, _numbers(index, k, real), real, width, ACC, BLOCK)
+        if weight is not None:
+            found *= tl.load(weight + k, mask=real, other=0.0).to(ACC)[:, None]
+        total += _total(found, real)
+    _write(out, total, width, BLOCK)
+
+
 # out[i] = Σ values[j] over the rows j of i
 
 

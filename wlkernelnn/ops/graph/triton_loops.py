@@ -124,6 +124,13 @@ class MappedLoop(Loop):
         return (), (x, None), (None, table)
 
 
+def gathered_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None) -> Tensor:
+    """What :func:`wlkernelnn.ops.graph.neighbor_sum.bag_sum` returns."""
+    out = x.new_empty(len(indptr) - 1, x.size(1))
+    run(kernels.gathered, *map(_dense, (indptr, index, weight, x)), out)
+    return out
+
+
 def run(
     kernel: Any,
     indptr: Tensor,

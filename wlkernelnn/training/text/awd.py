@@ -16,7 +16,8 @@ from wlkernelnn.sequence import LanguageModel, detached
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.options import LoopOptions
 
-from .language import TextModule, negative_log_likelihood
+from .language import TextModule
+from .scores import negative_log_likelihood
 
 # Streams that the validation part is cut into, as the authors' release does.
 VALIDATION_STREAMS = 10

@@ -13,14 +13,15 @@ from torch import Tensor
 from wlkernelnn.datasets import BPTTLoader, Corpus, PackedStrings
 from wlkernelnn.datasets.text.vocabulary import TokenIds as Tokens
 from wlkernelnn.datasets.text.vocabulary import as_ids
-from wlkernelnn.sequence import LanguageModel, detached
+from wlkernelnn.sequence import LanguageModel
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import LoopOptions
 from wlkernelnn.training.string_options import LanguageOptions
 from wlkernelnn.utils.modes import evaluating
 
-from .scores import perplexity_of
+from .replay import Replay
+from .scores import negative_log_likelihood, perplexity_of
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
@@ -119,11 +120,6 @@ def _per_string(model: LanguageModel, strings: PackedStrings) -> Tensor:
     return nll.clamp(max=700.0).exp()
 
 
-def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
-    """Summed over all tokens."""
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
-
-
 class TextModule(TrainedModule):
     """Carries the state along a text, in training and where it is scored."""
 
@@ -152,7 +148,11 @@ class TextModule(TrainedModule):
     def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
         inputs, targets = batch
         logits, self._state = self.scored(inputs, state=self._state)
-        self._nll.append(negative_log_likelihood(logits, targets))  # as a number only later: a GPU goes on
+        self.count(negative_log_likelihood(logits, targets), targets)
+
+    def count(self, nll: Tensor, targets: Tensor) -> None:
+        """Add the summed loss of targets to the score of validation."""
+        self._nll.append(nll)  # as a number only later: a GPU goes on
         self._targets += targets.numel()
 
     def on_validation_epoch_end(self) -> None:
@@ -162,11 +162,18 @@ class TextModule(TrainedModule):
 class _LanguageModule(TextModule):
     """Trains a language model."""
 
+    def __init__(self, model: LanguageModel, corpus: Corpus, options: LanguageOptions) -> None:
+        super().__init__(model, corpus, options)
+        self._train, self._score = (Replay(model, options.cuda_graphs) for _ in range(2))
+
+    def validation_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> None:
+        inputs, targets = batch
+        nll, self._state = self._score(inputs, targets, self._state)
+        self.count(nll, targets)
+
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         inputs, targets = batch
-        logits, state = self.model(inputs, state=self._state)
-        self._state = detached(state)
-        nll = negative_log_likelihood(logits, targets)
+        nll, self._state = self._train(inputs, targets, self._state)
         self.log_loss(nll / targets.numel(), targets.numel())
         return nll / len(targets)
 

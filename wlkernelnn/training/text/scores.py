@@ -40,6 +40,11 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
     return label_score(totals, metric)
 
 
+def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
+    """Summed over all tokens."""
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+
+
 def label_nll(logits: Tensor, y: Tensor) -> Tensor:
     """Negative log-likelihood of all labels together."""
     labels, num_classes = y.flatten(), logits.size(1)

@@ -21,6 +21,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         where = request.getfixturevalue("triton_device")
         assert fused.triton_loops() is not None
         monkeypatch.setitem(fused.LOOPS, where, fused.triton_loops)
+        monkeypatch.setattr(fused, "ENOUGH", 0)
     else:
         pytest.importorskip("numba")
     if request.param == "two_threads":

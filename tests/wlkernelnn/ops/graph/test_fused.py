@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from wlkernelnn.ops.autograd import optional_module
-from wlkernelnn.ops.graph import fused
+from wlkernelnn.ops.graph import fused, sort_edges
 
 FULL = {torch.float32, torch.float64}
 HALF = {torch.float16, torch.bfloat16}
@@ -66,3 +66,15 @@ def test_nothing_is_fused_when_compiled(monkeypatch: pytest.MonkeyPatch) -> None
 def test_loops_that_cannot_be_imported(loops: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, *loops.args, None)
     assert optional_module.__wrapped__(*loops.args) is None
+
+
+def test_few_values_of_a_gpu_stay_with_torch() -> None:
+    edges = sort_edges(torch.zeros(2, fused.ENOUGH // 64, dtype=torch.int64), 1, 1)
+    value, there = torch.ones(1, 64), PretendsToBeOnGpu(torch.ones(1, 64))
+    assert fused.is_enough(edges, there)
+    assert not fused.is_enough(edges, there[:, 1:])
+    assert fused.is_enough(edges, value[:, 1:])
+
+
+class PretendsToBeOnGpu(torch.Tensor):
+    is_cuda = True  # type: ignore[assignment]
