@@ -164,7 +164,8 @@ def test_a_trained_network(precision: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("graphs", [False, True], ids=["launched", "replayed"])
-def test_a_language_model(graphs: bool, tmp_path: Path) -> None:
+def test_a_language_model(graphs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wlkernelnn.training.text.language.EVALUATION_LENGTH", 10)
     path = tmp_path / "text.txt"
     path.write_text("the cat sat on the mat\nthe dog sat on the cat\n" * 20)
     corpus = load_text(path, sizes=(0.6, 0.2, 0.2))

@@ -21,7 +21,7 @@ from wlkernelnn.sequence import StringKernelConv
 SHAPES = ((35, 32), (200, 32), (1000, 8))
 CHANNELS = 256
 NAIVE_UP_TO = 200
-PRECISIONS = ("highest", "medium")
+PRECISIONS = {"cpu": ("highest", "medium"), "cuda": ("high",)}
 LAYERS: dict[str, dict[str, Any]] = {
     "n = 1": {"ngram": 1},
     "n = 2": {"ngram": 2},
@@ -38,7 +38,7 @@ LEGEND = f"""Tokens per second, forward and backward with gradients of inputs an
 * n = 1, n = 2: StringKernelConv, λ gated by x ("feedback": by x and h), beside one layer of torch.nn.LSTM and
   torch.nn.GRU of the same width, batch first. "highest" and "medium" are precisions of float32 matrix
   products as torch calls them; on some processors "medium" is another library at the same precision, which
-  torch's LSTM uses at both.
+  torch's LSTM uses at both. On a GPU all have "high", TensorFloat-32.
 * ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
   as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
   real tokens only.
@@ -89,7 +89,7 @@ def measure_scan(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
 def measure_layer(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """The layer beside torch's recurrent layers."""
     x = torch.randn(strings, length, CHANNELS)
-    for precision, (title, options) in product(PRECISIONS, LAYERS.items()):
+    for precision, (title, options) in product(PRECISIONS[x.device.type], LAYERS.items()):
         layer = StringKernelConv(CHANNELS, CHANNELS, **options)
         what = f'{title}, T = {length}, B = {strings}, "{precision}"'
         for other, goal in ((torch.nn.LSTM, 1.2), (torch.nn.GRU, 1.7)):
@@ -132,7 +132,7 @@ class StringSpeedOptions(RaceOptions):
 
 def measure(options: StringSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
-    race = options.race(min_seconds=0.3)
+    race = options.race(min_seconds=0.3 if options.device == "cpu" else 0.1)
     for part in (measure_scan, measure_layer, measure_ragged):
         for length, strings in SHAPES[:1] if options.quick else SHAPES:
             with torch.device(options.device):  # where tensors are made

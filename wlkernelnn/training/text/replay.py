@@ -60,7 +60,8 @@ class Replay:
         given = tree_map(torch.clone, example)
         if torch.is_grad_enabled():
             # It replaces the function ``forward`` of what it records.
-            return torch.cuda.make_graphed_callables(Stretch(self._plain.model).train(), given)
+            recorded: Any = torch.cuda.make_graphed_callables(Stretch(self._plain.model).train(), given)
+            return recorded
         beside = torch.cuda.Stream()
         beside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(beside):
