@@ -51,7 +51,7 @@ class Change(Row):
 
 
 def _rrnn(kind: type[RRNN], **arguments: Any) -> RRNN:
-    return kind(CHANNELS, CHANNELS, ROUNDS, TUPLES, choice="hard", **arguments)
+    return kind(CHANNELS, CHANNELS, ROUNDS, TUPLES, **{"choice": "hard"} | arguments)
 
 
 def _rrnn_gru(**arguments: Any) -> StringModel:
@@ -124,6 +124,13 @@ CHANGES = {
         **_OWN,
     ),
     "rrnn": Change("+ own trees from the third epoch: RRNN", training=_IMITATION | {"warm_start": 2}, **_OWN),
+    "paper": Change(
+        "RRNN without imitation: softmax of τ = 1, batch norm, own trees from the start",
+        kind="rrnn",
+        arguments={"norm": "batch", "hidden_channels": 256, "choice": "softmax"},
+        training={"weights": WHOLE},
+        learned_state=True,
+    ),
     "rrnn-gru-hard": Change(
         "RRNN-GRU, hard", kind="rrnn-gru", arguments={"norm": "max", "choice": "hard"}, training=_PLAIN
     ),
