@@ -161,6 +161,7 @@ LEGEND = f"""
   torch's. first state: learned, not 0. bound, batch norm, layer norm: of every node, gates too.
 * drawn by chance: in training and validation alike, every node from all candidates of its round. 6 % is the
   share of tokens whose tree was not the GRU's at the end of the longest run of RRNN in benchmark rrnn.
+* imitation: of weight {IMITATION:g}, as in benchmark rrnn; its gradients go to the scorer and to the tuples.
 * RRNN: the scorer has 256 hidden units, λ = {", ".join(f"{w:g}" for w in WHOLE)}; elsewhere λ2 = λ3 = 0 and
   λ4 = {PLAIN[3]:g}. RRNN-GRU: the GRU's tree, whose nodes choose their tuples.
 """
