@@ -196,7 +196,7 @@ def _retreat(
         reversed(pairs), reversed(inputs), strict=True
     ):
         h_before, h = levels[n]
-        if d_y is None:
+        if mix is None:
             add_product(levels[n - 1][1], h, to_y_t)
         else:
             add_product(d_y.zero_(), h, to_y_t)
