@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
+from torch_geometric.data import Data
+
+from tests.equations import randomize
 
 LENGTHS: dict[str, list[int]] = {
     "ragged": [3, 0, 1, 4, 3],
@@ -28,6 +31,25 @@ def ptr_of(lengths: Sequence[int]) -> Tensor:
 
 def normal(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(shape, dtype=dtype)
+
+
+def drawn(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    """A model with other weights than at first, in double precision and evaluation mode."""
+    model = make()
+    randomize(model)
+    return model.double().eval()
+
+
+def shuffled(graph: Data) -> tuple[Data, Tensor]:
+    """The same graphs with the nodes of each, and all edges, in another order; where each node went."""
+    order = torch.cat([b + torch.randperm(e - b) for b, e in graph.ptr.unfold(0, 2, 1).tolist()])
+    back = torch.argsort(order)
+    edges = back[torch.as_tensor(graph.edge_index)]
+    moved = torch.randperm(edges.size(1))
+    other = Data(x=graph.x[order], edge_index=edges[:, moved], ptr=graph.ptr, batch=graph.batch)
+    if "edge_weight" in graph:
+        other.edge_weight = graph.edge_weight[moved]
+    return other, back
 
 
 def end_to_end(strings: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

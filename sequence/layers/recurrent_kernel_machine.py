@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
-from wlkernelnn.ops.string import Steps, last_tokens, windows
+from wlkernelnn.ops.string import Levels, Steps, last_tokens, windows
+from wlkernelnn.ops.string.equations import Index, by_step
 from wlkernelnn.utils.checks import check_count, check_finite, check_widths
 
 from .recurrent_kernels import RecurrentKernel, get_recurrent_kernel
@@ -15,6 +18,8 @@ from .string_model import State, StringModel, check_parts
 
 # Vectors shorter than this are 0, as in torch.nn.functional.normalize.
 _SHORTEST = 1e-12
+# Weights of 1/3 that add up to 1, up to rounding.
+_SLACK = 1e-6
 
 
 class RecurrentKernelMachine(StringModel):
@@ -54,8 +59,16 @@ class RecurrentKernelMachine(StringModel):
     Raises:
         ValueError: An argument is out of its range, or inputs do not match.
 
+    Trees and other directed acyclic graphs are read as well: in the place of :math:`h'_{t-1}` stands the sum
+    over a node's predecessors, times ``edge_weight`` if there is one, in that of :math:`x_{t-j}` the sum over
+    walks of j edges. Then h' is the kernel between the tree below a node and the filter's string. Kernels of
+    unit vectors need :math:`|h'_{t-1}| \le 1`: the weights of the edges into a node must not exceed 1 in
+    total, as those of a mean do not.
+
     The filters :math:`\tilde X_j` are ``lins[j].weight [out_channels, in_channels]``.
     """
+
+    branches = True
 
     def __init__(
         self,
@@ -90,6 +103,8 @@ class RecurrentKernelMachine(StringModel):
         elif state is not None:
             state = (state,)
         parts = check_parts(type(self).__name__, state, shapes)
+        if isinstance(steps, Levels) and self.kernel.unit:
+            self._check_inflow(steps)
         h, before = parts.get("h", x.new_zeros(shapes["h"])), parts.get("x")
         seen = windows(x, steps, self.ngram, before=before)
         tokens = seen.split(x.size(1), 1)
@@ -100,9 +115,10 @@ class RecurrentKernelMachine(StringModel):
         lins = [*self.lins, *([] if self.feedback is None else [self.feedback])]
         of_filters = torch.linalg.vector_norm(torch.cat([lin.weight for lin in lins], 1), dim=1)
         shortest = max(_SHORTEST, torch.finfo(x.dtype).tiny)  # in float16 the first would be 0 itself
-        outs: list[Tensor] = []
-        for product, length in steps.each(products, lengths):
-            memory = (outs[-1] if outs else h)[: len(product)]
+        pieces = iter(steps.each(products, lengths))
+
+        def step(before: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
+            (memory,), (product, length) = before, next(pieces)
             if self.feedback is not None:
                 product = product + self.feedback(memory).to(x.dtype)
                 length = _lengths(torch.cat([length, memory], 1))
@@ -110,10 +126,22 @@ class RecurrentKernelMachine(StringModel):
                 norm = length * of_filters
                 # A vector 0 has no direction, and no gradient.
                 product = torch.where(norm <= shortest, 0.0, product / norm.clamp(min=shortest))
-            outs.append(self.kernel(product, memory, self.sigma_i2, self.sigma_f2))
-        out = torch.cat(outs) if outs else products
-        last = steps.last(steps.with_state(out, h))
-        return out, last if self.ngram == 1 else (last, last_tokens(x, steps, self.ngram - 1, before))
+            return [self.kernel(product, memory, self.sigma_i2, self.sigma_f2)]
+
+        (states,) = by_step(step, steps, [h], products)
+        last = steps.last(states)
+        after = last if self.ngram == 1 else (last, last_tokens(x, steps, self.ngram - 1, before))
+        return states[steps.num_strings :] if steps.num_tokens else products, after
+
+    def _check_inflow(self, levels: Levels) -> None:
+        """Refuse graphs on which h' would leave [−1, 1]."""
+        if (levels.inflow > 1 + _SLACK).any():
+            node = int(levels.inflow.argmax())
+            raise ValueError(
+                f"{type(self).__name__}: {type(self.kernel).__name__} takes memories in [-1, 1], but the "
+                f"edges into node {node} weigh {levels.inflow[node]:g} in total: give the graph edge_weight, "
+                "at most 1 in total at every node, or take the linear or the tanh kernel"
+            )
 
     def __repr__(self) -> str:
         return shown(self, "kernel", feedback=self.feedback is not None)

@@ -89,14 +89,16 @@ class RKM(StringModel):
     Raises:
         ValueError: An argument is out of its range, or inputs do not match.
 
-    With n = 1 trees and other directed acyclic graphs are read as well: in the place of :math:`c_{t-1}` and
-    :math:`h_{t-1}` stand the sums over a node's predecessors.
+    Trees and other directed acyclic graphs are read as well: in the place of :math:`c_{t-1}` and
+    :math:`h_{t-1}` stand the sums over a node's predecessors, in that of :math:`x_{t-js}` the sum over all
+    walks of js edges that lead to it.
 
     Weights of c̃, i, f and o, where there are such, stand below each other in this order:
     ``lins[j].weight [parts · out_channels, in_channels]`` meets :math:`x_{t-js}`, and ``lin_h.weight``
     :math:`h_{t-1}`.
     """
 
+    branches = True
     reaches: Tensor | None
 
     def __init__(
@@ -138,7 +140,6 @@ class RKM(StringModel):
         self.cell = cell if feedback else replace(cell, feedback="none")
         self.ngram = lengths if by_channel else lengths[0]
         self.size = max(lengths)
-        self.branches = self.size == 1
         self.dilation = dilation
         self.layer_norm = "output" if layer_norm is True else layer_norm
         self.norm_state = layer_norm == "state" and cell.forget is not None

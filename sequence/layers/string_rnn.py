@@ -31,6 +31,8 @@ class Bidirectional(StringModel):
         - output: ``[N, cell.out_channels + reverse.out_channels]`` or ``[B, T, …]``, and both states: that of
           ``cell`` at the last tokens, that of ``reverse`` at the first ones
 
+    Trees and other acyclic graphs are read by ``reverse`` with all edges the other way round.
+
     Raises:
         TypeError: ``cell`` or ``reverse`` is not a sequence model.
         ValueError: The two read tokens of different widths.
@@ -48,14 +50,15 @@ class Bidirectional(StringModel):
             )
         self.in_channels = cell.in_channels
         self.out_channels = cell.out_channels + reverse.out_channels
+        self.branches = cell.branches and reverse.branches
         self.cell = cell
         self.reverse = reverse
 
     def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
         before = check_states(state, 2, "directions")
         h, last = self.cell(x, steps, before[0])
-        h_reverse, first = self.reverse(steps.reverse(x), steps, before[1])
-        return torch.cat([h, steps.reverse(h_reverse)], 1), (last, first)
+        h_reverse, first = self.reverse(steps.reverse(x), steps.opposite, before[1])
+        return torch.cat([h, steps.opposite.reverse(h_reverse)], 1), (last, first)
 
 
 class StringRNN(Stack):

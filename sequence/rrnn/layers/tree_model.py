@@ -11,6 +11,7 @@ from torch import Tensor
 
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.ops.string import Steps
+from wlkernelnn.ops.string.equations import Index, by_step
 from wlkernelnn.sequence.layers.string_model import State, StringModel, check_state
 from wlkernelnn.sequence.rrnn.search.choice import Choice
 from wlkernelnn.sequence.rrnn.search.norm import BOUNDS, NORMS, NodeNorm
@@ -27,12 +28,16 @@ from wlkernelnn.utils.checks import check_count, check_widths
 class TreeModel(StringModel):
     """Base of models that grow a tree at every token, by :meth:`grow`; for the arguments see :class:`RRNN`.
 
+    On trees and other directed acyclic graphs the states before are sums over a node's predecessors.
+
     Attributes:
         cell: A known cell that all tokens have, instead of one of their own; or ``None``.
         keep_trees: Whether a forward pass keeps what it has grown.
         copies: How often the token, each state and each auxiliary vector are among the nodes at the start.
         last_trees: What the last forward pass has grown, if it was asked to keep it and there were tokens.
     """
+
+    branches = True
 
     def __init__(
         self,
@@ -99,10 +104,12 @@ class TreeModel(StringModel):
         of_auxiliary = self.tuples.project(auxiliary)
         copied = max(self.copies) > 1
         leaf = torch.tensor(self.leaf_of_copy, device=x.device)
-        h, outs, starts, found = before, [], [], []
-        for x_t, of_x in steps.each(x, self.tuples.project(x)):
+        pieces = iter(steps.each(x, self.tuples.project(x)))
+        starts, found = [], []
+
+        def step(h: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
+            (x_t, of_x), previous = next(pieces), torch.stack([*h], 1)
             size = len(x_t)
-            previous = h[:, :size].transpose(0, 1)
             start = torch.cat([x_t.unsqueeze(1), previous, auxiliary.expand(size, -1, -1)], 1)
             of_h, fixed = self.tuples.project(previous), of_auxiliary.expand(size, -1, -1, -1, -1)
             projected = torch.cat([of_x.unsqueeze(1), of_h, fixed], 1)
@@ -110,18 +117,16 @@ class TreeModel(StringModel):
                 start, projected = start.index_select(1, leaf), projected.index_select(1, leaf)
             pool = Pool(self.space, self.tuples, start, projected)
             grown = self.grow(pool, choice) if self.cell is None else self.follow(self.cell, pool)
-            h = grown.nodes[:, [end - 1 for end in self.ends]].transpose(0, 1)
-            outs.append(h)
             if self.keep_trees:
                 starts.append(start)
                 found.append(grown)
+            return grown.nodes[:, [end - 1 for end in self.ends]].unbind(1)
+
+        states = by_step(step, steps, before.unbind(), x)
         if found or self.last_trees is not None:  # exported programs have no side effects
             self.last_trees = self._record(steps, starts, found) if found else None
-        if not outs:
-            return x, before
-        states = torch.cat(outs, 1)
-        last = [steps.last(steps.with_state(*pair)) for pair in zip(states, before, strict=True)]
-        return states[-1], torch.stack(last)
+        out = states[-1][steps.num_strings :] if steps.num_tokens else x
+        return out, torch.stack([steps.last(h) for h in states])
 
     def check_cell(self, cell: Cell) -> None:
         """Refuse a cell whose states are not where this model has its own."""

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
-from tests.equations import randomize
-from tests.strings import LENGTHS, normal, ptr_of
+from tests.strings import LENGTHS, drawn, normal, ptr_of, shuffled
+from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import (
     RKM,
     RRNN,
@@ -28,6 +27,7 @@ from wlkernelnn.sequence import (
     ToPathGraph,
     path_graph,
 )
+from wlkernelnn.sequence.layers.string_model import State
 from wlkernelnn.testing.string_laws import parts
 
 D, K = 3, 4
@@ -41,21 +41,6 @@ ENCODERS: dict[str, Callable[[], StringModel]] = {
     "rrnn-gru": lambda: RRNNGRU(D, K, 2),
 }
 ALL_ENCODERS = pytest.mark.parametrize("make", ENCODERS.values(), ids=ENCODERS)
-
-
-def drawn(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
-    model = make()
-    randomize(model)
-    return model.double().eval()
-
-
-def shuffled(graph: Data) -> tuple[Data, Tensor]:
-    """The same graphs with the nodes of each, and all edges, in another order; where each node went."""
-    order = torch.cat([b + torch.randperm(e - b) for b, e in graph.ptr.unfold(0, 2, 1).tolist()])
-    back = torch.argsort(order)
-    edges = back[graph.edge_index.as_tensor()]
-    edges = edges[:, torch.randperm(edges.size(1))]
-    return Data(x=graph.x[order], edge_index=edges, ptr=graph.ptr, batch=graph.batch), back
 
 
 @ALL_ENCODERS
@@ -157,6 +142,15 @@ def test_pipelines_of_pyg() -> None:
     torch.testing.assert_close(model(Batch.from_data_list(items)), alone)
 
 
+class OfPaths(StringModel):
+    """A model that does not know what to do at branches."""
+
+    in_channels = out_channels = D
+
+    def run(self, x: Tensor, steps: Steps, state: State | None) -> tuple[Tensor, State]:
+        return x, x[: steps.num_strings]
+
+
 X = torch.zeros(6, D, dtype=torch.float64)
 PTR = ptr_of([3, 0, 3])
 
@@ -178,98 +172,20 @@ PTR = ptr_of([3, 0, 3])
     ],
 )
 def test_what_is_not_a_path(edges: list[list[int]], message: str) -> None:
-    model = RRNN(D, K, 1, 2).double()
-    with pytest.raises(ValueError, match=f"^RRNN.*{message}"):
-        model(Data(x=X, edge_index=torch.tensor(edges), ptr=PTR))
+    with pytest.raises(ValueError, match=f"^OfPaths.*{message}"):
+        OfPaths()(Data(x=X, edge_index=torch.tensor(edges), ptr=PTR))
 
 
 def test_what_is_not_a_graph_of_strings() -> None:
-    model = RRNN(D, K, 1, 2).double()
+    model = OfPaths()
     edges = torch.tensor([[0, 1], [1, 2]])
     for graph, message in (
         (Data(x=X, ptr=PTR), "needs a graph with x and edge_index, got .*: see path_graph"),
         (Data(edge_index=edges), "needs a graph with x and edge_index, got edge_index"),
-        (Data(x=X, edge_index=edges, ptr=PTR[:-1]), "RRNN: ptr ends at 3, x has 6 tokens"),
+        (Data(x=X, edge_index=edges, ptr=PTR[:-1]), "OfPaths: ptr ends at 3, x has 6 tokens"),
         (Data(x=X, edge_index=edges, batch=torch.tensor([0, 0, 0, 1, 0, 1])), "batch must never fall"),
-        (Data(x=X, edge_index=edges, edge_weight=torch.ones(2)), "RRNN knows no edge_weight"),
-        (Data(x=X[:3, :2], edge_index=edges), r"RRNN reads tokens of 3 values, got x of shape \[3, 2\]"),
+        (Data(x=X, edge_index=edges, edge_weight=torch.ones(2)), "OfPaths knows no edge_weight"),
+        (Data(x=X[:3, :2], edge_index=edges), r"OfPaths reads tokens of 3 values, got x of shape \[3, 2\]"),
     ):
         with pytest.raises(ValueError, match=message):
             model(graph)
-
-
-# Trees and other acyclic graphs
-
-
-def tree() -> Data:
-    """Two trees towards their roots: 0 and 1 under 3, 2 and 3 under 4; and 6 under 5."""
-    edges = torch.tensor([[0, 1, 2, 3, 6], [3, 3, 4, 4, 5]])
-    return Data(x=normal(7, D), edge_index=edges, ptr=torch.tensor([0, 5, 7]))
-
-
-BRANCHING: dict[str, Callable[[], StringModel]] = {
-    "string_kernel": lambda: StringKernelConv(D, K),
-    "feedback": lambda: StringKernelConv(D, K, feedback=True, dropout=0.3),
-    "network": lambda: StringKernelNetwork(D, K, 2, jumping="cat"),
-    "rkm": lambda: RKM(D, K),
-    "rkm-at-once": lambda: RKM(D, K, "linear_gated", feedback=False),
-}
-
-
-def test_a_layer_on_a_tree_is_its_equation() -> None:
-    model = drawn(lambda: StringKernelConv(D, K, 2, decay=0.6, normalize=False, act="tanh"))
-    graph = tree()
-    graph.edge_weight = normal(5).requires_grad_()
-    out, state = model(graph)
-    first, second = (lin(graph.x) for lin in model.lins)
-    c1, c2 = [torch.zeros(K)] * 7, [torch.zeros(K)] * 7
-    for v in (0, 1, 2, 3, 4, 6, 5):
-        into = [
-            (int(s), w) for s, t, w in zip(*graph.edge_index, graph.edge_weight, strict=True) if int(t) == v
-        ]
-        before1 = sum((w * c1[s] for s, w in into), torch.zeros(K))
-        before2 = sum((w * c2[s] for s, w in into), torch.zeros(K))
-        c1[v] = 0.6 * before1 + first[v]
-        c2[v] = 0.6 * before2 + before1 * second[v]
-    torch.testing.assert_close(out, torch.tanh(torch.stack(c2)))
-    torch.testing.assert_close(state, torch.stack([torch.stack([c[4], c[5]]) for c in (c1, c2)]))
-    (grad,) = torch.autograd.grad(out.sum(), graph.edge_weight)
-    assert grad.isfinite().all()
-    assert grad.any()
-
-
-@pytest.mark.parametrize("make", BRANCHING.values(), ids=BRANCHING)
-def test_trees_do_not_meet_and_nodes_stand_anywhere(make: Callable[[], StringModel]) -> None:
-    model, graph = drawn(make), tree()
-    out, _ = model(graph)
-    alone = Data(x=graph.x[5:], edge_index=torch.tensor([[1], [0]]))
-    torch.testing.assert_close(model(alone)[0], out[5:])
-    other, back = shuffled(Data(x=graph.x, edge_index=EdgeIndex(graph.edge_index), ptr=graph.ptr))
-    torch.testing.assert_close(model(other)[0][back], out)
-    assert model.train()(graph)[0].isfinite().all()
-
-
-def test_weights_of_one_change_nothing() -> None:
-    model = drawn(lambda: StringKernelConv(D, K, 3, feedback=True))
-    graph = path_graph([normal(n, D) for n in (3, 0, 2)])
-    expected, state = model(graph)
-    graph.edge_weight = torch.ones(3)
-    out, last = model(graph)
-    torch.testing.assert_close(out, expected)
-    torch.testing.assert_close(last, state)
-    graph.edge_weight = torch.ones(2)
-    with pytest.raises(ValueError, match=r"edge_weight must be \[3\], one per edge, got \[2\]"):
-        model(graph)
-
-
-def test_a_classifier_of_trees() -> None:
-    model = drawn(lambda: TextNetwork(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3))
-    graph = tree()
-    graph.x = torch.arange(7)
-    assert model(graph).shape == (2, 3)
-    with pytest.raises(
-        ValueError, match="StringKernelConv reads acyclic graphs: nodes 0 → 3 → 0 are a cycle"
-    ):
-        model(Data(x=graph.x, edge_index=torch.tensor([[0, 3], [3, 0]])))
-    with pytest.raises(ValueError, match=r"RKM reads strings, .* node 3 of graph 0 has 2 edges into it"):
-        RKM(D, K, ngram=2).double()(tree())

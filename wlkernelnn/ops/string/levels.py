@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Levels(Steps):
         def rows(numbers: np.ndarray) -> Tensor:
             return torch.as_tensor(numbers, dtype=torch.long, device=device)
 
+        self._edges = edges, graph, weight, device
         self._place = rows(order)
         self._place_back = inverse(self._place)
         self.string = rows(graph[order])
@@ -87,6 +89,25 @@ class Levels(Steps):
                 edges, level, order, graph, num_graphs, None if weight is None else weight.view(-1, 1)
             )
         ]
+
+    @cached_property
+    def opposite(self) -> Levels:  # type: ignore[override]
+        """The same graphs with all edges the other way round."""
+        edges, graph, weight, device = self._edges
+        turned = Levels(edges[::-1], graph, self.num_strings, weight, device)
+        turned.opposite = self
+        return turned
+
+    def reverse(self, x: Tensor) -> Tensor:
+        """Nodes ``[N, …]`` in step order, from the order of these levels to that of the opposite ones."""
+        return self.opposite.enter(self.leave(x))
+
+    @cached_property
+    def inflow(self) -> np.ndarray:
+        """How much every node sees: the sum of its edges' weights without their signs, ``[N]``."""
+        edges, graph, weight, _ = self._edges
+        sizes = None if weight is None else weight.detach().abs().view(-1).double().cpu().numpy()
+        return np.bincount(edges[1], sizes, minlength=len(graph))
 
     def last(self, extended: Tensor) -> Tensor:
         after = extended.new_zeros(self.num_strings, extended.size(1))

@@ -152,7 +152,7 @@ class Steps:
         return left if self._order is None else _permuted(left, *reversed(self._order))[0]
 
     @cached_property
-    def _opposite(self) -> Tensor:
+    def _mirrored(self) -> Tensor:
         """Of every token in step order the one at the same distance from the other end of its string."""
         step = self.lengths[self.string] - 1 - self.step
         return self.starts[step + 1] - self.num_strings + self.string
@@ -161,7 +161,12 @@ class Steps:
         """Tokens ``[N, …]`` in step order, each string from its last token to its first one."""
         if self.equal:
             return x.view(len(self.counts), self.num_strings, *x.shape[1:]).flip(0).view(x.shape)
-        return _permuted(x, self._opposite, self._opposite)[0]
+        return _permuted(x, self._mirrored, self._mirrored)[0]
+
+    @property
+    def opposite(self) -> Steps:
+        """The steps of what :meth:`reverse` gives."""
+        return self
 
     @staticmethod
     def _turned(x: Tensor, rows: int, columns: int) -> Tensor:

@@ -11,11 +11,16 @@ from torch.nn.functional import conv1d, pad
 
 from wlkernelnn.ops.fast_op import FastOp
 
+from .equations import by_step
+from .levels import Levels
 from .steps import Steps
 
 
 def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tensor | None = None) -> Tensor:
     r""":math:`[x_t, x_{t-s}, …, x_{t-(n-1)s}]` of every token, inside its string.
+
+    On :class:`Levels` the sum over all walks of js edges to a node is in the place of :math:`x_{t-js}`, each
+    walk times the weights of its edges.
 
     Args:
         x: ``[N, m]`` in step order.
@@ -30,6 +35,8 @@ def windows(x: Tensor, steps: Steps, size: int, dilation: int = 1, before: Tenso
     reach = (size - 1) * dilation
     if not reach:
         return x
+    if isinstance(steps, Levels):
+        return torch.cat(_walked(x, steps, reach, before)[::dilation], 1)[steps.num_strings :]
     extended = _extended(x, steps, reach, before)
     if steps.equal:
         length = len(steps.counts)
@@ -49,6 +56,8 @@ def last_tokens(x: Tensor, steps: Steps, reach: int, before: Tensor | None = Non
     """
     if not reach:
         return x.new_zeros(0, steps.num_strings, x.size(1))
+    if isinstance(steps, Levels):
+        return torch.stack([steps.last(lag) for lag in reversed(_walked(x, steps, reach, before)[:reach])])
     extended = _extended(x, steps, reach, before)
     if steps.equal:
         return extended[steps.num_tokens :].view(reach, steps.num_strings, x.size(1)).clone()
@@ -62,6 +71,12 @@ def _extended(x: Tensor, steps: Steps, reach: int, before: Tensor | None) -> Ten
     if before is None:
         before = x.new_zeros(reach, steps.num_strings, x.size(1))
     return torch.cat([before.reshape(-1, x.size(1)), x])
+
+
+def _walked(x: Tensor, levels: Levels, reach: int, before: Tensor | None) -> list[Tensor]:
+    """x of every node and its sums over walks of 1 … ``reach`` edges, behind those of the graphs' states."""
+    states = [None] * (reach + 1) if before is None else [*before.flip(0).unbind(), None]
+    return [*by_step(lambda lags, t, _: [x[t], *lags[:-1]], levels, states, x)]
 
 
 def _starts(steps: Steps, reach: int) -> Tensor:
@@ -90,6 +105,9 @@ def filtered(
     if not steps.num_tokens:
         return x
     length, size = len(steps.counts), (steps.num_strings, x.size(1))
+    if isinstance(steps, Levels):
+        seen = windows(x, steps, filters.size(1), dilation, before)
+        return (seen.view(len(x), filters.size(1), -1) * filters.t().flip(0)).sum(1)
     if before is None:
         before = x.new_zeros((filters.size(1) - 1) * dilation, *size)
     place = None
