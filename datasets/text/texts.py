@@ -25,6 +25,8 @@ logger = logging.getLogger("wlkernelnn")
 
 Level = Literal["words", "characters"]
 LEVELS = ("words", "characters")
+# A column's name of more words is a text.
+MOST_WORDS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +142,7 @@ def texts_from(
     check_one_of("level", level, LEVELS)
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
     where = os.fspath(path)
-    text_column = column_called(read_schema(path).names, text_column, "text", where)
+    text_column = text_column_of(read_schema(path).names, text_column, where)
     columns = [text_column, *(column for column in (label_column, split_column) if column is not None)]
     frame = read_table(path, list(dict.fromkeys(columns)))
     found = tokenised(frame[text_column].tolist(), level, max_length)
@@ -176,6 +178,26 @@ def texts_from(
         head = f"{where}: {len(rejects):,} of {len(frame):,} rows cannot be used{advice}"
         raise ValueError(listed(head, rejects, partial(place, frame)))
     return Texts(found.texts, found.tokens, labels, row, rejects, split_idx, Path(path).name, where)
+
+
+def text_column_of(available: Sequence[object], name: str | None, where: str) -> str:
+    """The column of texts: the one given, else the one called text, in any case, else the only one.
+
+    Raises:
+        ValueError: The column is missing or there twice, or the first line names no columns.
+    """
+    longest = max(map(str, available), key=len, default="")
+    if name is None and len(longest.split()) > MOST_WORDS:
+        raise ValueError(
+            f"{where}: the first line must name the columns, such as text,label, got {longest!r:.60}"
+        )
+    found = column_called(available, name, "text", where)
+    sign = next((sign for sign in ";|\t" if sign in found), None)
+    if name is None and sign is not None:
+        raise ValueError(
+            f"{where}: the only column is called {found!r}: is {sign!r} its separator? Expected ','"
+        )
+    return found
 
 
 def _label(cell: object) -> str:

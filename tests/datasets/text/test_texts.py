@@ -98,3 +98,21 @@ def test_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "set.csv", text=["a", "b"], y=["a", "b"], score=[0.5, 2])
     with pytest.raises(ValueError, match=message):
         texts_from(path, **options)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            '"3","Fears for pensions after talks with the stricken firm"\n"4","a"\n',
+            "the first line must name the columns, such as text,label, got 'Fears for pensions",
+        ),
+        ("a text of more than eight words in one line\nand one\n", "the first line must name the columns"),
+        ("text;label\na;b\n", "the only column is called 'text;label': is ';' its separator"),
+        ("review,label\na,b\n", r"no column 'text' \(columns: 'review', 'label'\)"),
+    ],
+)
+def test_first_lines_that_name_no_text(content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "set.csv").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        texts_from(tmp_path / "set.csv")

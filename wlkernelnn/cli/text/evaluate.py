@@ -83,14 +83,22 @@ def _classes(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, A
     probability = model.probabilities(model.encode(texts.tokens))
     scores = class_scores(y, probability)
     each = of_each_class(y, probability, about["classes"])
-    print(f"{texts.name}: {len(texts):,} texts")
+    tokens, unknown = sum(map(len, texts.tokens)), model.num_unknown(texts.tokens)
+    print(f"{texts.name}: {len(texts):,} texts, {unknown / tokens:.1%} of their tokens unknown")
     print(", ".join(f"{name} {score_text(value)}" for name, value in scores.items()))
     table = Table("class", *(Column(name, justify="right") for name in ("texts", "precision", "recall")))
     for name, found in each.items():
         cells = [score_text(found["precision"]), score_text(found["recall"])]
         table.add_row(escape(name), f"{found['count']:,}", *cells)
     Console().print(table)
-    return {"texts": len(texts), "rejected": len(texts.rejects), **scores, "classes": each}
+    return {
+        "texts": len(texts),
+        "tokens": tokens,
+        "unknown": unknown,
+        "rejected": len(texts.rejects),
+        **scores,
+        "classes": each,
+    }
 
 
 def _language(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, Any]:

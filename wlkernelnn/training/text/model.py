@@ -45,6 +45,11 @@ class StringEnsemble:
         assert self.vocabulary is not None
         return PackedStrings.encode(tokens, np.zeros(len(tokens), dtype=np.int64), self.vocabulary)
 
+    def num_unknown(self, tokens: Sequence[Sequence[str]]) -> int:
+        """How many tokens of some strings the vocabulary lacks."""
+        assert self.vocabulary is not None
+        return sum(token not in self.vocabulary for string in tokens for token in string)
+
     def probabilities(self, strings: PackedStrings) -> np.ndarray:
         """Probabilities of the classes, float32 ``[S, C]``, the mean over the networks."""
         each = [class_probabilities(net, strings) for net in self.networks]
@@ -64,11 +69,9 @@ class StringEnsemble:
         """Of a language model: the number of ``tokens`` of a text, how many are ``unknown``, and its
         ``perplexity``, that of :func:`~wlkernelnn.training.perplexity` (NaN of less than two tokens).
         """
-        assert self.vocabulary is not None
         tokens = self._tokens(text)
-        unknown = sum(token not in self.vocabulary for token in tokens)
         found = perplexity(self.networks[0], self._ids(tokens)) if len(tokens) > 1 else float("nan")
-        return {"tokens": len(tokens), "unknown": unknown, "perplexity": found}
+        return {"tokens": len(tokens), "unknown": self.num_unknown([tokens]), "perplexity": found}
 
     def generate(
         self,

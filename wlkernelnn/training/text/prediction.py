@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,14 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import Reject
-from wlkernelnn.datasets.files.table import column_called
-from wlkernelnn.datasets.text.texts import tokenised
+from wlkernelnn.datasets.text.texts import text_column_of, tokenised
 from wlkernelnn.training.checkpoint import digest
 from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
 from wlkernelnn.training.screening.parts import Counts
 
 from .model import StringEnsemble, load_string_run
+
+logger = logging.getLogger("wlkernelnn")
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,17 @@ def predict_texts(
     names = columns.names(model)
 
     def fill(pieces: Iterator[Piece]) -> Generator[_Filled, None, None]:
+        count = unknown = 0
         for piece in pieces:
             level = "characters" if about["task"] == "language" else about["level"]
             found = tokenised(piece.cells, level, about.get("max_length"), piece.first)
             values = columns.values(model, found.texts, found.tokens, piece.first)
             yield _Filled(found.position, values, found.rejects)
+            count += sum(map(len, found.tokens))
+            unknown += model.num_unknown(found.tokens)
+        if unknown > count / 2 and about["task"] == "classification":
+            share = f"{unknown / count:.0%} of the tokens are unknown to the model"
+            logger.warning(f"{share}: are the texts of another language or kind than those of the training?")
 
     of_model: dict[str, Any] = {"about": about, "tokens": getattr(model.vocabulary, "tokens", ())}
     filling = Filling(
@@ -137,7 +145,7 @@ def predict_texts(
             "versions": {"torch": torch.__version__},
         },
         what="text",
-        column_of=lambda known, where: column_called(known, text_column, "text", where),
+        column_of=lambda known, where: text_column_of(known, text_column, where),
         fill=fill,
         reject_column="text",
     )

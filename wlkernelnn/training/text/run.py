@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -35,6 +36,8 @@ from .language import fit_language_model, perplexity
 from .model import StringEnsemble, load_string_run
 from .networks import classifier, language_model
 from .scores import class_scores, of_each_class
+
+logger = logging.getLogger("wlkernelnn")
 
 UNKNOWN = "<unk>"
 # Vectors of tokens that a file of vectors lacks are drawn with this standard deviation.
@@ -105,6 +108,10 @@ def train_texts(
         raise ValueError("the split has no training part")
     words = chain.from_iterable(texts.tokens[i] for i in index["train"])
     vocabulary = Vocabulary.build(words, special=UNKNOWN, unknown=UNKNOWN, min_count=min_count)
+    if len(vocabulary) == 1:
+        raise ValueError(f"min_count={min_count}: no token occurs so often in {len(index['train']):,} texts")
+    if unseen := [name for name in classes if name not in {texts.labels[i] for i in index["train"]}]:
+        logger.warning(f"{', '.join(unseen)}: no text of this class is in the training part")
     number = {name: i for i, name in enumerate(classes)}
     y = np.array([number[label] for label in texts.labels], dtype=np.int64)
     parts = {

@@ -36,7 +36,7 @@ def test_scores(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert report["classes"]["food"] == {"precision": precision, "recall": recall, "count": 4}
     assert 0 < report["log_loss"] < 1
     out = capsys.readouterr().out
-    assert "later.csv: 12 texts" in out
+    assert "later.csv: 12 texts, 0.0% of their tokens unknown" in out
     assert f"accuracy {right / 12:.4f}" in out
 
 

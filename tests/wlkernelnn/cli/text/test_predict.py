@@ -52,6 +52,13 @@ def test_skipped_or_refused(
     assert "1 of 4 rows give no text" in capsys.readouterr().err
 
 
+def test_texts_of_another_language(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"text": ["la pluie et le vent", "rain"]})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    assert predict(run, tmp_path / "in.csv", tmp_path / "out.csv") == 0
+    assert "83% of the tokens are unknown to the model" in capsys.readouterr().err
+
+
 def test_parts_are_resumed(run: Path, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     predict(run, given, tmp_path / "whole.csv")
     monkeypatch.setattr(filling, "ROWS", 2)

@@ -165,6 +165,13 @@ def test_without_validation(table: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["counts"] == {"train": 48, "test": 12}
 
 
+def test_a_class_that_is_not_in_the_training_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = np.array(["train", "test", "train"] * 20)  # every second one is of the class weather
+    table = write_texts(tmp_path / "set.csv", part=part)
+    assert train(table, tmp_path / "run", "--splits-column", "part") == 0
+    assert "weather: no text of this class is in the training part" in capsys.readouterr().err
+
+
 REFUSED = {
     "no file": (["--data-path", "nowhere.csv"], r"--data-path: nowhere\.csv: no such file"),
     "no column": (["lable"], "no column 'lable'; did you mean 'label'"),
@@ -176,6 +183,7 @@ REFUSED = {
         ["--embeddings-path", "nowhere.txt", "--embedding-channels", 100],
         r"--embeddings-path: nowhere\.txt: no such file",
     ),
+    "no token": (["--min-count", 1000], "min_count=1000: no token occurs so often in 48 texts"),
     "nothing to freeze": (["--freeze-embeddings"], "--freeze-embeddings needs --embeddings-path"),
     "of language": (["--bptt", 3], "--bptt is an option of --task-type language, but the task type is"),
     "of kernels": (
