@@ -91,7 +91,7 @@ class Levels(Steps):
         ]
 
     @cached_property
-    def opposite(self) -> Levels:  # type: ignore[override]
+    def opposite(self) -> Levels:
         """The same graphs with all edges the other way round."""
         edges, graph, weight, device = self._edges
         turned = Levels(edges[::-1], graph, self.num_strings, weight, device)
