@@ -50,10 +50,16 @@ class _HelpFormatter(argparse.HelpFormatter):
 class VerbParser(argparse.ArgumentParser):
     """Options from the command line and from a YAML file; errors are one line.
 
-    argparse reads the words; :meth:`parse_args` gives them and the file's values their types.
+    argparse reads the words; :meth:`parse_args` gives them and the file's values their types. ``presets``
+    are other defaults, by the value of ``--preset``.
     """
 
-    def __init__(self, verb: str, description: str | None = None) -> None:
+    def __init__(
+        self,
+        verb: str,
+        description: str | None = None,
+        presets: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         super().__init__(
             prog=f"wlkernelnn {verb}",
             usage=f"wlkernelnn {verb} [options]",
@@ -63,18 +69,20 @@ class VerbParser(argparse.ArgumentParser):
         )
         self.kinds: dict[str, Any] = {}
         self.defaults: dict[str, Any] = {}
+        self.presets = presets or {}
         self.add_argument("--config", help="YAML file with any of the options below.")
         self.add_argument(
             "--print-config", action="store_true", default=None, help="Print all options as YAML, and stop."
         )
 
     def parse_args(self, args: Any = None) -> argparse.Namespace:  # type: ignore[override]
-        """The options: those of the command line, else of ``--config``, else the defaults."""
+        """The options: those of the command line, else of ``--config``, of a preset, the defaults."""
         # argparse fills in no defaults where a namespace has an entry.
         given = vars(super().parse_args(args, argparse.Namespace(**dict.fromkeys(self.kinds))))
         path, stop = given.pop("config"), given.pop("print_config")
         words = {name: value for name, value in given.items() if value is not None}
-        values = self.defaults | ({} if path is None else self.read_config(path)) | self._typed(words)
+        chosen = ({} if path is None else self.read_config(path)) | self._typed(words)
+        values = self.defaults | dict(self.presets.get(chosen.get("preset", ""), {})) | chosen
         if stop:
             print(config_text(argparse.Namespace(**values)), end="")
             self.exit()

@@ -14,6 +14,7 @@ from wlkernelnn.training.options import FitOptions
 from .before import check_idle, check_run_folder
 from .data import DataOptions, SplitOptions
 from .options import VerbParser, add_options, command_line, config_text, pick
+from .presets import PRESETS, check_preset
 from .scores import score_text
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ class RunOptions:
             more. "wl" and "stack" are networks: a Weisfeiler-Lehman kernel layer, or deep kernel layers one
             upon another. "gp+wl", "gp+stack", "linear+wl" and "linear+stack" are a machine and networks,
             weighted by five-fold cross-validation, which trains six times as many networks.
+        preset: Settings by one word: "fast" is the model linear, in seconds; "balanced" is auto, the default;
+            "best" is gp+stack with settings for small and medium sets, which takes ten to a hundred times as
+            long as auto and gains most on smooth targets such as computed energies. Any option but the model
+            may be given beside it.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
         resume: Go on with a training of networks that was interrupted; all other options as they were
             (--config takes the config.yaml of the run folder).
@@ -44,6 +49,7 @@ class RunOptions:
     model: Literal[
         "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
     ] = "auto"
+    preset: Literal["fast", "balanced", "best"] | None = None
     ensemble_size: int = 1
     resume: bool = False
 
@@ -134,7 +140,7 @@ MAY_DIFFER = ("output_dir", "data_path", "accelerator", "ensemble_size", "resume
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = VerbParser("train", __doc__)
+    parser = VerbParser("train", __doc__, presets=PRESETS)
     for title, source in GROUPS.items():
         add_options(parser, title, source)
     parser.add_argument("--network", dest="model", help=SUPPRESS)  # its name until there were machines
@@ -156,6 +162,7 @@ def main(argv: list[str] | None = None) -> None:
     from .pictures import draw_run
 
     # All that can be refused before data are read.
+    check_preset(run_options.preset, run_options.model)
     ensemble_options(fit_options, run_options.ensemble_size)
     _check_idle(parser, parsed)
     directory = run_options.output_dir

@@ -102,6 +102,11 @@ def _and_more(names: Sequence[str]) -> str:
     )
 
 
+def _smiles(data: PackedGraphs, place: int) -> str:
+    """Of one molecule: a list of all would take long to make."""
+    return str(data[place : place + 1].smiles[0])
+
+
 class Errors:
     """The errors of a part: the worst predictions, and how errors depend on the training molecules.
 
@@ -144,7 +149,7 @@ class Errors:
 
     def cards(self) -> str:
         """The worst predictions, drawn, each above its nearest training molecule."""
-        if not len(self.worst) or not self.predicted.data.smiles:
+        if not len(self.worst) or not self.predicted.data[:1].smiles:
             return ""
         what = "of the largest log loss" if self.task == "classification" else "with the largest errors"
         several = ", in units of the target's standard deviation" if len(self.names) > 1 else ""
@@ -155,7 +160,7 @@ class Errors:
         return paragraph(intro) + f'<div class="cards">{cards}</div>'
 
     def _card(self, place: int) -> str:
-        data, smiles = self.predicted.data, self.predicted.data.smiles[place]
+        data, smiles = self.predicted.data, _smiles(self.predicted.data, place)
         t = int(np.nanargmax(self.each[place]))
         std = None if self.predicted.std is None else self.predicted.std[place, t]
         deviation = f" ± {number(float(std))}" if std is not None and np.isfinite(std) else ""
@@ -169,7 +174,7 @@ class Errors:
         )
         if place in self.nearest and self.train is not None:
             similarity, nearest = self.nearest[place]
-            of_train = self.train.smiles[nearest]
+            of_train = _smiles(self.train, nearest)
             value = number(float(self.train.y[nearest, t]))
             html += (
                 f"<hr>{sketch(of_train)}<b>training row {int(self.train.row[nearest]) + 1:,}</b>, similarity "

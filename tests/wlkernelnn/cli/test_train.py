@@ -175,6 +175,31 @@ def test_names_with_brackets_are_shown_as_they_are(
     assert "run [a]" in out
 
 
+def test_presets(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A preset sets other defaults: options beside it win, and the written config says both."""
+    command = ["train", "--data-path", str(table), "--target-columns", "Act", "--output-dir"]
+    assert main([*command, str(tmp_path / "fast"), "--preset", "fast"]) == 0
+    assert (tmp_path / "fast" / "model.safetensors").is_file()
+    config = yaml.safe_load((tmp_path / "fast" / "config.yaml").read_text())
+    assert (config["preset"], config["model"]) == ("fast", "linear")
+    assert "--model linear --preset fast" in (tmp_path / "fast" / "report.html").read_text()
+    again = ["train", "--config", str(tmp_path / "fast" / "config.yaml"), "--output-dir"]
+    assert main([*again, str(tmp_path / "again")]) == 0
+    assert main([*command, str(tmp_path / "no"), "--preset", "fast", "--model", "wl"]) == 1
+    assert "--preset fast is --model linear, but --model wl is given" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "no"), "--preset", "fast", "--epochs", "3"]) == 1
+    assert "--epochs is an option of --model wl and stack" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*command, "run", "--preset", "best", "--epochs", "3", "--print-config"])
+    best = yaml.safe_load(capsys.readouterr().out)
+    assert {name: best[name] for name in ("model", "epochs", "hidden_channels", "lr")} == {
+        "model": "gp+stack",
+        "epochs": 3,
+        "hidden_channels": 64,
+        "lr": 2e-3,
+    }
+
+
 # Interrupted and resumed
 
 
