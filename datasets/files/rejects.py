@@ -33,9 +33,13 @@ def write_rejects(
     write_text(path, csv_text([("row", column, "reason"), *rows] if header else rows))
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
 def listed(head: str, rejects: Sequence[Reject], place: Callable[[int], str]) -> str:
     """``head``, and the first rejected rows, each on a line; ``place`` names a row."""
-    shown = [f"{place(row)}: {cell!r}: {reason}" for row, cell, reason in rejects[:3]]
+    shown = [f"{place(row)}: {_short(repr(cell))}: {reason}" for row, cell, reason in rejects[:3]]
     if len(rejects) > len(shown):
         shown.append(f"and {len(rejects) - len(shown):,} more")
     return "\n  ".join([head, *shown])

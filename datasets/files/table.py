@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from rdkit import Chem, rdBase
 
 from .table_chunks import check_file, parquet_chunks, require_columns, separator, text_pieces
@@ -67,7 +69,8 @@ def numeric_targets(frame: pd.DataFrame, columns: Sequence[str], source: object)
         float64 ``[len(frame), T]``, NaN where missing.
 
     Raises:
-        ValueError: A column is missing, or a cell holds something that is not a finite float32 number.
+        ValueError: A column is missing, a cell holds something that is not a finite number within the range
+            of float32, or the numbers of a column have more digits in common than float64 has.
     """
     return _targets(frame, columns, source, "a finite number of 32 bits, or nothing for a missing value")
 
@@ -89,6 +92,45 @@ def lost_in_float32(values: np.ndarray) -> np.ndarray:
     return beyond_float32(values) | ((values != 0) & (np.abs(values) < np.finfo(np.float32).tiny))
 
 
+def float32_resolves(largest: ArrayLike, deviation: ArrayLike) -> np.ndarray:
+    """Whether float32 rounds values up to the ``largest`` by at most 1/10,000 of their standard deviation."""
+    return _resolves(np.float32, largest, deviation)
+
+
+def _resolves(kind: type[np.floating], largest: ArrayLike, deviation: ArrayLike) -> np.ndarray:
+    half_step = np.spacing(np.abs(largest).astype(kind)).astype(np.float64) / 2
+    return np.asarray((half_step <= 1e-4 * np.asarray(deviation)) | (np.asarray(deviation) == 0))
+
+
+def kept_by_float32(values: np.ndarray) -> np.ndarray:
+    """Which columns of numbers ``[n, T]``, NaN where missing, float32 keeps apart, ``[T]``.
+
+    See :func:`float32_resolves`. Total energies, for example, differ by less than float32 can tell.
+    """
+    return np.array(
+        [bool(float32_resolves(*_largest_and_deviation(column))) for column in values.T], dtype=bool
+    )
+
+
+def _largest_and_deviation(column: np.ndarray) -> tuple[float, float]:
+    known = column[~np.isnan(column)].astype(np.float64)
+    if not known.size or not np.ptp(known):
+        return 0.0, 0.0
+    return float(np.abs(known).max()), float(known.std())
+
+
+def _lost_digits(text: pd.Series, values: np.ndarray) -> int | None:
+    """The position of a number that float64 alters by much of the column's deviation, if there is one."""
+    largest, deviation = _largest_and_deviation(values)
+    digits = text.str.len().to_numpy() > 15
+    if not digits.any() or (deviation and _resolves(np.float64, largest, deviation)):
+        return None
+    for place in np.flatnonzero(digits & np.isfinite(values)).tolist():
+        if Decimal(text.iloc[place]) != Decimal(repr(float(values[place]))):
+            return int(place)
+    return None
+
+
 def _targets(
     frame: pd.DataFrame, columns: Sequence[str], source: object, expected: str, binary: bool = False
 ) -> np.ndarray:
@@ -105,6 +147,10 @@ def _targets(
             cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
             # Such as 1e-400, which a float64 cannot hold either.
             vanished = (cells == 0).to_numpy() & text.str.contains("^[^e]*[1-9]").to_numpy()
+        elif pd.api.types.is_integer_dtype(cells.dtype):
+            text = cells.astype(str)
+        else:
+            text = pd.Series(dtype=str)
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         lost = ~np.isin(values, (0, 1)) if binary else lost_in_float32(values)
         if len(wrong := np.flatnonzero((np.isnan(values) | lost | vanished) & ~missing)):
@@ -113,6 +159,12 @@ def _targets(
             more = f" (and {len(wrong) - 1:,} more in this column)" if len(wrong) > 1 else ""
             where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
             raise ValueError(f"{where}: expected {expected}, got {shown}{more}")
+        if len(text) and not binary and (row := _lost_digits(text, values)) is not None:
+            where = f"{source}: {place(frame, row)}, column {name!r}"
+            raise ValueError(
+                f"{where}: 64 bits cannot tell the values of this column apart, such as {text.iloc[row]}: "
+                "subtract a constant from all of them"
+            )
         result[:, j] = values
     return result
 

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -168,6 +169,8 @@ def separator(name: str) -> str:
 # Python's own limit is 131,072 characters, and texts of molecules may be longer. What follows a quote that is
 # never closed is one cell: no limit at all would read the rest of the file.
 csv.field_size_limit(max(csv.field_size_limit(), 2**24))
+# Characters of a line: a longer one is not read to its end.
+_LONGEST = 2**26
 
 
 @contextmanager
@@ -220,7 +223,9 @@ def _lines(path: Path) -> Iterator[str]:
             raise ValueError(f"{path}: not a text table: binary data")
         try:
             with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-                for number, line in enumerate(text, 1):
+                for number, line in enumerate(iter(partial(text.readline, _LONGEST), ""), 1):
+                    if len(line) == _LONGEST and line[-1] not in "\r\n":
+                        raise ValueError(f"{path}: line {number} is longer than {_LONGEST:,} characters")
                     if "\0" in line:
                         raise ValueError(f"{path}: line {number}: not a text table: binary data")
                     blank.append(line)

@@ -36,7 +36,7 @@ class Arrays:
         in_degree: ``[ΣV]`` number of edges that end in a node: with ``source`` this is a CSR matrix.
         edge_type: ``[ΣE]`` edge codes.
         node_ptr: int64 ``[G+1]``; edge_ptr: int64 ``[G+1]``: where each graph begins.
-        y: float32 ``[G, tasks]``, NaN where a target is missing.
+        y: ``[G, tasks]``, NaN where a target is missing: float32 if that alters none, else float64.
         row: int64 ``[G]`` row of the input file that a graph came from.
         smiles: uint8, the SMILES of all graphs end to end (UTF-8); smiles_ptr: int64 ``[G+1]``.
         graph_x: uint8 (counts) or float32 (numbers) ``[G, num_graph_values]`` features of whole graphs; ``[0,

@@ -75,7 +75,7 @@ class PackedLoader(EpochLoader):
             a["edge_ptr"], graphs, a["source"], a["edge_type"]
         )
         x = a["node_table"].astype(np.int64).take(node_type, axis=0)
-        y = a["y"].take(graphs, axis=0)
+        y = data.all_y.numpy().take(graphs, axis=0)
         graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
         batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)
         edges_to = bounds_of(degree)

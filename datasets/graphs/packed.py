@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.files.rejects import Reject, is_missing
+from wlkernelnn.datasets.files.table import kept_by_float32
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
 from .arrays import Arrays, check_arrays, content_hash, take_spans
@@ -56,6 +57,7 @@ class PackedGraphs(Packable):
         self._path: str | None = None
         self._stamp: tuple[int, int] | None = None
         self._colours = Colours()  # shared by all views
+        self._learned: Tensor | None = None
         check_arrays(arrays, self.description)
         for part, index in (split_idx or {}).items():
             index = np.asarray(index)
@@ -109,7 +111,7 @@ class PackedGraphs(Packable):
             x=a.node_table[a.node_type[n0:n1].long()].long(),
             edge_index=sorted_edge_index(edges, indptr, self.description.is_undirected, sized=True),
             edge_type=a.edge_type[e0:e1].long(),
-            y=a.y[idx : idx + 1].clone(),
+            y=self.all_y[idx : idx + 1].clone(),
         )
         if a.smiles_ptr.numel():
             data.smiles = self._smiles_of(idx)
@@ -123,8 +125,26 @@ class PackedGraphs(Packable):
 
     @property
     def y(self) -> Tensor:
-        """Targets of the graphs in view, float32 ``[len(self), tasks]``, NaN where missing: a copy."""
-        return self.arrays.y[torch.from_numpy(self.index)]
+        """Targets of the graphs in view to learn from, ``[len(self), tasks]``, NaN where missing: a copy.
+
+        They are float32, unless that rounds a target by more than 1/10,000 of its standard deviation: then
+        float64.
+        """
+        return self.all_y[torch.from_numpy(self.index)]
+
+    @property
+    def all_y(self) -> Tensor:
+        """:attr:`y` of all graphs of the arrays, not a copy."""
+        if self._learned is None:
+            y = self.arrays.y
+            fits = y.dtype == torch.float32 or kept_by_float32(y.numpy()).all()
+            self._learned = y.float() if fits else y
+        return self._learned
+
+    @property
+    def measured(self) -> Tensor:
+        """Targets of the graphs in view as they were given, float64 ``[len(self), tasks]``: a copy."""
+        return self.arrays.y[torch.from_numpy(self.index)].double()
 
     @property
     def row(self) -> Tensor:
@@ -278,7 +298,7 @@ class PackedGraphs(Packable):
         # A mapped store travels to another process as its path, not as its bytes.
         if self._path is None:
             return super().__reduce__()
-        of_file = {"arrays"} | ({"_colours"} if self._colours.path is not None else set())
+        of_file = {"arrays", "_learned"} | ({"_colours"} if self._colours.path is not None else set())
         changed = {name: value for name, value in self.__dict__.items() if name not in of_file}
         return _reopen, (self._path, changed)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Dataset
 
-from wlkernelnn.datasets.files.table import beyond_float32, lost_in_float32
+from wlkernelnn.datasets.files.table import beyond_float32, kept_by_float32, lost_in_float32
 
 from .arrays import Arrays, check_lengths, distinct_rows, pack_strings, smallest
 from .description import Description
@@ -111,7 +111,7 @@ class Packable(Dataset):
 
 
 def packed_targets(y: Any, num_graphs: int) -> Tensor:
-    """A copy of targets, float32 ``[G, tasks]``."""
+    """A copy of targets ``[G, tasks]``: float32 where that alters none of them, else float64."""
     values = np.asarray(y.detach().cpu().double() if isinstance(y, Tensor) else y, dtype=np.float64)
     if values.ndim not in (1, 2) or len(values) != num_graphs:
         shapes = f"[{num_graphs}] or [{num_graphs}, tasks], for all graphs and not for a view"
@@ -120,7 +120,9 @@ def packed_targets(y: Any, num_graphs: int) -> Tensor:
         value = f"{values[tuple(wrong[0])]:g} for graph {wrong[0][0]}"
         expected = "numbers that a float32 holds, or NaN for missing ones"
         raise ValueError(f"PackedGraphs: y must hold {expected}, got {value}")
-    return torch.from_numpy(values.astype(np.float32).reshape(num_graphs, *(values.shape[1:] or (1,))))
+    values = values.reshape(num_graphs, *(values.shape[1:] or (1,)))
+    short = values.astype(np.float32)
+    return torch.from_numpy(short if np.array_equal(short, values, equal_nan=True) else values.copy())
 
 
 def _codes(name: str, values: Any, shape: str) -> np.ndarray:
@@ -170,6 +172,11 @@ def _graph_values(values: Any) -> Tensor:
     if np.issubdtype(given.dtype, np.floating):
         if (np.isnan(given) | beyond_float32(given)).any():
             raise ValueError("PackedGraphs: graph_x must hold numbers that a float32 holds")
+        if (wrong := np.flatnonzero(~kept_by_float32(given))).size:
+            raise ValueError(
+                f"PackedGraphs: graph_x[:, {wrong[0]}]: a float32 cannot tell its values apart: subtract a "
+                "constant from all of them"
+            )
         return torch.from_numpy(np.ascontiguousarray(given, dtype=np.float32))
     result = given.astype(np.uint8)
     if (result != given).any():

@@ -13,6 +13,7 @@ from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 from wlkernelnn.utils.checks import check_one_of
 
 from .packed import PackedGraphs
+from .perception import FIXED
 
 PARTS = ("train", "valid", "test")
 SplitIndex = dict[str, np.ndarray]
@@ -43,7 +44,7 @@ def scaffolds(smiles: Sequence[str], chirality: bool = True) -> list[str]:
     Molecules that RDKit cannot read, or cannot cut, count as acyclic (so does the published ogbg-molhiv set).
     With ``chirality``, scaffolds that differ in their stereochemistry alone are two.
     """
-    with rdBase.BlockLogs():
+    with rdBase.BlockLogs(), FIXED:
         return [_scaffold(text, chirality) for text in smiles]
 
 

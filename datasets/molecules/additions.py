@@ -49,9 +49,10 @@ def morgan_counts(molecule: Chem.Mol) -> np.ndarray:
     return np.minimum(generator.GetCountFingerprintAsNumPy(molecule), 255).astype(np.uint8)
 
 
-# Beyond so many atoms what RDKit computes of all pairs of atoms takes seconds, and then minutes.
-_MOST_ATOMS = 200
-_OF_PAIRS = ("Ipc", "BCUT2D", "EState", "BalabanJ", "BertzCT")
+# Beyond so many atoms what RDKit computes of all pairs of atoms, or of all paths, takes seconds, and then
+# minutes.
+_OF_PAIRS, _MOST_OF_PAIRS = ("Ipc", "BCUT2D", "EState", "BalabanJ", "BertzCT"), 200
+_OF_PATHS, _MOST_OF_PATHS = ("Chi2", "Chi3", "Chi4", "Kappa2", "Kappa3", "Phi"), 400
 
 
 # Three quarters of the time of all, 9 of 12 ms a molecule; without them predictions are as good.
@@ -69,7 +70,9 @@ def descriptors(molecule: Chem.Mol, names: Collection[str] | None = None) -> np.
 
     float32 ``[len(names)]``, in RDKit's order, of all if there are no ``names``; 0 where a molecule has no
     value, and at most what a float32 holds. Of more than 200 atoms those of all pairs of atoms, which take
-    seconds to minutes, are 0, except for ``Ipc``, which has reached that largest number before.
+    seconds to minutes, are 0, except for ``Ipc``, which has reached that largest number before; of more than
+    400 atoms also those of paths (``Chi2n`` … ``Chi4v``, ``Kappa2``,
+    ``Kappa3``, ``Phi``).
     """
     most = float(np.finfo(np.float32).max)
     with np.errstate(all="ignore"):
@@ -79,8 +82,11 @@ def descriptors(molecule: Chem.Mol, names: Collection[str] | None = None) -> np.
 
 
 def _value(name: str, compute: Callable[[Chem.Mol], float], molecule: Chem.Mol) -> float:
-    if molecule.GetNumAtoms() > _MOST_ATOMS and any(part in name for part in _OF_PAIRS):
+    size = molecule.GetNumAtoms()
+    if size > _MOST_OF_PAIRS and any(part in name for part in _OF_PAIRS):
         return float(np.finfo(np.float32).max) if name == "Ipc" else 0.0
+    if size > _MOST_OF_PATHS and name.startswith(_OF_PATHS):
+        return 0.0
     try:
         return float(compute(molecule))
     except Exception:  # of many kinds, by what a descriptor cannot deal with

@@ -22,6 +22,7 @@ import joblib
 import numpy as np
 from rdkit import Chem, rdBase
 
+from wlkernelnn.datasets.graphs.perception import FIXED, Perception
 from wlkernelnn.datasets.graphs.random_walks import UNITS, walk_encodings
 from wlkernelnn.ops.colours import packed_columns
 from wlkernelnn.ops.colours.refine import numbered
@@ -50,7 +51,7 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
     plain = Chem.SmilesParserParams()
     plain.parseName = plain.allowCXSMILES = False  # type: ignore[assignment]
-    with rdBase.BlockLogs():
+    with rdBase.BlockLogs(), FIXED:
         for position, text in enumerate(smiles):
             try:
                 molecule = Chem.MolFromSmiles(text, plain)
@@ -149,10 +150,15 @@ def _with_values(
     return row, np.concatenate([node_table[node_type[first]], values[first]], axis=1)
 
 
+# Of a longer text that is read again, for the reason alone, only the syntax.
+_MOST_READ_AGAIN = 1000
+
+
 def _complaint(smiles: str) -> str:
     """What RDKit logs of a SMILES that it does not read, without times, drawings and stack traces."""
     with rdBase.CaptureErrorLog() as log:
-        Chem.MolFromSmiles(smiles)
+        if Chem.MolFromSmiles(smiles, sanitize=len(smiles) <= _MOST_READ_AGAIN) is not None:
+            return "valences, rings or aromatic atoms that cannot be"
     lines = (line.partition("] ")[2] if line.startswith("[") else line for line in log.messages.splitlines())
     said = dict.fromkeys(line.strip(" :")[:200] for line in lines if line.strip(" *~^"))
     return "; ".join(list(said)[:2])
@@ -160,8 +166,8 @@ def _complaint(smiles: str) -> str:
 
 # The modules of our package that all of this is in, and a lock for the moment that they count as code.
 _PARTS = (
-    *(featurize_chunk, Features, ring_counts, with_ring_nodes, read_molecules, walk_encodings),
-    *(packed_columns, bounds_of),
+    *(featurize_chunk, Features, Perception, ring_counts, with_ring_nodes, read_molecules),
+    *(walk_encodings, packed_columns, bounds_of),
 )
 _MODULES = {part.__module__ for part in _PARTS}
 _REGISTRY = threading.Lock()

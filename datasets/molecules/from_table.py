@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -33,13 +33,13 @@ from wlkernelnn.datasets.graphs.store_cache import cached_store
 from wlkernelnn.utils.checks import check_one_of
 
 from .features import get_features
-from .smiles import featurize
+from .smiles import MAX_LENGTH, featurize
 
 logger = logging.getLogger("wlkernelnn")
 
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
-CACHE_VERSION = 3
+CACHE_VERSION = 4
 
 
 def molecules_from(
@@ -57,6 +57,7 @@ def molecules_from(
     features: str = "ogb",
     on_invalid: OnInvalid = "raise",
     rejects_path: str | os.PathLike[str] | None = None,
+    max_length: int = MAX_LENGTH,
     num_workers: int | None = None,
     progress: bool = False,
     cache: bool = True,
@@ -85,6 +86,8 @@ def molecules_from(
         on_invalid: ``"raise"`` an error if a row gives no molecule, or leave such rows out and list them in
             ``rejects``: ``"skip"`` and ``"nan"`` differ in what is predicted for them.
         rejects_path: CSV file for the rejects, see :func:`~wlkernelnn.datasets.write_rejects`.
+        max_length: Rows with longer SMILES, in characters, give no molecule, see
+            :func:`~wlkernelnn.datasets.featurize`.
         num_workers: Processes that featurize, see :func:`~wlkernelnn.datasets.featurize`.
         progress: Show progress bars.
         cache: Keep the packed store in the user's cache and take it from there the next time.
@@ -119,7 +122,9 @@ def molecules_from(
     )
 
     def build() -> PackedGraphs:
-        data = _pack(smiles, targets, description, num_workers, progress)
+        data = _pack(
+            smiles, targets, description, max_length=max_length, num_workers=num_workers, progress=progress
+        )
         if data.rejects and not len(data):
             return data  # nothing to be split
         if labels is not None:
@@ -129,7 +134,11 @@ def molecules_from(
             data.split_idx = split_graphs(data, split)
         return data
 
-    data = cached_store(_key(smiles, targets, labels, split, description), build) if cache else build()
+    data = (
+        cached_store(_key(smiles, targets, labels, split, max_length, description), build)
+        if cache
+        else build()
+    )
     logger.info(f"{where}: {len(frame):,} rows in = {len(data):,} molecules + {len(data.rejects):,} rejected")
     _report_duplicates(frame, smiles, data.row.numpy(), where)
     if rejects_path is not None:
@@ -227,8 +236,7 @@ def _pack(
     smiles: list[object],
     targets: np.ndarray,
     description: Description,
-    num_workers: int | None,
-    progress: bool,
+    **options: Any,
 ) -> PackedGraphs:
     """Featurize the rows that have a target (all rows, where there are no targets at all)."""
     known = ~np.isnan(targets).all(axis=1) if targets.shape[1] else np.ones(len(smiles), dtype=bool)
@@ -237,8 +245,7 @@ def _pack(
         [smiles[row] for row in rows],
         features=description.features,
         rows=rows,
-        num_workers=num_workers,
-        progress=progress,
+        **options,
     )
     unknown = [Reject(row, smiles[row], "no target value") for row in np.flatnonzero(~known).tolist()]
     data = graphs.with_targets(targets[graphs.row.numpy()], **description.of_set())
@@ -251,13 +258,14 @@ def _key(
     targets: np.ndarray,
     labels: SplitIndex | None,
     split: str | None,
+    max_length: int,
     description: Description,
 ) -> str:
     """Digest of all that a store depends on."""
     table = get_features(description.features)
     # Lists keep what JSON does not know apart from its text.
     content = [
-        *(CACHE_VERSION, rdkit.__version__, split, vars(description)),
+        *(CACHE_VERSION, rdkit.__version__, split, max_length, vars(description)),
         [(column.name, column.values) for column in (*table.atom, *table.bond)],
         [text if isinstance(text, str) else [str(text)] for text in smiles],
         None if labels is None else {part: rows.tolist() for part, rows in labels.items()},

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from rdkit import Chem
+from rdkit.Chem import ValenceType
 
 from wlkernelnn.ops.spans import bounds_of, places_of
 
@@ -74,12 +75,15 @@ def read_molecules(binaries: Sequence[bytes]) -> Molecules:
 
 
 # All that RDKit stores with an atom or a bond and that a column of codes could depend on.
-_OF_ATOM = tuple(
-    methodcaller(f"Get{name}")
-    for name in (
-        *("AtomicNum", "IsAromatic", "NoImplicit", "FormalCharge", "ChiralTag", "Hybridization", "Isotope"),
-        *("NumExplicitHs", "NumImplicitHs", "NumRadicalElectrons"),
-    )
+_OF_ATOM = (
+    *(
+        methodcaller(f"Get{name}")
+        for name in (
+            *("AtomicNum", "IsAromatic", "NoImplicit", "FormalCharge", "ChiralTag", "Hybridization"),
+            *("Isotope", "NumExplicitHs", "NumImplicitHs", "NumRadicalElectrons"),
+        )
+    ),
+    methodcaller("GetValence", ValenceType.EXPLICIT),
 )
 _OF_BOND = tuple(
     methodcaller(f"Get{name}") for name in ("BondType", "IsAromatic", "IsConjugated", "BondDir", "Stereo")

@@ -17,6 +17,7 @@ from wlkernelnn.datasets.graphs.arrays import Arrays, distinct_rows, pack_string
 from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.ops.spans import bounds_of
+from wlkernelnn.utils.checks import check_count
 
 from .chunks import Part, featurize_chunk, featurize_chunks
 from .features import Features, get_features
@@ -25,6 +26,11 @@ from .features import Features, get_features
 CHUNK = 1000
 # With fewer molecules the start of processes (0.3 s) takes longer than it saves.
 PARALLEL_FROM = 5000
+#: Characters of a SMILES, by default at most: a peptide of 200 residues has 4,000. The time that RDKit takes
+#: grows with their square or cube: up to seconds for so many, minutes for ten times as many.
+MAX_LENGTH = 5000
+# A much longer text can end the process.
+_LONGEST = 100_000
 # Descriptors take milliseconds of each: smaller tasks, and processes sooner.
 _SLOWER = 10
 
@@ -34,6 +40,7 @@ def featurize(
     *,
     features: str = "ogb",
     rows: Sequence[int] | None = None,
+    max_length: int = MAX_LENGTH,
     num_workers: int | None = None,
     progress: bool = False,
 ) -> tuple[PackedGraphs, list[Reject]]:
@@ -47,6 +54,7 @@ def featurize(
             a name after the SMILES) is rejected.
         features: Name of the columns of codes, see :func:`~wlkernelnn.datasets.get_features`.
         rows: Row to report for each input, default 0 … n−1.
+        max_length: Longer SMILES, in characters, are rejected; at most 100,000.
         num_workers: Processes to start; 0 works in this one. Default: one per core if there are many SMILES.
         progress: Show a progress bar on stderr.
 
@@ -56,7 +64,8 @@ def featurize(
 
     Raises:
         TypeError: ``smiles`` is a single string.
-        ValueError: Unknown ``features``, negative ``num_workers``, or not one row per SMILES.
+        ValueError: Unknown ``features``, negative ``num_workers``, a ``max_length`` that is not from 1 to
+            100,000, or not one row per SMILES.
     """
     columns = get_features(features)
     if isinstance(smiles, str | bytes):
@@ -67,8 +76,10 @@ def featurize(
         raise ValueError(f"rows must have one entry per SMILES, got {len(numbers)} for {len(inputs)} SMILES")
     if num_workers is not None and num_workers < 0:
         raise ValueError(f"num_workers must be at least 0, got {num_workers}")
+    if check_count("max_length", max_length) > _LONGEST:
+        raise ValueError(f"max_length must be at most {_LONGEST:,}, got {max_length:,}")
 
-    reasons = {place: reason for place, value in enumerate(inputs) if (reason := _defect(value))}
+    reasons = {place: reason for place, value in enumerate(inputs) if (reason := _defect(value, max_length))}
     places = [place for place in range(len(inputs)) if place not in reasons]
     texts = [str(inputs[place]).strip() for place in places]
     slower = _SLOWER if columns.descriptors else 1
@@ -109,7 +120,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _defect(value: Any) -> str:
+def _defect(value: Any, max_length: int) -> str:
     """Why ``value`` cannot be the SMILES of one molecule, or ``""`` if it may be.
 
     RDKit itself stops reading, without a word, at a blank and at any character beyond ASCII.
@@ -122,7 +133,9 @@ def _defect(value: Any) -> str:
     if not text:
         return "blank" if value else "empty"
     if text.isascii() and text.isprintable() and " " not in text:
-        return ""
+        if len(text) <= max_length:
+            return ""
+        return f"{len(text):,} characters, more than max_length = {max_length:,}"
     word, *rest = text.split(maxsplit=1)
     if rest:
         broken = "\n" in text or "\r" in text

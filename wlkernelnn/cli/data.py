@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from .options import PositiveInt
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -38,6 +40,8 @@ class DataOptions:
         on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the
             default for a file), or "skip" them (the default for a published data set). "nan" is "skip"
             here; in predictions it keeps the row.
+        max_length: Longer SMILES, in characters, give no molecule: the time they take grows with the square
+            or cube of their length.
         num_workers: Processes that read molecules; by default all cores where it pays.
     """
 
@@ -48,6 +52,7 @@ class DataOptions:
     features: str | None = None
     root: str | None = None
     on_invalid: Literal["raise", "skip", "nan"] | None = None
+    max_length: PositiveInt = 5000
     num_workers: int | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +73,7 @@ class DataOptions:
             "task": self.task_type,
             "on_invalid": self.on_invalid,
             "rejects_path": rejects_path,
+            "max_length": self.max_length,
             "num_workers": self.num_workers,
         }
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

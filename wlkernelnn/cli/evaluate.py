@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wlkernelnn")
 
 PICTURES = (".png", ".svg", ".pdf")
-DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "num_workers")
+DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "max_length", "num_workers")
 
 
 @dataclass
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> None:
     ).load(options.rejects_path)
     place = [names.index(name) for name in targets]
     mean, std = training.mean_and_std(model, data, options.batch_size)
-    mean, target = mean[:, place], data.y.numpy()
+    mean, target = mean[:, place], data.measured.numpy()
     std = None if std is None or without or task == "classification" else std[:, place]
 
     print(f"{data.description.name}: {len(data):,} molecules")

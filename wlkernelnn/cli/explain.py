@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Of the unit of predictions: what is smaller has no strong colour.
 LEAST = 0.01
+# Larger molecules are not drawn: it takes seconds, and shows nothing.
+MOST_ATOMS = 200
 
 
 @dataclass
@@ -35,11 +37,14 @@ class ExplainOptions:
             of a kernel machine, the nearest training molecules, substructures.csv the
             substructures that add or take most. Of a joint model the weighted sum of both: molecules.csv has
             what its networks add as one column more, networks.
-        smiles_columns: The column of SMILES; by default the one called smiles.
+        smiles_columns: The column of SMILES; by default the one called smiles. In atoms.csv, molecules of
+            more than 200 atoms have it in their first row only.
+        max_length: Longer SMILES, in characters, give no molecule.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
         drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
             take away; a molecule's largest contribution has the strongest colour (if it is at least a
-            hundredth of the targets' standard deviation, or of log-odds).
+            hundredth of the targets' standard deviation, or of log-odds). Molecules of more than 200 atoms
+            are left out.
         batch_size: Molecules at once.
     """
 
@@ -47,6 +52,7 @@ class ExplainOptions:
     model_path: Path
     output_dir: Path
     smiles_columns: list[str] | None = None
+    max_length: PositiveInt = 5000
     on_invalid: Literal["raise", "skip"] = "skip"
     drawings: int = 20
     batch_size: PositiveInt = 512
@@ -80,6 +86,7 @@ def main(argv: list[str] | None = None) -> None:
         options.test_path,
         smiles_column=one_column(options.smiles_columns),
         features=model.about["features"],
+        max_length=options.max_length,
         on_invalid=options.on_invalid,
         rejects_path=directory / "rejects.csv",
         progress=True,
@@ -97,17 +104,18 @@ def main(argv: list[str] | None = None) -> None:
     for name, table in {**tables, "atoms.csv": atoms}.items():
         with atomic_path(directory / name) as temporary:
             table.to_csv(temporary, index=False)
-    drawn = min(options.drawings, len(data))
-    of_molecules = np.split(contributions, np.cumsum(num_atoms(data)[:drawn]))
-    drawings = []
-    for row, smiles, of_atoms in zip(data.row.tolist()[:drawn], data.smiles, of_molecules, strict=False):
-        drawings.append(
-            [drawing(smiles, of_atoms[:, t], float(least[t]), values=True) for t in range(len(names))]
-        )
-        for task, svg in enumerate(drawings[-1]):
+    size, smiles = num_atoms(data), data.smiles
+    begin = np.cumsum(size) - size
+    drawings, largest = {}, []
+    for i in np.flatnonzero(size <= MOST_ATOMS)[: options.drawings].tolist():
+        row, of_atoms = int(data.row[i]), contributions[begin[i] : begin[i] + size[i]]
+        drawings[i] = [
+            drawing(smiles[i], of_atoms[:, t], float(least[t]), values=True) for t in range(len(names))
+        ]
+        largest.append(np.maximum(np.abs(of_atoms).max(axis=0), least))
+        for task, svg in enumerate(drawings[i]):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
             write_text(directory / name, svg)
-    largest = [np.maximum(np.abs(of_atoms).max(axis=0), least) for of_atoms in of_molecules[:drawn]]
     molecules = tables.get("molecules.csv")
     page = tried(
         lambda: write_explanation_page(
@@ -116,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
             names,
             _predicted(data, names, mean_and_std(model, data)[0]) if molecules is None else molecules,
             drawings,
-            np.reshape(largest, (drawn, len(names))),
+            np.reshape(largest, (len(drawings), len(names))),
             str(options.model_path),
             model.about["task"] == "classification",
         ),
@@ -125,9 +133,10 @@ def main(argv: list[str] | None = None) -> None:
     rejected = f" ({len(data.rejects):,} rows were rejected, see rejects.csv)" if data.rejects else ""
     if (machine := kernel_machine(model)) and machine.choice_ == "descriptors":
         print("the machine predicts from descriptors alone: atoms add nothing, see molecules.csv")
+    large = f" (not those of more than {MOST_ATOMS} atoms)" if size.max(initial=0) > MOST_ATOMS else ""
     print(
         f"{len(data):,} molecules{rejected}: {len(atoms):,} atoms in {directory / 'atoms.csv'}, "
-        f"{drawn:,} molecules drawn"
+        f"{len(drawings):,} molecules drawn{large}"
     )
     if page is not None:
         print(f"report: {page}")
@@ -178,13 +187,16 @@ def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> p
 
     if taken := {"row", "smiles", "atom", "element"} & {*names}:
         raise ValueError(f"target {min(taken)!r}: a table of atoms has a column of this name already")
-    size = num_atoms(data)
-    molecules = map(Chem.MolFromSmiles, data.smiles)
-    of_molecule = {"row": data.row.numpy() + 1, "smiles": np.array(data.smiles, dtype=object)}
+    size, smiles = num_atoms(data), data.smiles
+    molecules = map(Chem.MolFromSmiles, smiles)
+    atom = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    # Of a large molecule, to repeat it for every atom would take the square of its size.
+    shown = np.repeat(np.array(smiles, dtype=object), size)
+    shown[(atom > 0) & np.repeat(size > MOST_ATOMS, size)] = ""
     return pd.DataFrame(
-        {name: np.repeat(values, size) for name, values in of_molecule.items()}
+        {"row": np.repeat(data.row.numpy() + 1, size), "smiles": shown}
         | {
-            "atom": np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size),
+            "atom": atom,
             "element": [atom.GetSymbol() for molecule in molecules for atom in molecule.GetAtoms()],
         }
         | {name: contributions[:, task] for task, name in enumerate(names)}

@@ -88,7 +88,7 @@ def _nearest(machine: Machine, explanation: Explanation, target: int) -> dict[st
     if isinstance(machine, LinearMachine):
         return {}
     train, columns = machine.process_.X_train_, dict[str, np.ndarray]()
-    smiles, rows, y = np.array(train.smiles, dtype=object), train.row.numpy() + 1, train.y.numpy()
+    smiles, rows, y = np.array(train.smiles, dtype=object), train.row.numpy() + 1, train.measured.numpy()
     for k, nearest in enumerate(explanation.nearest.T, 1):
         columns |= {
             f"nearest_{k}_row": rows[nearest],

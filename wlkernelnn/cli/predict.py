@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from wlkernelnn.training.options import BATCH
 
 from .data import one_column
-from .options import VerbParser, add_options, check_outputs, pick
+from .options import PositiveInt, VerbParser, add_options, check_outputs, pick
 
 if TYPE_CHECKING:
     from wlkernelnn.training.screening.parts import Counts
@@ -28,6 +28,7 @@ class TableOptions:
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
         smiles_columns: The column of SMILES; by default the one called smiles.
         rejects_path: CSV file for the rows that gave no molecule; by default beside preds_path.
+        max_length: Longer SMILES, in characters, give no molecule.
         batch_size: Molecules at once: more are faster and take more memory.
         num_workers: Processes that work on parts of the input, each with one thread; by default all cores
             where it pays.
@@ -40,6 +41,7 @@ class TableOptions:
     smiles_columns: list[str] | None = None
     on_invalid: Literal["raise", "skip", "nan"] = "nan"
     rejects_path: Path | None = None
+    max_length: PositiveInt = 5000
     batch_size: int = BATCH
     num_workers: int | None = None
     resume: bool = False
@@ -51,8 +53,8 @@ class PredictOptions(TableOptions):
 
     Args:
         preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
-            Parquet files: the columns of the input, a column per target (in place of an input column of that
-            name), and for several networks their deviation as <target>_std.
+            Parquet files: the columns of the input, a column per target (called <target>_pred where the input
+            has one of its name), and for several networks their deviation as <target>_std.
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
         std: Also the standard deviation of a new measurement, as <target>_std. Networks have it where their
@@ -98,6 +100,7 @@ def run(
         rejects_path,
         smiles_column=one_column(options.smiles_columns),
         on_invalid=options.on_invalid,
+        max_length=options.max_length,
         batch_size=options.batch_size,
         num_workers=options.num_workers,
         resume=options.resume,

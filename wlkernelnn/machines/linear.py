@@ -103,7 +103,7 @@ class LinearMachine(BaseEstimator):
         weight = np.ones(len(data)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != (len(data),) or not (np.isfinite(weight) & (weight > 0)).all():
             raise ValueError(f"sample_weight must be {len(data)} positive numbers")
-        y = data.y.numpy().astype(np.float64)
+        y = data.measured.numpy()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = drawn_rows(y, _DRAWN, seed)
         graphs = flat_graphs(data)

@@ -103,7 +103,7 @@ class MoleculeMachine(BaseEstimator):
         check_one_of("model", self.model, MODELS)
         check_features(data.description.features)
         self.about = about_training(data, one_class=True)
-        y = data.y.numpy().astype(np.float64)
+        y = data.measured.numpy()
         num_landmarks = self.num_landmarks(*y.shape)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}

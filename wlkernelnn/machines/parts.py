@@ -88,7 +88,7 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     about = data.description
     names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
     task = about.task or "regression"
-    for name, column in zip(names, data.y.numpy().T, strict=True):
+    for name, column in zip(names, data.measured.numpy().T, strict=True):
         known = np.unique(column[~np.isnan(column)])
         if not len(known):
             raise ValueError(f"target {name}: no training molecule has a value of it")

@@ -129,7 +129,7 @@ def _process(
     process = machine.kind(summed(parts), num_landmarks=num_landmarks)
     process.X_train_, process.landmarks_ = train, numbers.get("landmarks")
     process.count(train if process.landmarks_ is None else train[process.landmarks_], parts)
-    y = train.y.numpy().astype(np.float64)
+    y = train.measured.numpy()
     process.n_targets_, process._single = y.shape[1], False
     process.targets_ = [process._target(parts, t, column, np.ones(len(y))) for t, column in enumerate(y.T)]
     for t, target in enumerate(process.targets_):

@@ -15,6 +15,7 @@ from torch_geometric.nn.inits import reset
 
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.files.table import kept_by_float32
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient
 from wlkernelnn.ops.autograd import traced
@@ -127,7 +128,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
                 sizes[name] = number
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
-            net.scale_targets(data.y)
+            net.scale_targets(data.measured)
         graph_x = data.arrays.graph_x
         if net.fingerprint is not None and graph_x.is_floating_point():
             net.fingerprint.scale(graph_x[data.index])
@@ -141,13 +142,27 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             cls(**sizes, **kwargs)
 
     def scale_targets(self, y: Tensor) -> None:
-        """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network."""
+        """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network.
+
+        Where float32 cannot tell the targets apart, both are float64, and so are the network's outputs.
+        """
         y = y.double()
         mean = y.nanmean(0).nan_to_num(0.0)
         std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
+        if not kept_by_float32(y.cpu().numpy()).all():
+            self._scale_in_float64()
         self.target_mean.copy_(mean)
         # Equal targets differ from their mean by rounding: that is no scale.
-        self.target_std.copy_(torch.where(std > 1e-6 * mean.abs(), std, 1.0))
+        self.target_std.copy_(torch.where(std > 1e-12 * mean.abs(), std, 1.0))
+
+    def _scale_in_float64(self) -> None:
+        self.target_mean, self.target_std = self.target_mean.double(), self.target_std.double()
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        stored = state_dict.get(f"{prefix}target_mean")
+        if isinstance(stored, Tensor) and stored.dtype == torch.float64:
+            self._scale_in_float64()
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def reset_parameters(self) -> None:
         for child in self.children():

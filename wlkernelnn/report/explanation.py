@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ def write_explanation_page(
     data: PackedGraphs,
     names: Sequence[str],
     molecules: pd.DataFrame,
-    drawings: Sequence[Sequence[str]],
+    drawings: Mapping[int, Sequence[str]],
     largest: np.ndarray,
     model_path: str,
     classifies: bool,
@@ -40,12 +40,12 @@ def write_explanation_page(
         names: Of the targets.
         molecules: A row for each molecule and target: ``row``, ``smiles``, ``target``, ``prediction`` and, of
             machines, the parts of its sum, see ``wlkernelnn explain``.
-        drawings: SVG of the first molecules, for each target.
+        drawings: SVG of some molecules, by their places in ``data``, for each target.
         largest: What the strongest colour of each drawing stands for, ``[drawn, T]``.
         model_path: The run folder.
         classifies: Contributions are in log-odds.
     """
-    drawn = {int(row) + 1 for row in data.row.tolist()[: len(drawings)]}
+    drawn = {int(data.row[place]) + 1 for place in drawings}
     shown = molecules.head(MOST_ROWS)
     columns = [name for name in _COLUMNS if name in shown]
     several = ["target"] if len(names) > 1 else []
@@ -67,7 +67,10 @@ def write_explanation_page(
         overview = (
             paragraph("Predictions are probabilities of class 1; contributions are log-odds.") + overview
         )
-    cards = "".join(_card(data, place, names, svgs, largest[place]) for place, svgs in enumerate(drawings))
+    cards = "".join(
+        _card(data, place, names, svgs, most)
+        for (place, svgs), most in zip(drawings.items(), largest, strict=True)
+    )
     intro = (
         "Red atoms add to the prediction, blue ones take from it. Each bar says what the strongest colours "
         "of its molecule stand for; numbers stand beside atoms with at least a quarter of that."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -242,3 +243,31 @@ def test_the_only_column_may_have_any_name(tmp_path: Path) -> None:
     assert load_molecules(tmp_path / "quoted.csv", cache=False).smiles == ["CCO"]
     (tmp_path / "table.csv").write_text("structure\nCCO\nCCN\n")
     assert load_molecules(tmp_path / "table.csv", cache=False).smiles == ["CCO", "CCN"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["12345678901234567.25", "12345678901234567.75", "12345678901234568.5"],
+        [2**60 + 1, 2**60 + 2, 2**60 + 3],
+        pd.array([2**60 + 1, None, 2**60 + 3], dtype="Int64"),
+    ],
+)
+def test_numbers_that_float64_cannot_tell_apart(cells: Any) -> None:
+    frame = pd.DataFrame({"y": cells})
+    with pytest.raises(ValueError, match=r"t.csv: data row 1, column 'y': 64 bits cannot tell .* subtract a"):
+        numeric_targets(frame, ["y"], "t.csv")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["0.30000000000000004", "0.3", "0.3"],  # as Python writes them
+        ["0.1234567890123456789", "0.2", "0.3"],
+        ["-135123456.75000000", "-135123456.5", ""],
+        [2**60, 2**61, 2**61 + 1],
+    ],
+)
+def test_numbers_of_many_digits_that_float64_tells_apart(cells: list[Any]) -> None:
+    values = numeric_targets(pd.DataFrame({"y": cells}), ["y"], "t.csv")
+    assert values[:, 0].tolist()[:2] == [float(cell) for cell in cells[:2]]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
 from tests.graphs import assert_equal_data, packed_pair, random_packed
-from wlkernelnn.datasets import PackedGraphs, Reject
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, Reject
 
 
 def test_graphs_come_back() -> None:
@@ -293,3 +294,25 @@ def test_targets_of_a_graph_are_its_own() -> None:
     data = packed_pair(y=np.array([1.0, 2.0]))
     data[0].y += 1
     assert data.y.tolist() == [[1.0], [2.0]]
+
+
+def test_targets_are_kept_as_they_are_given(data: PackedGraphs, tmp_path: Path) -> None:
+    y = np.linspace(0.1, 0.7, len(data))
+    kept = data.with_targets(y)
+    assert kept.y.dtype == torch.float32
+    np.testing.assert_array_equal(kept.measured[:, 0], y)
+    kept.save(tmp_path / "kept.safetensors")
+    again = PackedGraphs.load(tmp_path / "kept.safetensors")[1:]
+    np.testing.assert_array_equal(again.measured[:, 0], y[1:])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(again)).measured[:, 0], y[1:])
+    assert data.with_targets(np.ones(len(data))).arrays.y.dtype == torch.float32
+
+
+def test_targets_that_float32_cannot_tell_apart_are_learned_in_float64(data: PackedGraphs) -> None:
+    y = -135123456.0 + np.arange(len(data)) / 4
+    energies = data.with_targets(y)
+    assert energies.digest() != data.with_targets(y[::-1].copy()).digest()
+    (batch,) = PackedLoader(energies)
+    for values in (energies.y, batch.y, torch.cat([graph.y for graph in energies])):
+        assert values.dtype == torch.float64
+        np.testing.assert_array_equal(values[:, 0], y)

@@ -130,3 +130,9 @@ UNPACKABLE: dict[str, dict[str, Any]] = {
 def test_values_that_cannot_be_packed(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="PackedGraphs"):
         packed_pair(**changes)
+
+
+def test_features_of_graphs_that_float32_cannot_tell_apart() -> None:
+    graph_x = 1e9 + np.arange(4.0).reshape(2, 2)
+    with pytest.raises(ValueError, match=r"graph_x\[:, 0\]: a float32 cannot tell .* subtract a constant"):
+        packed_pair(graph_x=graph_x)

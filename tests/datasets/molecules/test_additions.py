@@ -103,6 +103,14 @@ def test_large_molecules_have_all_but_what_is_of_pairs_of_atoms() -> None:
         np.testing.assert_array_equal(values, expected.astype(np.float32))
 
 
+def test_paths_of_huge_molecules_are_not_counted() -> None:
+    of_paths = {"Chi2n", "Chi4v", "Kappa2", "Kappa3", "Phi"}
+    names = [name for name, _ in Descriptors.descList if name in {*of_paths, "Chi1n"}]
+    at_most, more = (descriptors(Chem.MolFromSmiles("C" * n), names) for n in (400, 401))
+    assert at_most.all()
+    assert {name for name, value in zip(names, more, strict=True) if not value} == of_paths
+
+
 def test_pharmacophores_are_codes_of_atoms() -> None:
     smiles = ["CC(=O)[O-]", "c1ccccc1N", "C", "BrCCN(C)C"]
     graphs, _ = featurize(smiles, features="ogb+invariants+rings")

@@ -134,7 +134,10 @@ REJECTED = [
     ("CC(C)(C)(C)C", r"^Explicit valence for atom # 1 C, 5"),
     ("c1ccc1c", r"^non-ring atom 4 marked aromatic$"),
     ("[#200]", r"Atomic number not found$"),
-    ("C" * 5000 + "(", r"syntax error"),
+    ("C" * 4000 + "(", r"syntax error"),
+    ("c" + "C" * 4000, r"^valences, rings or aromatic atoms that cannot be$"),
+    ("C" * 5001, r"^5,001 characters, more than max_length = 5,000$"),
+    ("C" * 10_000_000, r"^10,000,000 characters"),
 ]
 
 
@@ -143,7 +146,7 @@ def test_bad_inputs_are_rejected_with_their_reasons(capfd: pytest.CaptureFixture
     graphs, rejects = featurize(inputs, rows=range(10, 10 + len(inputs)))
     assert graphs.row.tolist() == [10, 11 + len(REJECTED)]
     assert graphs.smiles == ["C", "O"]
-    for row, reject, (value, reason) in zip(range(11, 31), rejects, REJECTED, strict=True):
+    for row, reject, (value, reason) in zip(range(11, 34), rejects, REJECTED, strict=True):
         assert reject.row == row
         assert reject.smiles is value
         assert len(reject.reason) < 500

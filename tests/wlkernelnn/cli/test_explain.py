@@ -40,6 +40,19 @@ def test_help_has_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         assert re.search(rf"^  --{field.name.replace('_', '-')}\b", out, re.MULTILINE), field.name
 
 
+def test_large_molecules_take_little_room(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    large, table, out = "C" * 201, tmp_path / "rows.csv", tmp_path / "out"
+    pd.DataFrame({"smiles": [large, "CCO", "C" * 300]}).to_csv(table, index=False)
+    assert explain(table, run_folder, out, "--drawings", 1, "--max-length", 250) == 0
+    assert "1 molecules drawn (not those of more than 200 atoms)" in capsys.readouterr().out
+    assert [path.name for path in out.glob("*.svg")] == ["row-2.svg"]
+    atoms = pd.read_csv(out / "atoms.csv", keep_default_na=False)
+    assert atoms["smiles"].tolist() == [large] + [""] * 200 + ["CCO"] * 3
+    assert "300 characters, more than max_length = 250" in (out / "rejects.csv").read_text()
+
+
 def test_every_atom(
     run_folder: Path, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,12 +124,15 @@ def test_parquet(run_folder: Path, tmp_path: Path) -> None:
     assert rejects["row"].tolist() == ["2", "3"]
 
 
-def test_measured_values_in_the_table_do_not_matter(run_folder: Path, tmp_path: Path) -> None:
+def test_measured_values_stay(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = regression_set()
-    write_table(tmp_path / "measured.csv", data)
-    assert predict(tmp_path / "measured.csv", run_folder, tmp_path / "preds.csv") == 0
+    table = write_table(tmp_path / "measured.csv", data)
+    assert predict(table, run_folder, tmp_path / "preds.csv") == 0
     came = pd.read_csv(tmp_path / "preds.csv")
-    np.testing.assert_allclose(came["Act"], load_ensemble(run_folder).predict(data)[0][:, 0], rtol=1e-5)
+    pd.testing.assert_series_equal(came["Act"], pd.read_csv(table)["Act"])
+    assert predict(tmp_path / "preds.csv", run_folder, tmp_path / "again.csv") == 1
+    assert "has a column 'Act_pred', and so has the output" in capsys.readouterr().err
+    np.testing.assert_allclose(came["Act_pred"], load_ensemble(run_folder).predict(data)[0][:, 0], rtol=1e-5)
 
 
 def test_one_network(run_folder: Path, table: Path, tmp_path: Path) -> None:

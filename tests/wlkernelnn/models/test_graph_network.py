@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from tests.molecules import classification_set, regression_set
+from tests.molecules import classification_set, regression_set, small_network
 from tests.pairwise import pairwise
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+from wlkernelnn.training import load_checkpoint, save_checkpoint
+from wlkernelnn.training.molecules.module import masked_loss
 
 
 def left_out_one_by_one(net: GraphNetwork, data: PackedGraphs) -> torch.Tensor:
@@ -91,3 +94,19 @@ def test_an_ensemble_at_once(network: type[GraphNetwork], quotient: int | None) 
     _, slope = torch.func.jvp(loss, (weights,), (weights,))
     products = [(grad * weight).sum() for grad, weight in zip(expected, weights.values(), strict=True)]
     torch.testing.assert_close(slope, torch.stack(products).sum())
+
+
+def test_targets_that_float32_cannot_tell_apart(tmp_path: Path) -> None:
+    """Total energies: outputs are those of the same targets around 0, moved."""
+    data, away = regression_set(), -135123456.0
+    y = data.measured.numpy()
+    near, far = small_network(data.with_targets(y)), small_network(data.with_targets(y + away))
+    (batch,) = PackedLoader(data)
+    assert near(batch).dtype == torch.float32
+    save_checkpoint(tmp_path, far, {})
+    for net in (far, load_checkpoint(tmp_path)[0]):
+        assert net(batch).dtype == torch.float64
+        torch.testing.assert_close(net(batch) - away, near(batch).double(), rtol=0, atol=1e-5)
+        loss = masked_loss(net, net(batch), torch.from_numpy(y + away))
+        torch.testing.assert_close(loss.float(), masked_loss(near, near(batch), data.y), rtol=1e-5, atol=0)
+        loss.backward()

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from scipy.stats import norm
 
 from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.files.table import float32_resolves
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
 from wlkernelnn.models import ColourCache
@@ -159,7 +161,8 @@ class Columns:
         batch_size: int = BATCH,
         caches: Sequence[ColourCache] | None = None,
     ) -> np.ndarray:
-        """The values of :meth:`names`, float32 ``[len(data), len(names)]``.
+        """The values of :meth:`names`, ``[len(data), len(names)]``: float32, or float64 of predictions that
+        float32 cannot tell apart.
 
         Args:
             model, data: What predicts, and for which graphs.
@@ -186,7 +189,20 @@ class Columns:
         values = np.stack(each, axis=2).reshape(len(mean), len(each) * mean.shape[1])
         if self.nearest and (machine := kernel_machine(model)) is not None:
             values = np.column_stack([values, nearest(machine, data)[0]])
-        return values.astype(np.float32)
+        return values.astype(np.float32 if _float32_will_do(model) else np.float64)
+
+
+def _float32_will_do(model: Model) -> bool:
+    """Whether float32 tells predictions apart, by mean and deviation of the training targets."""
+    if isinstance(model, JointModel):
+        return _float32_will_do(model.machine)
+    if isinstance(model, Ensemble):
+        return all(net.target_mean.dtype == torch.float32 for net in model.networks)
+    if isinstance(model, LinearMachine):
+        mean = model.intercept_
+    else:
+        mean = np.array([target.mean for target in model.process_.targets_])
+    return model.about["task"] == "classification" or bool(float32_resolves(mean, model.scale_).all())
 
 
 def nearest(machine: MoleculeMachine, data: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:

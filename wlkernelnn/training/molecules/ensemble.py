@@ -108,7 +108,7 @@ class Ensemble:
         if self.about["task"] != "regression":
             return
         networks = len(self.networks)
-        self.recalibration = Recalibration.fit(valid.y.numpy(), *self.predict(valid), networks)
+        self.recalibration = Recalibration.fit(valid.measured.numpy(), *self.predict(valid), networks)
 
     def fingerprint_names(self) -> list[str]:
         """``fp_0``, ``fp_1``, … of one network, of several ``fp_<network>_0``, …: names of :meth:`embed`."""

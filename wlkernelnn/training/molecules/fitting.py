@@ -120,7 +120,7 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
     """Refuse options that don't fit the data of a training; the name of its metric."""
     metric = options.metric or train.metric or DEFAULT_METRIC[task]
     get_metric(metric, task)
-    if valid is not None and math.isnan(score(metric, valid.y.numpy(), np.zeros(valid.y.shape))):
+    if valid is not None and math.isnan(score(metric, valid.measured.numpy(), np.zeros(valid.y.shape))):
         raise ValueError(
             f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
             "it needs (two classes, for example); take another split or metric"
@@ -133,4 +133,4 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
 def _resampler(train: PackedGraphs, options: FitOptions) -> BucketResampler | None:
     if not options.bucket_width:
         return None
-    return BucketResampler(train.y.numpy(), width=options.bucket_width, seed=options.seed)
+    return BucketResampler(train.measured.numpy(), width=options.bucket_width, seed=options.seed)

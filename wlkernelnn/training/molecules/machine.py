@@ -110,7 +110,7 @@ def train_machine(
         if metric is not None:
             machine.about["metric"] = metric
         left_out = machine.leave_one_out()
-        left = left_out_score(left_out, machine.about["metric"], parts["train"].y.numpy())
+        left = left_out_score(left_out, machine.about["metric"], parts["train"].measured.numpy())
         save_machine(directory, machine)
         chosen = machine.num_iterations_ if isinstance(machine, LinearMachine) else machine.choice_
         more = {"leave_one_out": left, "choice": chosen, "errors": machine.errors_}
@@ -181,7 +181,7 @@ def train_joint(
         if not resume or is_joint(directory):
             check_free(directory)
         write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
-        y = train.y.numpy().astype(np.float64)
+        y = train.measured.numpy()
         classifies = data.task == "classification"
         one, other, std = (np.full(y.shape, np.nan) for _ in range(3))
         for k, fold in enumerate(_folds(y, classifies, options.seed)):

@@ -74,7 +74,8 @@ class NetworkModule(TrainedModule):
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.model(batch)
         self.log_loss(masked_loss(self.model, out, batch.y), len(batch.y), "valid_loss")
-        values = out.float() if self.model.task == "regression" else out.float().sigmoid()
+        values = out if out.dtype == torch.float64 else out.float()
+        values = values if self.model.task == "regression" else values.sigmoid()
         self._seen.append((batch.y.cpu(), values.cpu()))
 
     def on_validation_epoch_end(self) -> None:

@@ -37,7 +37,7 @@ def predict(
         cache: What the network computed before, and is to remember: for many small stores.
 
     Returns:
-        float32 ``[len(data), num_tasks]``.
+        float32 ``[len(data), num_tasks]``, or float64 if the network's scale is.
 
     Raises:
         ValueError: ``batch_size`` < 1, or the network needs features that the graphs do not have.

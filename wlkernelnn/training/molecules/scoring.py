@@ -82,7 +82,7 @@ def scored(
         report["targets"] = {}
     report |= {"train_predictions": "fitted" if train_prediction is None else "left out", "scores": {}}
     for name, part in parts.items():
-        target = part.y.numpy()
+        target = part.measured.numpy()
         if name == "train":
             mean, std = (mean_and_std(model, part)[0] if train_prediction is None else train_prediction), None
             target = np.where(np.isnan(mean), np.nan, target)  # not all are left out
@@ -123,7 +123,7 @@ def _predictions(
     if with_smiles and (smiles := data.smiles):
         columns["smiles"] = smiles
     for task, name in enumerate(names):
-        columns[name] = data.y[:, task].numpy()
+        columns[name] = data.measured[:, task].numpy()
         columns[f"{name}_pred"] = mean[:, task]
         if std is not None:
             columns[f"{name}_std"] = std[:, task]

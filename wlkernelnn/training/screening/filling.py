@@ -77,7 +77,8 @@ class Filling:
 
     Attributes:
         names: The new columns.
-        replaced: Those of them that may take the place of an input column of their name.
+        measured: Those of them that end in ``_pred`` where the input has a column of their name, which may
+            hold measurements.
         origin: All that their content depends on beside the input, as JSON has it.
         what: What a row should hold, such as "molecule".
         column_of: Finds the column that is read, of the names of columns; the second argument is what
@@ -87,7 +88,7 @@ class Filling:
     """
 
     names: Sequence[str]
-    replaced: Collection[str]
+    measured: Collection[str]
     origin: Mapping[str, Any]
     what: str
     column_of: Callable[[Sequence[str], str], str]
@@ -116,14 +117,17 @@ def fill_tables(
 
     Arguments, result and errors are those of :func:`predict_tables`.
     """
-    names, sources = filling.names, find_tables(inputs)
+    sources = find_tables(inputs)
     schema = _schema(sources)
-    # Others may be the error of a measurement.
-    if there := [name for name in schema.names if name in names and name not in filling.replaced]:
+    measured = {*filling.measured} & {*schema.names}
+    names = [f"{name}_pred" if name in measured else name for name in filling.names]
+    if there := [name for name in schema.names if name in names]:
         raise ValueError(
             f"{sources[0]}: has a column {there[0]!r}, and so has the output, which is never replaced: it "
             "may be a measurement's error, or an earlier prediction; rename or drop it"
         )
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{sources[0]}: the output would have two columns {twice[0]!r}; rename the input's")
     rejected = partial(write_rejects, column=filling.reject_column)
 
     def results(pieces: Iterator[Piece], done: int = 0) -> Iterator[_Result]:
@@ -224,19 +228,16 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _with_columns(table: pa.Table, names: Sequence[str], result: Filled) -> pa.Table:
-    """The table with new columns, each in place of one of its name or behind the others."""
+    """The table with new columns behind the others."""
     for name, known in zip(names, result.columns, strict=True):
         if known.dtype == object:
             column = np.full(table.num_rows, None, dtype=object)
         else:
-            column = np.full(table.num_rows, np.nan, dtype=np.float32)
+            column = np.full(table.num_rows, np.nan, dtype=known.dtype)
         column[result.position] = known
         # NaN is a missing value; texts may all be.
         cells = pa.array(column, pa.string() if known.dtype == object else None, from_pandas=True)
-        if name in table.column_names:
-            table = table.set_column(table.column_names.index(name), name, cells)
-        else:
-            table = table.append_column(name, cells)
+        table = table.append_column(name, cells)
     return table
 
 

@@ -14,6 +14,7 @@ import torch
 
 from wlkernelnn.datasets import smiles_column_of
 from wlkernelnn.datasets.molecules.from_table import OnInvalid
+from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.training.molecules.columns import Columns, caches_of, digests, load_run
 from wlkernelnn.training.molecules.ensemble import Kind
 from wlkernelnn.training.options import BATCH
@@ -35,6 +36,7 @@ def predict_tables(
     *,
     smiles_column: str | None = None,
     on_invalid: OnInvalid = "nan",
+    max_length: int = MAX_LENGTH,
     batch_size: int = BATCH,
     num_workers: int | None = None,
     resume: bool = False,
@@ -57,13 +59,14 @@ def predict_tables(
         smiles_column: The column of SMILES; by default the one called smiles.
         on_invalid: Rows that give no molecule: ``"nan"`` keeps them with empty predictions, ``"skip"`` leaves
             them out, ``"raise"`` stops at the first part that has any.
+        max_length: Longer SMILES, in characters, give no molecule.
         batch_size: Molecules that go through a network at once.
         num_workers: Processes to start; 0 works in this one. Default: one per core if the input is long.
         resume: Keep the parts that an earlier run of the same input, networks and options finished.
         progress: Show on stderr how far it is.
         columns: What every row gets, see :class:`Columns`, or only its kind: a ``"prediction"`` of each
-            target (in place of a column of its name), or its ``"fingerprint"``, the vectors that the heads of
-            the networks see.
+            target (called ``<target>_pred`` where the input has a column of the target's name), or its
+            ``"fingerprint"``, the vectors that the heads of the networks see.
 
     Returns:
         How many rows were read, rejected and written.
@@ -87,19 +90,20 @@ def predict_tables(
         ahead = list(islice(pieces, PARALLEL_FROM))
         default = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
         processes = default if num_workers is None else num_workers
-        tasks = (Task(piece.first, piece.cells, columns) for piece in chain(ahead, pieces))
+        tasks = (Task(piece.first, piece.cells, columns, max_length) for piece in chain(ahead, pieces))
         # A single piece has nothing to remember for others.
         caches = caches_of(model) if len(ahead) > 1 else None
         return predict_tasks(tasks, model_path, model, batch_size, processes, caches)
 
     filling = Filling(
         names=columns.names(model),
-        replaced=model.about["target_names"] if columns.kind == "prediction" else (),
+        measured=model.about["target_names"] if columns.kind == "prediction" else (),
         origin={
             "networks": digests(model),
             "options": {
                 "smiles_column": smiles_column,
                 "on_invalid": on_invalid,
+                "max_length": max_length,
                 "batch_size": batch_size,
                 "columns": asdict(columns),
             },

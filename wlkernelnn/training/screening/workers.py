@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import Reject, featurize
+from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, digests, load_run
 
@@ -35,11 +36,13 @@ class Task(NamedTuple):
         first: The number of the first of them.
         smiles: What stands in each.
         columns: Which columns each gets.
+        max_length: Longer SMILES, in characters, give no molecule.
     """
 
     first: int
     smiles: list[object]
     columns: Columns = Columns()
+    max_length: int = MAX_LENGTH
 
 
 class Predicted(NamedTuple):
@@ -47,7 +50,7 @@ class Predicted(NamedTuple):
 
     Attributes:
         position: int64 ``[B]``: positions in the task that are molecules, ascending.
-        values: float32 ``[B, columns]``, see :class:`Columns`.
+        values: floats ``[B, columns]``, see :class:`Columns`.
         rejects: The other positions, with their rows in the input and reasons.
     """
 
@@ -70,14 +73,20 @@ def predict_task(
     """
     rows = range(task.first, task.first + len(task.smiles))
     try:
-        data, rejects = featurize(task.smiles, features=model.about["features"], rows=rows, num_workers=0)
+        data, rejects = featurize(
+            task.smiles,
+            features=model.about["features"],
+            rows=rows,
+            max_length=task.max_length,
+            num_workers=0,
+        )
         values = task.columns.values(model, data, batch_size, caches)
     except Exception as error:
         said = f"{type(error).__name__}: {str(error).strip()[:500]}"
         if len(rows) == 1:
             raise RuntimeError(f"data row {task.first + 1}: {task.smiles[0]!r}: {said}") from error
         for row, smiles in zip(rows, task.smiles, strict=True):
-            predict_task(model, Task(row, [smiles], task.columns), batch_size)
+            predict_task(model, task._replace(first=row, smiles=[smiles]), batch_size)
         raise RuntimeError(f"{_rows([task])}: {said}, but not for any of them alone") from error
     return Predicted(data.row.numpy() - task.first, values, rejects)
 

@@ -138,7 +138,7 @@ def predict_texts(
     of_model: dict[str, Any] = {"about": about, "tokens": getattr(model.vocabulary, "tokens", ())}
     filling = Filling(
         names=names,
-        replaced=about["target_names"] if about["task"] == "classification" else (),
+        measured=about["target_names"] if about["task"] == "classification" else (),
         origin={
             "networks": [*map(digest, model.networks), _sha256(of_model)],
             "options": {"text_column": text_column, "on_invalid": on_invalid, "columns": vars(columns)},
