@@ -79,7 +79,7 @@ def test_classification_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture
     capsys.readouterr()
     assert evaluate("--data-path", table, "--model-path", run, "--metrics-path", scores) == 0
     out = capsys.readouterr().out
-    prediction = pd.read_csv(preds)[["active", "aza"]].to_numpy()
+    prediction = pd.read_csv(preds)[["active_pred", "aza_pred"]].to_numpy()
     assert 0 < prediction.min() < prediction.max() < 1
     report = json.loads(scores.read_text())
     # By their names, in whatever order they are given.
