@@ -78,23 +78,41 @@ def warn_unlike_published(difference: str) -> None:
     logger.warning(f"{difference}; results may not compare with published ones")
 
 
-def cache_folder() -> Path:
-    """``$WLKERNELNN_CACHE``, else ``$XDG_CACHE_HOME/wlkernelnn``, else ``~/.cache/wlkernelnn``."""
+def cache_folder() -> Path | None:
+    """``$WLKERNELNN_CACHE``, else ``$XDG_CACHE_HOME/wlkernelnn``, else ``~/.cache/wlkernelnn``.
+
+    ``None`` if ``$WLKERNELNN_CACHE`` is set to nothing, or the user has no home: there is no cache then.
+    """
     own = os.environ.get("WLKERNELNN_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "wlkernelnn")
+    if own is not None:
+        return Path(own) if own else None
+    if parent := os.environ.get("XDG_CACHE_HOME"):
+        return Path(parent, "wlkernelnn")
+    try:
+        return Path.home() / ".cache" / "wlkernelnn"
+    except RuntimeError:  # neither $HOME nor an entry of the user
+        return None
 
 
 def data_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The folders of :func:`find_file`."""
+    """The folders of :func:`find_file`, the last of which takes what is downloaded.
+
+    Raises:
+        FileNotFoundError: ``root`` or ``$WLKERNELNN_DATA`` is not a folder, or there is none and no cache.
+    """
     named = os.environ.get("WLKERNELNN_DATA") if root is None else root
-    folders = [cache_folder() / "data"]
+    cache = cache_folder()
+    folders = [] if cache is None else [cache / "data"]
     if named:
         if not Path(named).is_dir():
             origin = "$WLKERNELNN_DATA" if root is None else "root"
             raise FileNotFoundError(f"{os.fspath(named)}: {origin} is not a folder")
         folders.insert(0, Path(named))
+    if not folders:
+        raise FileNotFoundError(
+            "there is no folder for data sets: neither root nor $WLKERNELNN_DATA is given, and there is no "
+            "cache ($WLKERNELNN_CACHE is empty, or the user has no home)"
+        )
     return folders
 
 

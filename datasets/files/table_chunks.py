@@ -206,8 +206,19 @@ def text_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tupl
             # Not lists: of so many, the garbage collector's rounds would take longer than the reading.
             yield reader.line_num, tuple(fields)
     except csv.Error as error:
-        hint = ": is the quote behind a long text missing?" if "field limit" in str(error) else ""
+        hint = _hint(path, str(error))
         raise ValueError(f"{path}: line {reader.line_num}: not a readable table ({error}){hint}") from error
+
+
+def _hint(path: Path, problem: str) -> str:
+    """What may be wrong with a table that the reader of CSV refuses."""
+    if "field limit" in problem:
+        return ": is the quote behind a long text missing?"
+    first = next(_lines(path), "")
+    for sign in (";", "\t", "|"):
+        if f'"{sign}"' in first and sign != separator(path.name):
+            return f": is {sign!r} its separator? Expected {separator(path.name)!r}"
+    return ""
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -218,11 +229,15 @@ def _lines(path: Path) -> Iterator[str]:
         head = file.peek(1024)  # type: ignore[attr-defined]
         for magic, what in _MAGIC.items():
             if head.startswith(magic):
+                twice = path.suffix.lower() == ".gz" and head.startswith(b"\x1f\x8b")
+                what = "compressed twice: decompress it once" if twice else what
                 raise ValueError(f"{path}: not a text table but {what}")
-        if b"\0" in head:
+        # As spreadsheets save "Unicode text", with a byte order mark.
+        encoding = "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+        if b"\0" in head and encoding != "utf-16":
             raise ValueError(f"{path}: not a text table: binary data")
         try:
-            with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+            with io.TextIOWrapper(file, encoding, newline="") as text:
                 for number, line in enumerate(iter(partial(text.readline, _LONGEST), ""), 1):
                     if len(line) == _LONGEST and line[-1] not in "\r\n":
                         raise ValueError(f"{path}: line {number} is longer than {_LONGEST:,} characters")
@@ -234,7 +249,7 @@ def _lines(path: Path) -> Iterator[str]:
                         yield from blank
                         blank.clear()
         except UnicodeDecodeError:
-            read_text(path)  # names the place
+            read_text(path, encoding.removesuffix("-sig"))  # names the place
             raise
     if empty:
         raise ValueError(f"{path}: the file is empty")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -15,11 +16,15 @@ from wlkernelnn.utils.checks import check_one_of
 from .packed import PackedGraphs
 from .perception import FIXED
 
+logger = logging.getLogger("wlkernelnn")
+
 PARTS = ("train", "valid", "test")
 SplitIndex = dict[str, np.ndarray]
 SplitKind = Literal["random", "scaffold", "flat_scaffold"]
 Sizes = tuple[float, float, float]
 
+# Of all molecules: a part that is so far from its size is told.
+_FAR = 0.05
 _LABELS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 
 
@@ -60,13 +65,20 @@ def scaffold_split(
 
     OGB's scaffolds have chirality: stereoisomers may then lie in two parts. Without it they stay together.
 
-    Returns and raises as :func:`random_split` (a part stays empty where one scaffold holds most molecules).
+    Returns and raises as :func:`random_split` (a part stays empty where one scaffold holds most molecules);
+    parts far from their sizes are told, with the largest group.
     """
     check_sizes(sizes)
     groups: dict[str, list[int]] = defaultdict(list)
     for position, scaffold in enumerate(scaffolds(smiles, chirality)):
         groups[scaffold].append(position)
     ordered = sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True)
+    largest = max(groups, key=lambda scaffold: len(groups[scaffold]), default="")
+    held = len(groups[largest])
+    cause = (
+        f"the largest group, {f'of scaffold {largest}' if largest else 'of acyclic molecules'}, holds "
+        f"{held:,} of {len(smiles):,} ({held / max(len(smiles), 1):.0%}), and groups are not split"
+    )
 
     # The published sets depend on the rounding of these two products.
     train_end = sizes[0] * len(smiles)
@@ -79,7 +91,16 @@ def scaffold_split(
             valid += group
         else:
             test += group
-    return _named(parts, sizes)
+    result = _named(parts, sizes, f"; {cause}")
+    wanted = [size * len(smiles) for size in sizes]
+    if any(abs(len(part) - size) > _FAR * len(smiles) for part, size in zip(parts, wanted, strict=True)):
+        found, asked = (
+            " / ".join(f"{count:,.0f}" for count in counts) for counts in (map(len, parts), wanted)
+        )
+        logger.warning(
+            f"scaffold split: {found} molecules in train / valid / test, {asked} were asked for: {cause}"
+        )
+    return result
 
 
 def column_split(labels: Sequence[object]) -> SplitIndex:
@@ -136,11 +157,11 @@ def check_sizes(sizes: Sizes, name: str = "split sizes") -> None:
         raise ValueError(f"{name}: expected {expected}, got {tuple(sizes)}")
 
 
-def _named(parts: Sequence[Sequence[int] | np.ndarray], sizes: Sizes) -> SplitIndex:
+def _named(parts: Sequence[Sequence[int] | np.ndarray], sizes: Sizes, cause: str = "") -> SplitIndex:
     result: SplitIndex = {}
     for name, size, part in zip(PARTS, sizes, parts, strict=True):
         if size > 0 and not len(part):
-            cause = f"{sum(map(len, parts)):,} molecules at sizes {tuple(sizes)}"
-            raise ValueError(f"the {name} part of the split is empty: {cause}")
+            given = f"{sum(map(len, parts)):,} molecules at sizes {tuple(sizes)}"
+            raise ValueError(f"the {name} part of the split is empty: {given}{cause}")
         result[name] = np.sort(np.asarray(part, dtype=np.int64))
     return result

@@ -1,20 +1,39 @@
-"""Packed stores in the user's cache, under names made from all that they depend on."""
+"""Packed stores in the user's cache, under names made from all that they depend on.
+
+They hold SMILES and targets: the folder is made for its owner alone.
+"""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from wlkernelnn.datasets.files.download import cache_folder
 
 from .packed import PackedGraphs
 
+#: Bytes that all stores take together, at most: those that were not used for longest go.
+MOST_BYTES = 10 * 2**30
+
+
+def store_folder() -> Path | None:
+    """Where stores are kept; ``None`` if there is no cache."""
+    folder = cache_folder()
+    return None if folder is None else folder / "packed"
+
 
 def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
     """The store ``key``, a digest of all that it depends on, from the cache, memory-mapped; else built."""
-    path = cache_folder() / "packed" / f"{key}.safetensors"
+    folder = store_folder()
+    if folder is None:
+        return build()
+    path = folder / f"{key}.safetensors"
     try:
         if path.is_file():
+            _used_now(path)
             return PackedGraphs.load(path)
     except ValueError as error:
         warnings.warn(f"damaged cache, built again: {error}", stacklevel=3)
@@ -22,9 +41,44 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
         warnings.warn(f"{path}: could not be read ({error}); going on without the cache", stacklevel=3)
         return build()
     data = build()
+    if data.nbytes > MOST_BYTES:
+        return data
     try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data.save(path)
     except OSError as error:
         warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=3)
         return data
+    shrink(folder, MOST_BYTES, path)
     return PackedGraphs.load(path)
+
+
+def stores(folder: Path) -> list[tuple[Path, int]]:
+    """Stores and their bytes, the one that was not used for longest first."""
+    found = []
+    for path in folder.glob("*.safetensors"):
+        with suppress(OSError):  # another process may have removed it
+            about = path.stat()
+            found.append((about.st_atime, path, about.st_size))
+    return [(path, size) for _, path, size in sorted(found)]
+
+
+def shrink(folder: Path, most: int, kept: Path | None = None) -> int:
+    """Remove stores, but not ``kept``, until all take at most so many bytes together: how many went."""
+    found, removed = stores(folder), 0
+    total = sum(size for _, size in found)
+    for path, size in found:
+        if total <= most:
+            break
+        if path != kept:
+            path.unlink(missing_ok=True)
+            total, removed = total - size, removed + 1
+    return removed
+
+
+def _used_now(path: Path) -> None:
+    """Note the use, which not all file systems do; the time of the content stays."""
+    with suppress(OSError):  # of a folder that is only read
+        modified = path.stat().st_mtime_ns
+        path.touch()
+        os.utime(path, ns=(path.stat().st_atime_ns, modified))

@@ -43,6 +43,8 @@ class DataOptions:
         max_length: Longer SMILES, in characters, give no molecule: the time they take grows with the square
             or cube of their length.
         num_workers: Processes that read molecules; by default all cores where it pays.
+        cache: Keep the molecules, packed with their SMILES and targets, in the user's cache, for the next
+            time ("wlkernelnn cache" shows it).
     """
 
     data_path: str
@@ -54,6 +56,7 @@ class DataOptions:
     on_invalid: Literal["raise", "skip", "nan"] | None = None
     max_length: PositiveInt = 5000
     num_workers: int | None = None
+    cache: bool = True
 
     def __post_init__(self) -> None:
         if self.num_workers is not None and self.num_workers < 0:
@@ -75,6 +78,7 @@ class DataOptions:
             "rejects_path": rejects_path,
             "max_length": self.max_length,
             "num_workers": self.num_workers,
+            "cache": self.cache,
         }
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return load_molecules(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wlkernelnn")
 
 PICTURES = (".png", ".svg", ".pdf")
-DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "max_length", "num_workers")
+DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "max_length", "num_workers", "cache")
 
 
 @dataclass

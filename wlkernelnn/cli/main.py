@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import sys
 
@@ -12,6 +13,7 @@ VERBS = {
     "fingerprint": "Fingerprints for every row of a table of SMILES, in order.",
     "explain": "Say of every atom how much it adds to the predictions for its molecule.",
     "evaluate": "Score a trained run on a table of SMILES with measured targets.",
+    "cache": "Show or clear the cache of packed data sets, which hold SMILES and targets.",
     "text": "Train on texts and their classes, or a language model; predict and evaluate.",
     "benchmark": "Run a benchmark, and write its tables and figures.",
 }
@@ -25,6 +27,10 @@ USAGE = (
 def main(argv: list[str] | None = None) -> int:
     """Run a verb; errors of the user's input or installation are a message on stderr and exit status 1."""
     argv = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What the encoding of a terminal lacks is shown as "?", and does not end the work.
+            stream.reconfigure(errors="replace")
     if not argv or argv[0] in ("-h", "--help"):
         print(USAGE + "\nwlkernelnn VERB --help tells a verb's options.")
         return 0

@@ -136,7 +136,16 @@ OF_SCHEDULES = {
     "lr_decay_samples": ("exponential",),
 }
 # Options that may change when a run resumes: they change no network (of data, the content is compared).
-MAY_DIFFER = ("output_dir", "data_path", "accelerator", "ensemble_size", "resume", "num_workers", "root")
+MAY_DIFFER = (
+    "output_dir",
+    "data_path",
+    "accelerator",
+    "ensemble_size",
+    "resume",
+    "num_workers",
+    "root",
+    "cache",
+)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -97,6 +97,24 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_folder() == tmp_path / ".cache" / "wlkernelnn"
 
 
+def test_no_cache_is_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WLKERNELNN_DATA", raising=False)
+    monkeypatch.setenv("WLKERNELNN_CACHE", "")
+    assert cache_folder() is None
+    for name in ("WLKERNELNN_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", classmethod(lambda cls: _unknown_user()))
+    assert cache_folder() is None
+    with pytest.raises(
+        FileNotFoundError, match=r"no folder for data sets: neither root nor \$WLKERNELNN_DATA"
+    ):
+        find_file("esol.csv")
+
+
+def _unknown_user() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
 def test_folders_are_searched_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("root", "environment", "cache/data"):
         (tmp_path / name).mkdir(parents=True)

@@ -91,6 +91,9 @@ def test_a_blank_line_of_a_one_column_table_is_a_row(tmp_path: Path) -> None:
         ("t.csv", b"PK\x03\x04\0\0", "an Excel workbook"),
         ("t.csv", b"a,b\n1,\0\n", "binary data"),
         ("t.csv", b"a,b\n1,caf\xe9\n", "line 2: byte 0xe9 at 9 is not utf-8"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16")[:-1], "line 2: byte 0x0a at .* is not utf-16"),
+        ("t.csv", b'"ID";"Smiles"\n"1";"CC"\n', "line 1: .*: is ';' its separator\\? Expected ','"),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n"), "compressed twice: decompress it once"),
         ("t.csv.gz", b"", "the file is empty"),
         ("t.csv", "a,b,a\n1,2,3\n", "2 columns are called 'a'"),
         ("t.csv", "a,b,,\n1,2,,\n", "2 columns have no name"),
@@ -271,3 +274,11 @@ def test_numbers_that_float64_cannot_tell_apart(cells: Any) -> None:
 def test_numbers_of_many_digits_that_float64_tells_apart(cells: list[Any]) -> None:
     values = numeric_targets(pd.DataFrame({"y": cells}), ["y"], "t.csv")
     assert values[:, 0].tolist()[:2] == [float(cell) for cell in cells[:2]]
+
+
+def test_utf_16(tmp_path: Path) -> None:
+    """As spreadsheets save "Unicode text"."""
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be"):
+        mark = "" if encoding == "utf-16" else "\ufeff"
+        path = write(tmp_path, "t.csv.gz", (mark + TEXT.replace("ethanol", "Äthanol")).encode(encoding))
+        assert read_table(path)["name"].tolist() == ["Äthanol", "", "a, b"]

@@ -97,8 +97,23 @@ def test_scaffold_groups_stay_together_and_fill_the_parts_by_size() -> None:
 
 
 def test_a_scaffold_that_holds_everything_cannot_be_split() -> None:
-    with pytest.raises(ValueError, match="the train part of the split is empty"):
+    message = r"the train part .* empty: 20 molecules .* of scaffold c1ccccc1, holds 20 of 20 \(100%\)"
+    with pytest.raises(ValueError, match=message):
         scaffold_split(["Cc1ccccc1"] * 20)
+
+
+def test_a_group_too_large_for_its_part_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    smiles = [*["C" * n for n in range(1, 52)], *["C1CCCCC1", "C1CCCC1", "C1CCC1"] * 3]
+    scaffold_split(smiles, (0.1, 0.9, 0.0))
+    assert not caplog.messages
+    with pytest.raises(ValueError, match=r"test part .*; the largest group, of acyclic molecules, holds 51"):
+        scaffold_split(smiles)
+    scaffold_split(smiles, (0.8, 0.2, 0.0))
+    (message,) = caplog.messages
+    assert message.startswith(
+        "scaffold split: 9 / 51 / 0 molecules in train / valid / test, 48 / 12 / 0 were"
+    )
+    assert message.endswith("group, of acyclic molecules, holds 51 of 60 (85%), and groups are not split")
 
 
 def test_column_split() -> None:

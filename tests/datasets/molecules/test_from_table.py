@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from tests.graphs import assert_same_arrays
 from wlkernelnn.datasets import PackedGraphs, Reject, load_molecules, molecules_from, random_split
+from wlkernelnn.datasets.graphs import store_cache
 from wlkernelnn.datasets.molecules import from_table as module
 
 pytestmark = pytest.mark.usefixtures("no_data_folder")
@@ -267,6 +269,36 @@ def test_a_damaged_cache_is_reported_and_mended(path: Path, tmp_path: Path) -> N
         data = molecules_from(path, on_invalid="skip")
     assert_same_arrays(data, wanted)
     assert_same_arrays(molecules_from(path, on_invalid="skip"), wanted)
+
+
+def test_without_a_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WLKERNELNN_CACHE", "")
+    assert len(molecules_from(path, on_invalid="skip"))
+
+
+def test_the_cache_is_its_owners_and_keeps_to_its_size(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache" / "packed"
+
+    def load(features: str) -> Path:
+        data = molecules_from(path, on_invalid="skip", features=features)
+        return Path(data._path) if data._path else Path()
+
+    def kept() -> set[Path]:
+        return {path for path, _ in store_cache.stores(folder)}
+
+    first, second = load("ogb"), load("duvenaud")
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for long_ago, store in enumerate((first, second)):
+        os.utime(store, (long_ago, store.stat().st_mtime))
+    assert load("ogb") == first  # now the second is the one that was not used for longest
+    monkeypatch.setattr(store_cache, "MOST_BYTES", sum(size for _, size in store_cache.stores(folder)) + 100)
+    third = load("lei")
+    assert kept() == {first, third}
+    monkeypatch.setattr(store_cache, "MOST_BYTES", 10)
+    assert load("ogb+rings") == Path()  # too large to be kept
+    assert len(kept()) == 2
 
 
 def test_a_cache_that_cannot_be_written(path: Path, tmp_path: Path) -> None:

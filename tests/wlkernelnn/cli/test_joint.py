@@ -49,9 +49,9 @@ def test_every_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["predict", *words, "--preds-path", f"{out}", "--std", "--interval", "0.9"]) == 0
     table = pd.read_csv(out)
     mean, std = model.predict(data, return_std=True)
-    np.testing.assert_allclose(table["Act"], mean[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(table["Act_pred"], mean[:, 0], rtol=1e-5)
     np.testing.assert_allclose(table["Act_std"], std[:, 0], rtol=1e-5)
-    np.testing.assert_allclose(table["Act_high"] - table["Act"], norm.ppf(0.95) * std[:, 0], rtol=1e-4)
+    np.testing.assert_allclose(table["Act_high"] - mean[:, 0], norm.ppf(0.95) * std[:, 0], rtol=1e-4)
 
     scores = tmp_path / "scores.json"
     command = f"evaluate --data-path {run.parent / 'set.csv'} --model-path {run} --metrics-path {scores}"

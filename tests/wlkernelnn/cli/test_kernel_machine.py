@@ -85,13 +85,14 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_predictions(run: Path) -> None:
     data, machine = regression_set(), load_run(run)
     plain = predicted(run)
-    assert plain.columns.tolist() == ["smiles", "Act"]
+    assert plain.columns.tolist() == ["smiles", "Act", "Act_pred"]
     table = predicted(run, "--std", "--interval", "0.9", "--nearest")
-    assert table.columns.tolist() == ["smiles", "Act", "Act_std", "Act_low", "Act_high", "nearest_similarity"]
-    np.testing.assert_allclose(plain["Act"], table["Act"], rtol=1e-5)
+    more = ["Act_pred", "Act_std", "Act_low", "Act_high", "nearest_similarity"]
+    assert table.columns.tolist() == ["smiles", "Act", *more]
+    np.testing.assert_allclose(plain["Act_pred"], table["Act_pred"], rtol=1e-5)
     half = norm.ppf(0.95) * table["Act_std"]
-    np.testing.assert_allclose(table["Act_high"] - table["Act"], half, rtol=1e-3)
-    np.testing.assert_allclose(table["Act"] - table["Act_low"], half, rtol=1e-3)
+    np.testing.assert_allclose(table["Act_high"] - table["Act_pred"], half, rtol=1e-3)
+    np.testing.assert_allclose(table["Act_pred"] - table["Act_low"], half, rtol=1e-3)
     assert isinstance(machine, MoleculeMachine)
     train = pd.read_json(run / "splits.json", typ="series")["train"]
     np.testing.assert_allclose(table["nearest_similarity"][train], 1)
@@ -107,10 +108,10 @@ def test_evaluation(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "coverage_90" in capsys.readouterr().out
     scores, table = json.loads(path.read_text()), predicted(run, "--std")
     data = regression_set().y[:, 0].numpy()
-    distance = np.abs(data - table["Act"]) / table["Act_std"]
+    distance = np.abs(data - table["Act_pred"]) / table["Act_std"]
     for percent, bound in ((50, 0.67449), (80, 1.28155), (90, 1.64485), (95, 1.95996)):
         assert scores["mean"][f"coverage_{percent}"] == pytest.approx((distance < bound).mean())
-    loss = -norm.logpdf(data, table["Act"], table["Act_std"]).mean()
+    loss = -norm.logpdf(data, table["Act_pred"], table["Act_std"]).mean()
     assert scores["targets"]["Act"]["nll"] == pytest.approx(loss, rel=1e-3)
     assert main([*command.split(), "--metrics", "rmse"]) == 0
     assert json.loads(path.read_text())["mean"].keys() == {"rmse"}

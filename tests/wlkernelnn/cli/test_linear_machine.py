@@ -41,7 +41,7 @@ def test_every_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = tmp_path / "out.csv"
     assert main(["predict", *words, "--preds-path", f"{out}", "--std", "--interval", "0.9"]) == 0
     table = pd.read_csv(out)
-    np.testing.assert_allclose(table["Act"], machine.predict(regression_set())[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(table["Act_pred"], machine.predict(regression_set())[:, 0], rtol=1e-5)
     assert table["Act_std"].to_numpy() == pytest.approx(np.full(60, report["leave_one_out"]), rel=1e-4)
     assert (table["Act_high"] > table["Act_low"]).all()
     assert main(["predict", *words, "--preds-path", f"{out}", "--nearest"]) == 1
@@ -57,7 +57,7 @@ def test_every_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
     assert main(["explain", *words, "--output-dir", f"{tmp_path / 'why'}", "--drawings", "2"]) == 0
     why, atoms = (pd.read_csv(tmp_path / "why" / f"{name}.csv") for name in ("molecules", "atoms"))
-    np.testing.assert_allclose(why["prediction"], table["Act"], rtol=1e-5)
+    np.testing.assert_allclose(why["prediction"], table["Act_pred"], rtol=1e-5)
     np.testing.assert_allclose(why["atoms"] + why["mean"], why["prediction"])
     np.testing.assert_allclose(atoms.groupby("row")["Act"].sum(), why["atoms"], atol=1e-9)
     assert why.columns.tolist() == ["row", "smiles", "target", "prediction", "atoms", "descriptors", "mean"]

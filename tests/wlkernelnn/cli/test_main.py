@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import logging
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from wlkernelnn import __version__
 from wlkernelnn.cli import benchmark
 from wlkernelnn.cli.main import VERBS, main
+from wlkernelnn.datasets import load_molecules
 
 COMMAND = Path(sys.executable).parent / "wlkernelnn"
 
@@ -33,9 +35,35 @@ def test_help_does_not_wait_for_torch(argv: list[str]) -> None:
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_help_prints_in_every_locale(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--help"])
+    assert left.value.code == 0
+    out.seek(0)
+    assert "seed + 1, ?" in out.read()
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == __version__
+
+
+def test_the_cache_is_shown_and_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WLKERNELNN_CACHE", str(tmp_path))
+    load_molecules(["CCO"])
+    assert main(["cache"]) == 0
+    assert f"{tmp_path / 'packed'}: 1 data sets, 0.00 GB of at most 10.7 GB" in capsys.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert f"1 data sets removed from {tmp_path / 'packed'}" in capsys.readouterr().out
+    assert list((tmp_path / "packed").iterdir()) == []
+    monkeypatch.setenv("WLKERNELNN_CACHE", "")
+    assert main(["cache", "clear"]) == 0
+    assert "there is no cache" in capsys.readouterr().out
 
 
 def test_unknown_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,9 +32,10 @@ def test_rows_keep_their_order(
     assert "4 rows in = 3 predicted + 1 rejected" in capsys.readouterr().out
     out = pd.read_csv(tmp_path / "out.csv")
     each = [f"label_p_{name}" for name in sorted(WORDS)]
-    assert out.columns.tolist() == ["id", "text", "label", "label_probability", *each]
-    assert out["label"].tolist()[:2] == ["sport", "weather"]
-    assert out["label"].isna().tolist() == [False, False, True, False]
+    assert out.columns.tolist() == ["id", "text", "label", "label_pred", "label_probability", *each]
+    assert out["label"].tolist() == ["?"] * 4
+    assert out["label_pred"].tolist()[:2] == ["sport", "weather"]
+    assert out["label_pred"].isna().tolist() == [False, False, True, False]
     np.testing.assert_allclose(out[each].max(axis=1), out["label_probability"], rtol=1e-6)
     rejects = pd.read_csv(tmp_path / "out.rejects.csv")
     assert rejects[["row", "reason"]].to_numpy().tolist() == [[3, "no text"]]
