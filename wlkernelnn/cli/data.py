@@ -1,4 +1,4 @@
-"""The data a verb reads: which file, which columns, how it is split."""
+"""The data a verb reads: which file, which columns, how it is split; and scores as they are printed."""
 
 from __future__ import annotations
 
@@ -153,3 +153,8 @@ def one_column(columns: list[str] | None, option: str = "--smiles-columns") -> s
     if len(columns) != 1:
         raise ValueError(f"{option}: expected one column, got {len(columns)}: {', '.join(columns)}")
     return columns[0]
+
+
+def score_text(score: float) -> str:
+    """Four digits behind the point, or, of errors as small as targets in mol/L can have, four that count."""
+    return f"{score:.4g}" if 0 < abs(score) < 1e-3 else f"{score:.4f}"

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .data import DataOptions
+from .data import DataOptions, score_text
 from .options import PositiveInt, VerbParser, add_options, check_outputs, pick
-from .scores import score_text
 
 if TYPE_CHECKING:
     import numpy as np

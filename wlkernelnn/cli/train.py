@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from wlkernelnn.training.options import FitOptions
 
 from .before import check_idle, check_run_folder
-from .data import DataOptions, SplitOptions
+from .data import DataOptions, SplitOptions, score_text
 from .options import VerbParser, add_options, command_line, config_text, pick
 from .presets import PRESETS, check_preset
-from .scores import score_text
 
 if TYPE_CHECKING:
     from wlkernelnn.datasets import PackedGraphs

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.molecules import MOLECULES, ROWS, regression_set, write_table
-from wlkernelnn.cli.data import DataOptions, SplitOptions, one_column
+from wlkernelnn.cli.data import DataOptions, SplitOptions, one_column, score_text
 from wlkernelnn.datasets import random_split, scaffold_split
 
 
@@ -155,3 +155,14 @@ def test_a_column_of_other_labels(table: Path) -> None:
         ValueError, match=r"column 'part': data row 53: expected a split label .* got 'blind'"
     ):
         DataOptions(str(table), target_columns=["Act"]).load(split_column="part")
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        *[(0.55296, "0.5530"), (12.0, "12.0000"), (0.0, "0.0000"), (2.34567e-6, "2.346e-06")],
+        *[(-4e-4, "-0.0004"), (float("nan"), "nan")],
+    ],
+)
+def test_digits_of_scores(score: float, text: str) -> None:
+    assert score_text(score) == text
