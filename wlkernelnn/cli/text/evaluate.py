@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from wlkernelnn.cli.data import one_column
+from wlkernelnn.cli.data import one_column, score_text
 from wlkernelnn.cli.options import VerbParser, add_options, check_outputs, pick
-from wlkernelnn.cli.data import score_text
 
 if TYPE_CHECKING:
     from wlkernelnn.training import StringEnsemble

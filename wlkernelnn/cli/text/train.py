@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wlkernelnn.cli.before import check_idle, check_run_folder
-from wlkernelnn.cli.data import RandomSplitOptions, one_column
+from wlkernelnn.cli.data import RandomSplitOptions, one_column, score_text
 from wlkernelnn.cli.options import PositiveInt, VerbParser, add_options, config_text, pick
-from wlkernelnn.cli.data import score_text
 from wlkernelnn.training.options import LoopOptions
 from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions, StringNetworkOptions
 
