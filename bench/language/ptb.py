@@ -21,6 +21,7 @@ from wlkernelnn.sequence import LanguageModel, Stack, StringKernelNetwork
 from wlkernelnn.training import LanguageOptions, fit_language_model, perplexity
 
 from .lei_networks import release_init
+from .ptb_picture import draw
 from .recurrent import Recurrent
 
 SMALL, LARGE = 5_074_430, 20_000_000
@@ -124,7 +125,7 @@ def pages(options: PTBOptions) -> Iterator[Page]:
         corpus = replace(corpus, **parts)
     content = digest(corpus.train, corpus.valid, corpus.test)
     trials = (trial(name, seed, corpus, content, options) for name in names for seed in options.all_seeds)
-    yield Page(TABLE, trials, stays=lambda run: run.get("content", content) == content)
+    yield Page(TABLE, trials, stays=lambda run: run.get("content", content) == content, draw=draw)
 
 
 def trial(name: str, seed: int, corpus: Corpus, content: str, options: PTBOptions) -> Trial:

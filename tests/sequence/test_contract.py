@@ -1,10 +1,8 @@
-"""What is expected of every sequence model, for all of them alike."""
+"""What is expected of every sequence model: layouts, states and strings that do not meet."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,100 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.equations import randomize
+from tests.sequence_models import ALL_MODELS, ONE_WAY, D, Make, drawn, some
 from tests.strategies import strings
 from tests.strings import LENGTHS, end_to_end, normal, ptr_of
 from tests.transforms import assert_transforms_agree
 from wlkernelnn.sequence import (
-    RKM,
-    RRNN,
-    RRNNGRU,
-    Bidirectional,
-    MergingRRNN,
-    RecurrentKernelMachine,
-    Stack,
-    StringKernelConv,
-    StringKernelNetwork,
-    StringModel,
-    StringRNN,
-    WeightDrop,
     detached,
 )
-from wlkernelnn.sequence.layers.string_model import learn_width
 from wlkernelnn.testing import assert_layouts_agree, assert_resumes, assert_strings_independent
 from wlkernelnn.testing.string_laws import parts, read
-from wlkernelnn.utils.files import read_tensors, write_tensors
 
-D, K = 3, 4
-
-MODELS: dict[str, Callable[[int], StringModel]] = {
-    "string_kernel": lambda width: StringKernelConv(width, K),
-    "string_kernel-constant": lambda width: StringKernelConv(
-        width, K, 3, 0.6, normalize=False, act="tanh", readout="sum"
-    ),
-    "string_kernel-learned": lambda width: StringKernelConv(
-        width, K, 3, "learned", compose="add", readout="learned"
-    ),
-    "string_kernel-feedback": lambda width: StringKernelConv(width, K, 2, feedback=True, act="tanh"),
-    "kernel_machine": lambda width: RecurrentKernelMachine(width, K, "polynomial"),
-    "kernel_machine-feedback": lambda width: RecurrentKernelMachine(
-        width, K, "gaussian", ngram=3, feedback=True
-    ),
-    "rkm": lambda width: RKM(width, K),
-    "rkm-lstm": lambda width: RKM(width, K, "lstm", ngram=2, dilation=2, layer_norm=False),
-    "rkm-cifg": lambda width: RKM(width, K, "rkm_cifg", ngram=(1, 3, 2, 1), layer_norm="state"),
-    "rkm-ran": lambda width: RKM(width, K, "ran_tanh", layer_norm=False, forget_bias=1.0),
-    "rkm-linear-at-once": lambda width: RKM(
-        width, K, "linear_gated", 3, feedback=False, sigma_i2="learned", sigma_f2="learned"
-    ),
-    "rkm-linear-state": lambda width: RKM(width, K, "linear", layer_norm="state", feedback=False),
-    "rkm-gated_cnn": lambda width: RKM(width, K, "gated_cnn", ngram=3),
-    # Without auxiliary vectors every tree has its token.
-    "rrnn": lambda width: RRNN(width, K, 2, 2, activations=("tanh", "sigmoid"), auxiliary=()),
-    "rrnn-merging": lambda width: MergingRRNN(
-        width, K, (2, 1), 2, activations=("tanh", "sigmoid"), auxiliary=()
-    ),
-    "rrnn-gru": lambda width: RRNNGRU(width, K, 2),
-    "stack": lambda width: Stack([StringKernelConv(width, 2, 1), StringKernelConv(2, 3, 2)], jumping="cat"),
-    "weight_drop": lambda width: WeightDrop(
-        StringKernelConv(width, K, 1, feedback=True), "decay.lins.0.weight", 0.5
-    ),
-    "network": lambda width: StringKernelNetwork(width, K, 2, ngram=2, feedback=True, act="relu"),
-    "rnn": lambda width: StringRNN(RKM(width, K, "rkm_cifg"), 2),
-}
-# Those that carry their input over: they know its width from the start.
-SIZED: dict[str, Callable[[int], StringModel]] = {
-    "rkm-sync": lambda width: RKM(width, K, "rkm_lstm", ngram=4, filters="sync"),
-    "string_kernel-highway": lambda width: StringKernelConv(width, D, 2, highway=True, dropout=0.3),
-    "string_kernel-highway-feedback": lambda width: StringKernelConv(
-        width, D, 1, feedback=True, highway=True, act="tanh", readout="learned", dropout=0.3
-    ),
-}
-# Those that read from the right too.
-BOTH_WAYS: dict[str, Callable[[int], StringModel]] = {
-    "bidirectional": lambda width: Bidirectional(StringKernelConv(width, K, 2), RKM(width, 2)),
-    "rnn-bidirectional": lambda width: StringRNN(RKM(width, 2, "lstm", layer_norm=False), 2, True),
-}
-ONE_WAY = pytest.mark.parametrize("make", (MODELS | SIZED).values(), ids=MODELS | SIZED)
-EVERY = MODELS | SIZED | BOTH_WAYS
-ALL_MODELS = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-LAZY_MODELS = pytest.mark.parametrize("make", (MODELS | BOTH_WAYS).values(), ids=MODELS | BOTH_WAYS)
-
-Make = Callable[[int], StringModel]
 ANY = settings(max_examples=8, deadline=None, derandomize=True)
-
-
-def drawn(make: Make) -> StringModel:
-    model = make(D)
-    randomize(model)
-    return model.eval()
-
-
-def some() -> list[Tensor]:
-    return [normal(length, D) for length in LENGTHS["ragged"]]
-
-
-# Laws
 
 
 @ALL_MODELS
@@ -265,137 +180,3 @@ def test_single_precision(make: Make) -> None:
     for came, wanted in zip([out, *parts(state)], [expected, *parts(expected_state)], strict=True):
         assert came.dtype == torch.float32
         torch.testing.assert_close(came, wanted.float(), rtol=1e-4, atol=1e-4)
-
-
-# Parameters
-
-
-@ALL_MODELS
-def test_reset_draws_everything_again(make: Make) -> None:
-    model = make(D)
-
-    def again(seed: int) -> dict[str, Tensor]:
-        for parameter in model.parameters():
-            torch.nn.init.constant_(parameter, float("nan"))
-        torch.manual_seed(seed)
-        model.reset_parameters()
-        return {name: value.detach().clone() for name, value in model.named_parameters()}
-
-    first, same, other = again(1), again(1), again(2)
-    for name, value in first.items():
-        assert not value.isnan().any(), f"{name} keeps its old value"
-        assert torch.equal(value, same[name])
-        assert torch.equal(value, other[name]) == name.endswith(("logit", "mix", "norm.weight", "norm.bias"))
-
-
-@ALL_MODELS
-def test_state_travels_without_pickle(make: Make, tmp_path: Path) -> None:
-    model, (x, ptr) = drawn(make).float(), end_to_end(some())
-    write_tensors(tmp_path / "state.safetensors", model.state_dict(), {})
-    fresh = make(D).eval()
-    fresh.load_state_dict(read_tensors(tmp_path / "state.safetensors")[0])
-    # Products of matrices may be rounded otherwise where they lie otherwise in memory.
-    torch.testing.assert_close(fresh(x.float(), ptr)[0], model(x.float(), ptr)[0])
-
-
-@LAZY_MODELS
-@pytest.mark.parametrize("copied", [False, True], ids=["itself", "its_copy"])
-def test_lazy_widths(make: Make, copied: bool) -> None:
-    sized, lazy = make(D), make(-1).double()
-    if copied:
-        lazy = copy.deepcopy(lazy)
-    out, _ = lazy(*end_to_end(some()))
-    assert out.dtype == torch.float64
-    shapes = {name: (parameter.shape, torch.float64) for name, parameter in sized.named_parameters()}
-    assert {name: (p.shape, p.dtype) for name, p in lazy.named_parameters()} == shapes
-
-
-@LAZY_MODELS
-def test_widths_learned_without_tokens(make: Make) -> None:
-    model = make(-1).double()
-    learn_width(model, D)
-    assert {name: p.shape for name, p in model.named_parameters()} == {
-        name: p.shape for name, p in make(D).named_parameters()
-    }
-    assert model(*end_to_end(some()))[0].isfinite().all()
-
-
-@LAZY_MODELS
-def test_lazy_models_load(make: Make) -> None:
-    model, lazy, (x, ptr) = drawn(make).float(), make(-1).eval(), end_to_end(some())
-    lazy.load_state_dict(model.state_dict())
-    assert torch.equal(lazy(x.float(), ptr)[0], model(x.float(), ptr)[0])
-
-
-@ALL_MODELS
-def test_copies_are_independent(make: Make) -> None:
-    model, (x, ptr) = drawn(make), end_to_end(some())
-    out, _ = model(x, ptr)
-    other = copy.deepcopy(model)
-    assert torch.equal(other(x, ptr)[0], out)
-    randomize(other)
-    assert torch.equal(model(x, ptr)[0], out)
-    assert not torch.equal(other(x, ptr)[0], out)
-
-
-# Bad input
-
-
-@ALL_MODELS
-def test_inputs_of_other_kinds(make: Make) -> None:
-    model, (x, ptr) = drawn(make), end_to_end([normal(2, D), normal(3, D)])
-    assert torch.equal(model(x, ptr.tolist())[0], model(x, ptr)[0])
-    with pytest.raises(TypeError, match="needs x as a tensor or packed, got list; path_graph makes"):
-        model([normal(2, D)])
-
-
-@ALL_MODELS
-def test_packed_strings(make: Make) -> None:
-    model, strings = drawn(make), [normal(length, D) for length in (2, 4, 1, 4)]
-    expected, expected_state = model(*end_to_end(strings))
-    out, state = model(torch.nn.utils.rnn.pack_sequence(strings, enforce_sorted=False))
-    torch.testing.assert_close(torch.cat(torch.nn.utils.rnn.unpack_sequence(out)), expected)
-    for part, wanted in zip(parts(state), parts(expected_state), strict=True):
-        torch.testing.assert_close(part, wanted)
-
-
-@ALL_MODELS
-def test_inputs_that_do_not_match(make: Make) -> None:
-    model, x, ptr = drawn(make), normal(11, D), ptr_of(LENGTHS["ragged"])
-    name = type(model).__name__
-    for inputs, message in (
-        ((x,), rf"{name} needs x of shape \[B, T, in_channels\], .* got \[11, {D}\] without ptr"),
-        ((x.unsqueeze(0), ptr), rf"{name} needs x of shape \[N, in_channels\] with ptr, got \[1, 11, {D}\]"),
-        ((x[1:], ptr), f"{name}: ptr ends at 11, x has 10 tokens"),
-        ((x, ptr + 1), "ptr must begin with 0"),
-        ((x, ptr.double()), "ptr must be a vector of integers"),
-        ((normal(11, D + 1), ptr), rf"{name} reads tokens of {D} values, got x of shape \[11, {D + 1}\]"),
-        ((normal(2, 3, D + 1),), rf"got x of shape \[2, 3, {D + 1}\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model(*inputs)
-
-
-@ALL_MODELS
-@pytest.mark.parametrize("lengths", [LENGTHS["ragged"], [2] * 5], ids=["ragged", "equal"])
-def test_states_that_do_not_match(make: Make, lengths: list[int]) -> None:
-    model = drawn(make)
-    x, ptr = normal(sum(lengths), D), ptr_of(lengths)
-    _, state = model(x, ptr)
-
-    def every(change: Callable[[Tensor], Tensor], state: Any) -> Any:
-        return change(state) if isinstance(state, Tensor) else tuple(every(change, part) for part in state)
-
-    for change in (
-        lambda part: part[..., :-1, :],
-        lambda part: torch.cat([part, part], dim=-2),
-        lambda part: part[..., :-1],
-        lambda part: part.reshape(-1),
-    ):
-        with pytest.raises(ValueError, match=r"needs (a state|states) of"):
-            model(x, ptr, every(change, state))
-    for wrong in ([state], (None,), "state"):
-        with pytest.raises(ValueError, match="a state is a tensor or a tuple of states, got"):
-            model(x, ptr, wrong)
-    with pytest.raises(ValueError, match="state"):
-        model(x, ptr, (*parts(state), *parts(state)))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tests.equations import randomize
-from tests.sequence.test_contract import MODELS, SIZED, D
+from tests.sequence_models import MODELS, SIZED, D
 from tests.strings import normal
 from tests.tracers import COMPILERS, QUIET, TRACERS, compiles_transforms
 from wlkernelnn.ops.string import (
