@@ -10,7 +10,7 @@ from wlkernelnn.bench.harness.races import Ratio, ratios
 from wlkernelnn.bench.harness.runs import Table
 from wlkernelnn.bench.harness.tables import Rows, markdown
 from wlkernelnn.bench.kernels import gaussian_processes, graph_kernel_table, ring_nodes, theorems
-from wlkernelnn.bench.language import awd_lm, awd_stability, documents, ptb, sst
+from wlkernelnn.bench.language import awd_lm, awd_stability, documents, ptb, sst, sst_trees
 from wlkernelnn.bench.language.rrnn import ablation as rrnn_ablation
 from wlkernelnn.bench.language.rrnn import rrnn
 from wlkernelnn.bench.molecules import (
@@ -61,6 +61,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "ablation_esol": of_molecules(ablation.TASKS, 3, "esol"),
     "awd_lm": awd_lm.TABLE,
     "awd_stability": awd_stability.TABLE,
+    "sst_trees": sst_trees.TABLE,
     "cep": cep.table_of("paper"),
     "cep_ours": cep.table_of("ours"),
     "chembl": chembl.table_of(""),
