@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from wlkernelnn.sequence.rrnn.search.choice import Choice
 from wlkernelnn.sequence.rrnn.search.pool import Pool
 from wlkernelnn.sequence.rrnn.search.search import Grown, search
-from wlkernelnn.sequence.rrnn.search.space import Space
 from wlkernelnn.utils.checks import check_count
 
 from .tree_model import TreeModel
@@ -67,7 +66,6 @@ class MergingRRNN(TreeModel):
         norm: str | None = "layer",
         bias_std: float | None = None,
     ) -> None:
-        num_tuples = check_count("num_tuples", num_tuples)
         counts = [check_count("copies", count) for count in copies]
         if len(counts) != 2 + len(auxiliary):
             raise ValueError(
@@ -77,16 +75,18 @@ class MergingRRNN(TreeModel):
         super().__init__(
             in_channels,
             out_channels,
-            Space(num_tuples + identity, tuple(operations), tuple(activations), norm == "max"),
             (sum(counts) - 1,),
-            auxiliary,
-            identity,
-            hidden_channels,
-            choice,
-            temperature,
-            norm,
-            bias_std,
-            counts,
+            num_tuples=num_tuples,
+            operations=operations,
+            activations=activations,
+            auxiliary=auxiliary,
+            identity=identity,
+            hidden_channels=hidden_channels,
+            choice=choice,
+            temperature=temperature,
+            norm=norm,
+            bias_std=bias_std,
+            copies=counts,
         )
 
     def grow(self, pool: Pool, choice: Choice) -> Grown:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import accumulate
 
 from wlkernelnn.sequence.rrnn.search.choice import Choice
 from wlkernelnn.sequence.rrnn.search.pool import Pool
 from wlkernelnn.sequence.rrnn.search.search import Grown, search
-from wlkernelnn.sequence.rrnn.search.space import Space
 from wlkernelnn.utils.checks import check_count
 
 from .tree_model import TreeModel
@@ -83,21 +81,20 @@ class RRNN(TreeModel):
         runs = [check_count("rounds", n) for n in (rounds if isinstance(rounds, Sequence) else [rounds])]
         if not runs:
             raise ValueError(f"rounds must be those of at least one run, got {rounds}")
-        num_tuples = check_count("num_tuples", num_tuples)
-        if bias_std is not None and not 0 <= bias_std < math.inf:
-            raise ValueError(f"bias_std must be finite and not negative, got {bias_std}")
         super().__init__(
             in_channels,
             out_channels,
-            Space(num_tuples + identity, tuple(operations), tuple(activations), norm == "max"),
             list(accumulate(runs)),
-            auxiliary,
-            identity,
-            hidden_channels,
-            choice,
-            temperature,
-            norm,
-            bias_std,
+            num_tuples=num_tuples,
+            operations=operations,
+            activations=activations,
+            auxiliary=auxiliary,
+            identity=identity,
+            hidden_channels=hidden_channels,
+            choice=choice,
+            temperature=temperature,
+            norm=norm,
+            bias_std=bias_std,
         )
         self.rounds = runs if len(runs) > 1 else runs[0]
         self.distinct = distinct

@@ -10,9 +10,7 @@ from torch import Tensor
 from wlkernelnn.sequence.rrnn.search.choice import Choice
 from wlkernelnn.sequence.rrnn.search.pool import Pool
 from wlkernelnn.sequence.rrnn.search.search import Grown, grown
-from wlkernelnn.sequence.rrnn.search.space import Space
 from wlkernelnn.sequence.rrnn.trees.cells import GRU
-from wlkernelnn.utils.checks import check_count
 
 from .tree_model import TreeModel
 
@@ -57,21 +55,18 @@ class RRNNGRU(TreeModel):
         temperature: float = 1.0,
         norm: str | None = None,
     ) -> None:
-        num_tuples = check_count("num_tuples", num_tuples)
         super().__init__(
             in_channels,
             out_channels,
-            Space(num_tuples + 1, bounded=norm == "max"),
             GRU.ends,
-            auxiliary=(0.0,),
-            identity=True,
+            num_tuples=num_tuples,
             hidden_channels=hidden_channels,
             choice=choice,
             temperature=temperature,
             norm=norm,
         )
         # The number of every node with every tuple.
-        tuples, number = range(num_tuples + 1), self.space.number
+        tuples, number = range(self.space.num_tuples), self.space.number
         made = [[number(node._replace(tuple_index=r)) for r in tuples] for node in GRU.nodes]
         self.register_buffer("made", torch.tensor(made), persistent=False)
 

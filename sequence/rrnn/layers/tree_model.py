@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +31,10 @@ class TreeModel(StringModel):
 
     On trees and other directed acyclic graphs the states before are sums over a node's predecessors.
 
+    Args:
+        ends: After how many nodes each state is there.
+        copies: See :class:`MergingRRNN`; default one of each.
+
     Attributes:
         cell: A known cell that all tokens have, instead of one of their own; or ``None``.
         keep_trees: Whether a forward pass keeps what it has grown.
@@ -43,10 +48,13 @@ class TreeModel(StringModel):
         self,
         in_channels: int,
         out_channels: int,
-        space: Space,
         ends: Sequence[int],
-        auxiliary: Sequence[float],
-        identity: bool,
+        *,
+        num_tuples: int,
+        operations: Sequence[str] = Space.operations,
+        activations: Sequence[str] = Space.activations,
+        auxiliary: Sequence[float] = (0.0,),
+        identity: bool = True,
         hidden_channels: int,
         choice: str,
         temperature: float,
@@ -56,10 +64,13 @@ class TreeModel(StringModel):
     ) -> None:
         super().__init__()
         check_widths(in_channels, out_channels)
+        num_tuples = check_count("num_tuples", num_tuples)
         check_count("hidden_channels", hidden_channels)
+        if bias_std is not None and not 0 <= bias_std < math.inf:
+            raise ValueError(f"bias_std must be finite and not negative, got {bias_std}")
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.space = space
+        self.space = Space(num_tuples + identity, tuple(operations), tuple(activations), norm == "max")
         self.ends = tuple(ends)
         self.auxiliary = tuple(auxiliary)
         self.copies = (1,) * (1 + len(self.ends) + len(self.auxiliary)) if copies is None else tuple(copies)
@@ -68,7 +79,7 @@ class TreeModel(StringModel):
         self.keep_trees = False
         self.last_trees: Record | None = None
         self.lin = None if in_channels == out_channels else Linear(in_channels, out_channels)
-        self.tuples = Tuples(out_channels, space.num_tuples - identity, identity, bias_std)
+        self.tuples = Tuples(out_channels, num_tuples, identity, bias_std)
         self.scorer = Scorer(out_channels, hidden_channels)
         if norm not in (None, *BOUNDS):
             raise ValueError(f"norm must be one of {', '.join(BOUNDS)}, or None, got {norm!r}")

@@ -198,5 +198,7 @@ def test_bad_arguments() -> None:
         MergingRRNN(D, P, (1, 1))
     with pytest.raises(ValueError, match="copies must be an integer of at least 1, got 0"):
         MergingRRNN(D, P, (1, 0, 1))
+    with pytest.raises(ValueError, match="bias_std must be finite and not negative, got -1"):
+        MergingRRNN(D, P, bias_std=-1.0)
     assert "copies=(4, 5, 1)" in repr(MergingRRNN(D, P))
     assert MergingRRNN(D, P).space == Space(4)
