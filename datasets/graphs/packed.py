@@ -246,8 +246,16 @@ class PackedGraphs(Packable):
 
     # Files
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all arrays, not just a view, and the known colours into one safetensors file, atomically."""
+    def save(self, path: str | os.PathLike[str], key: str = "") -> str:
+        """Write all arrays, not just a view, and the known colours into one safetensors file, atomically.
+
+        Args:
+            path: The file.
+            key: What the file is of, for the cache.
+
+        Returns:
+            SHA-256 of the content, which the file holds too.
+        """
         tensors: dict[str, Tensor] = dict(vars(self.arrays))
         for name, index in (self.split_idx or {}).items():
             tensors[f"split.{name}"] = torch.as_tensor(index)
@@ -259,18 +267,37 @@ class PackedGraphs(Packable):
             # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
             "rejects": [(int(row), _for_json(value), reason) for row, value, reason in self.rejects],
             "colours": about_colours,
+            "key": key,
         }
-        write_tensors(path, tensors | colours, header)
+        return write_tensors(path, tensors | colours, header)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PackedGraphs:
+    def load(
+        cls, path: str | os.PathLike[str], digest: str | None = None, key: str | None = None
+    ) -> PackedGraphs:
         """Open a saved store; the arrays are memory-mapped.
+
+        Args:
+            path: The file. It is read once, to see that it is what was written.
+            digest: What :meth:`save` returned: another file is refused.
+            key: Refuse a file of another key.
 
         Raises:
             FileNotFoundError: The file does not exist.
             ValueError: The file is damaged or holds something else.
         """
-        tensors, header = read_tensors(path)
+        return cls._load(path, *read_tensors(path, digest), key)
+
+    @classmethod
+    def _load(
+        cls,
+        path: str | os.PathLike[str],
+        tensors: dict[str, Tensor],
+        header: dict[str, Any],
+        key: str | None = None,
+    ) -> PackedGraphs:
+        if key is not None and header.get("key") != key:
+            raise ValueError(f"{path}: holds another set than its name says")
         if header.get("format") != FORMAT:
             raise ValueError(f"{path}: expected a file of format {FORMAT}, got {header.get('format')!r}")
         try:
@@ -282,7 +309,7 @@ class PackedGraphs(Packable):
                 fields[name] = tuple(fields[name])
             rejects = [Reject(*reject) for reject in header["rejects"]]
             result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
-        except (KeyError, TypeError) as error:
+        except Exception as error:  # of many kinds: a file can say anything
             raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
         result._colours = colours
         result._path, result._stamp = os.path.abspath(path), _stamp(path)
@@ -323,7 +350,7 @@ def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 
 def _reopen(path: str, changed: dict[str, Any]) -> PackedGraphs:
-    data = PackedGraphs.load(path)
+    data = PackedGraphs._load(path, *read_tensors(path, verify=False))  # its stamp tells
     if data._stamp != changed["_stamp"]:
         raise ValueError(f"{path}: another file than the one that was opened: load it anew")
     data.__dict__.update(changed)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from wlkernelnn.datasets.files.download import cache_folder
+from wlkernelnn.utils.files import read_tensors
 
 from .packed import PackedGraphs
 
@@ -34,7 +35,7 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
     try:
         if path.is_file():
             _used_now(path)
-            return PackedGraphs.load(path)
+            return PackedGraphs.load(path, key=key)
     except ValueError as error:
         warnings.warn(f"damaged cache, built again: {error}", stacklevel=3)
     except OSError as error:
@@ -45,12 +46,12 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
         return data
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data.save(path)
+        data.save(path, key)
     except OSError as error:
         warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=3)
         return data
     shrink(folder, MOST_BYTES, path)
-    return PackedGraphs.load(path)
+    return PackedGraphs._load(path, *read_tensors(path, verify=False))  # written just now
 
 
 def stores(folder: Path) -> list[tuple[Path, int]]:

@@ -129,7 +129,7 @@ class Vocabulary:
             if not all(isinstance(token, str) for token in [*content["tokens"], content["unknown"] or ""]):
                 raise ValueError("a token is not a string")
             return cls(content["tokens"], content["unknown"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"{Path(path)}: not a vocabulary of wlkernelnn ({error})") from error
 
 

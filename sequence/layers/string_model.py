@@ -105,7 +105,8 @@ class StringModel(Configured, torch.nn.Module, ABC):
             raise ValueError(f"{name} reads tokens of {self.in_channels} values, got x of shape {shape}")
         own = next((parameter.dtype for parameter in self.parameters()), x.dtype)
         kind = x.device.type
-        if torch.is_autocast_enabled(kind) and x.dtype == torch.get_autocast_dtype(kind):
+        autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+        if autocast and x.dtype == torch.get_autocast_dtype(kind):
             return x.to(own)  # a product's: states add up over many steps
         if x.dtype != own:
             raise ValueError(f"{name} computes in {own}, got x of {x.dtype}")

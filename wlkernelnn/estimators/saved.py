@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.training import check_free
 from wlkernelnn.training.folder import ORIGIN
 from wlkernelnn.utils.checks import plain
-from wlkernelnn.utils.files import json_text, read_json, write_text
+from wlkernelnn.utils.files import json_text, read_sealed, write_sealed
 
 # Beside the networks in a folder: what else an estimator is.
 ESTIMATOR, FORMAT = "estimator.json", "wlkernelnn.estimator/1"
@@ -81,11 +81,11 @@ class SavedEstimator(BaseEstimator, ABC):
             **self._outputs(),
         }
         try:
-            text = json_text(state, indent=2)
+            json_text(state)
         except TypeError as error:
             raise ValueError(f"{directory}: an argument or a class cannot be saved: {error}") from error
         self._save_model(Path(directory))
-        write_text(Path(directory) / ESTIMATOR, text)
+        write_sealed(Path(directory) / ESTIMATOR, state)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str]) -> Self:
@@ -102,7 +102,7 @@ class SavedEstimator(BaseEstimator, ABC):
             raise FileNotFoundError(f"{path}: no such file; expected a folder that an estimator was saved in")
         if (Path(directory) / ORIGIN).exists():
             raise ValueError(f"{directory}: expected a folder of an estimator alone, but a run is there too")
-        fitted, state = cls._load_model(Path(directory)), read_json(path)
+        fitted, state = cls._load_model(Path(directory)), read_sealed(path)
         if (task := fitted.about["task"]) != cls._task:
             raise ValueError(f"{directory}: expected a model for {cls._task}, got one for {task}")
         try:

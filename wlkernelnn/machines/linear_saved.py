@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from wlkernelnn.kernels.colour_table import ColourTable
-from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_tensors, write_text
+from wlkernelnn.utils.files import read_sealed, read_tensors, write_sealed, write_tensors, write_text
 
 from .linear import DEPTHS, LinearMachine
 
@@ -29,7 +29,7 @@ and others can be put together from theirs. If the training molecules are confid
 def save_linear(directory: Path, machine: LinearMachine) -> None:
     """Write a fitted machine into a folder."""
     directory.mkdir(parents=True, exist_ok=True)
-    write_tensors(directory / NUMBERS, _tensors(machine), {"format": FORMAT})
+    digest = write_tensors(directory / NUMBERS, _tensors(machine), {"format": FORMAT})
     write_text(directory / README, _KEPT)
     config = {
         "format": FORMAT,
@@ -37,8 +37,9 @@ def save_linear(directory: Path, machine: LinearMachine) -> None:
         "num_iterations": machine.num_iterations_,
         "errors": machine.errors_,
         "about": machine.about,
+        "files": {NUMBERS: digest},
     }
-    write_text(directory / CONFIG, json_text(config, indent=2))  # last: a folder with a config is finished
+    write_sealed(directory / CONFIG, config)  # last: a folder with a config is finished
 
 
 def load_linear(directory: Path) -> LinearMachine:
@@ -48,10 +49,10 @@ def load_linear(directory: Path) -> LinearMachine:
         FileNotFoundError: A file is missing.
         ValueError: A file is damaged or has another format, or files do not go together.
     """
-    config = read_json(directory / CONFIG)
-    tensors, header = read_tensors(directory / NUMBERS)
+    config = read_sealed(directory / CONFIG)
     machine = LinearMachine()
     try:
+        tensors, header = read_tensors(directory / NUMBERS, config.get("files", {}).get(NUMBERS))
         if header["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {header['format']!r}")
         machine.about, machine.num_iterations_ = config["about"], config["num_iterations"]
@@ -67,7 +68,9 @@ def load_linear(directory: Path) -> LinearMachine:
         for name in ("intercept_", "scale_", "std_"):
             if (shape := getattr(machine, name).shape) != expected[1:]:
                 raise ValueError(f"{name[:-1]} must be [{expected[1]}], got {list(shape)}")
-    except (KeyError, TypeError, ValueError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of many kinds: a file can say anything
         raise ValueError(
             f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
         ) from error

@@ -11,7 +11,14 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.utils.files import json_text, read_json, read_tensors, write_tensors, write_text
+from wlkernelnn.utils.files import (
+    read_json,
+    read_sealed,
+    read_tensors,
+    write_sealed,
+    write_tensors,
+    write_text,
+)
 
 from .gaussian_process import GaussianProcess
 from .known import KnownMean
@@ -53,8 +60,10 @@ def save_machine(directory: str | os.PathLike[str], machine: MoleculeMachine | L
         return
     process = machine.process_
     directory.mkdir(parents=True, exist_ok=True)
-    process.X_train_.save(directory / MOLECULES)
-    write_tensors(directory / NUMBERS, _numbers(machine), {"format": FORMAT})
+    files = {
+        MOLECULES: process.X_train_.save(directory / MOLECULES),
+        NUMBERS: write_tensors(directory / NUMBERS, _numbers(machine), {"format": FORMAT}),
+    }
     write_text(directory / README, _KEPT)
     config = {
         "format": FORMAT,
@@ -64,8 +73,9 @@ def save_machine(directory: str | os.PathLike[str], machine: MoleculeMachine | L
         "errors": machine.errors_,
         "num_landmarks": process.num_landmarks,
         "about": machine.about,
+        "files": files,
     }
-    write_text(directory / CONFIG, json_text(config, indent=2))  # last: a folder with a config is finished
+    write_sealed(directory / CONFIG, config)  # last: a folder with a config is finished
 
 
 def _numbers(machine: MoleculeMachine) -> dict[str, torch.Tensor]:
@@ -92,13 +102,14 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
     path = directory / CONFIG
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file; expected the folder of a kernel machine")
-    config = read_json(path)
-    if isinstance(config, dict) and config.get("format") == LINEAR:
+    config = read_sealed(path)
+    if config.get("format") == LINEAR:
         return load_linear(directory)
-    train = PackedGraphs.load(directory / MOLECULES)
-    tensors, header = read_tensors(directory / NUMBERS)
-    numbers = {name: tensor.numpy() for name, tensor in tensors.items()}
+    files = config.get("files", {})
     try:
+        train = PackedGraphs.load(directory / MOLECULES, files.get(MOLECULES))
+        tensors, header = read_tensors(directory / NUMBERS, files.get(NUMBERS))
+        numbers = {name: tensor.numpy() for name, tensor in tensors.items()}
         if not config["format"] == header["format"] == FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {config['format']!r} and {header['format']!r}")
         if config["choice"] not in CHOICES:
@@ -112,7 +123,9 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
         if (expected := len(machine.about["target_names"])) != train.num_tasks:
             raise ValueError(f"expected {expected} targets, the molecules have {train.num_tasks}")
         machine.process_ = _process(machine, train, numbers, config["num_landmarks"])
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of many kinds: a file can say anything
         raise ValueError(
             f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
         ) from error

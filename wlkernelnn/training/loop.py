@@ -23,6 +23,7 @@ from pytorch_lightning.plugins.environments import LightningEnvironment
 from pytorch_lightning.utilities.exceptions import MisconfigurationException, SIGTERMException
 from torch import Tensor
 
+from wlkernelnn.utils.checks import not_finite
 from wlkernelnn.utils.files import alone_in
 
 from .allocator import freed_memory_kept
@@ -144,6 +145,9 @@ def train_module(
     module.load_state_dict(kept["state_dict"])
     for name, tensor in _tensors(module):  # precisions such as "64-true" have converted them
         tensor.data = tensor.data.to(dtypes[name])
+    if name := not_finite(dict(_tensors(module))):
+        message = f"training diverged: {name} has values that are not finite"
+        raise DivergedError(message, len(history.epochs) - 1)
     module.eval()
     best_score = float("nan") if best.best_model_score is None else float(best.best_model_score)
     if math.isinf(best_score):  # Lightning's value for NaN

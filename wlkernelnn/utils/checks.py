@@ -50,6 +50,35 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def not_finite(tensors: Mapping[str, Tensor]) -> str:
+    """The name of a tensor with a NaN or an infinity; nothing if all are finite."""
+    return next((name for name, value in tensors.items() if not bool(value.isfinite().all())), "")
+
+
+class NotFiniteError(ValueError):
+    """A model predicts values that are not finite, of the items at :attr:`positions`."""
+
+    def __init__(self, message: str, positions: np.ndarray) -> None:
+        super().__init__(message)
+        self.positions = positions
+
+
+def check_predictions(values: np.ndarray, what: str = "graphs") -> None:
+    """Refuse predictions ``[n, …]`` with a NaN or an infinity.
+
+    Raises:
+        NotFiniteError: One has some.
+    """
+    fine = np.isfinite(values).reshape(len(values), -1).all(1)
+    if not fine.all():
+        wrong = np.flatnonzero(~fine)
+        raise NotFiniteError(
+            f"the model predicts values that are not finite numbers for {len(wrong):,} of {len(values):,} "
+            f"{what}, first number {wrong[0] + 1:,}: its weights are too large, or its training diverged",
+            wrong,
+        )
+
+
 def check_widths(in_channels: int | tuple[int, int], out_channels: int) -> None:
     """Refuse widths of a layer that cannot be."""
     if isinstance(in_channels, tuple) and len(in_channels) != 2:

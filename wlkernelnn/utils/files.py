@@ -29,6 +29,7 @@ __all__ = [
     "atomic_path",
     "clear_unfinished",
     "csv_text",
+    "file_digest",
     "json_text",
     "read_json",
     "read_sealed",
@@ -138,6 +139,12 @@ def read_yaml(path: str | os.PathLike[str], loader: type[Any]) -> Any:
         raise ValueError(f"{path}: not YAML: {error}") from error
 
 
+def file_digest(path: Path) -> str:
+    """SHA-256 of the bytes of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def shortened(value: Any) -> str:
     """A value for a message, however large it is."""
     return reprlib.repr(value)
@@ -199,10 +206,7 @@ def read_tensors(
         if verify and (there or digest) and (found := _tensor_digest(metadata["header"], tensors)) != there:
             raise ValueError(f"its content has digest {found[:12]}…, and it was written with {there}")
     except (SafetensorError, KeyError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path}: not a whole safetensors file of wlkernelnn ({error}); it may have been cut short, "
-            "delete it and write it again"
-        ) from error
+        raise _not_whole(path, error) from error
     if digest is not None and there != digest:
         raise ValueError(f"{path}: another file than the one that was written with the JSON beside it")
     return tensors, header
@@ -221,12 +225,20 @@ def read_shapes(path: str | os.PathLike[str]) -> dict[str, tuple[int, ...]]:
         with safe_open(path, "pt") as file:
             return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(f"{path}: not a whole safetensors file ({error})") from error
+        raise _not_whole(path, error) from error
+
+
+def _not_whole(path: str | os.PathLike[str], error: Exception) -> ValueError:
+    return ValueError(
+        f"{path}: not a whole safetensors file of wlkernelnn ({error}); it may have been cut short, "
+        "delete it and write it again"
+    )
 
 
 def _tensor_digest(header: str, tensors: Mapping[str, torch.Tensor]) -> str:
     result = hashlib.sha256(header.encode())
     for name, tensor in sorted(tensors.items()):
         result.update(f" {name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
-        result.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+        if tensor.numel():
+            result.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return result.hexdigest()

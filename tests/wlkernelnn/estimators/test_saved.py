@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tests.edited import edit
 from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.cli.main import main
@@ -93,8 +94,10 @@ def test_damaged_files(
     model = classifier if key == "classes" else regressor
     model.save(tmp_path)
     path = tmp_path / "estimator.json"
+    edit(path, {} if key is None else {key: value})
     state = json.loads(path.read_text())
-    path.write_text("{" if key is None else json.dumps(state | {key: value}))
+    if key is None:
+        path.write_text("{")
     with pytest.raises(ValueError, match=rf"estimator\.json: not .*{message}"):
         type(model).load(tmp_path)
     del state["arguments"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.linear_model import Ridge
 
+from tests.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import WLVectorizer
 from wlkernelnn.kernels.flat_graphs import flat_graphs
@@ -191,8 +191,7 @@ def test_damaged_folders(change: dict[str, Any], message: str, tmp_path: Path) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(linear, "DEPTHS", (2,))
         save_machine(tmp_path, machine.fit(DATA))
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    edit(tmp_path / "config.json", change)
     with pytest.raises(ValueError, match=message):
         load_machine(tmp_path)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import PathKernel
 from wlkernelnn.machines import (
@@ -158,8 +158,7 @@ def test_damaged_folders(
     change: dict[str, Any], message: str, fitted: MoleculeMachine, tmp_path: Path
 ) -> None:
     save_machine(tmp_path, fitted)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | change))
+    edit(tmp_path / "config.json", change)
     with pytest.raises(ValueError, match=f"not as a machine is saved .*{message}"):
         load_machine(tmp_path)
     (tmp_path / "model.safetensors").unlink()

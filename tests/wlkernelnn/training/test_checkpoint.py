@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.edited import edit
 from tests.molecules import assert_same_weights, classification_set, regression_set, small_network
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork
@@ -55,6 +56,7 @@ def change(folder: Path, **entries: Any) -> None:
         if value is None:
             del section[key]
     path.write_text(json.dumps(config))
+    edit(path, {})
 
 
 @pytest.mark.parametrize(
@@ -84,6 +86,8 @@ def test_two_files_and_nothing_pickled(net: GraphKernelNetwork, folder: Path) ->
         "kind": "GraphKernelNetwork",
         "network": net.config,
         "about": ABOUT,
+        "files": config["files"],
+        "digest": config["digest"],
     }
 
 
@@ -142,9 +146,7 @@ def test_config_with_wrong_content(folder: Path, entries: dict[str, Any], messag
 
 def test_config_that_is_no_object(folder: Path) -> None:
     (folder / "config.json").write_text("[]")
-    with pytest.raises(
-        ValueError, match=r"config\.json: expected an object with format, kind, network and about"
-    ):
+    with pytest.raises(ValueError, match=r"config\.json: expected a JSON object, got \[\]"):
         load_checkpoint(folder)
 
 
@@ -266,6 +268,10 @@ def test_a_vocabulary_beside_a_model(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="but the model reads 0"):
         save_checkpoint(tmp_path / "other", RKM(4, 4), vocabulary=vocabulary)
     assert not (tmp_path / "other").exists()
+    Vocabulary(["<unk>", "ß", "a"], unknown="<unk>").save(tmp_path / "vocabulary.json")
+    with pytest.raises(ValueError, match=r"vocabulary\.json: damaged, or another file than the one written"):
+        load_vocabulary(tmp_path, model)
+    edit(tmp_path / "config.json", {"files": {}})
     Vocabulary(["a"]).save(tmp_path / "vocabulary.json")
     with pytest.raises(ValueError, match=r"vocabulary\.json: a vocabulary of 1 tokens"):
         load_vocabulary(tmp_path, model)

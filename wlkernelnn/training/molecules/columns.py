@@ -20,7 +20,7 @@ from wlkernelnn.machines.saved import digest, is_machine
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.checkpoint import digest as network_digest
 from wlkernelnn.training.options import BATCH
-from wlkernelnn.utils.checks import check_one_of
+from wlkernelnn.utils.checks import check_one_of, check_predictions
 
 from .ensemble import KINDS, Ensemble, Kind, check_descriptors, load_ensemble
 from .joint import NETWORKS, JointModel, is_joint, load_joint
@@ -69,12 +69,15 @@ def mean_and_std(
 
     Raises:
         ValueError: ``data`` have other features.
+        NotFiniteError: A prediction is not finite.
     """
     if isinstance(model, Ensemble):
         return model.mean_and_std(data, batch_size, caches)
     if model.about["task"] == "classification":
-        return model.predict(data), None
-    mean, std = model.predict(data, return_std=True)
+        mean, std = model.predict(data), None
+    else:
+        mean, std = model.predict(data, return_std=True)
+    check_predictions(mean)
     return mean, std
 
 
@@ -180,6 +183,8 @@ class Columns:
             mean, std = model.predict(data), None
         else:
             mean, std = mean_and_std(model, data, batch_size, caches)
+        with np.errstate(over="ignore"):
+            check_predictions(mean.astype(np.float32))
         each = [mean]
         if std is not None and (self.std or several):
             each.append(std)

@@ -16,7 +16,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine, save_machine
 from wlkernelnn.training.checkpoint import save_checkpoint
 from wlkernelnn.training.folder import JOINT, network_folders
-from wlkernelnn.utils.files import json_text, read_json, write_text
+from wlkernelnn.utils.files import read_sealed, write_sealed
 
 from .ensemble import Ensemble, load_ensemble
 
@@ -146,7 +146,7 @@ def save_joint(directory: str | os.PathLike[str], model: JointModel) -> None:
         for i, net in enumerate(model.ensemble.networks):
             save_checkpoint(directory / NETWORKS / f"model_{i}", net, model.ensemble.about)
     config = {"format": FORMAT, "share": model.share.tolist(), "inflation": model.inflation.tolist()}
-    write_text(directory / CONFIG, json_text(config, indent=2))  # last: a folder with a config is finished
+    write_sealed(directory / CONFIG, config)  # last: a folder with a config is finished
 
 
 def load_joint(directory: str | os.PathLike[str]) -> JointModel:
@@ -158,7 +158,7 @@ def load_joint(directory: str | os.PathLike[str]) -> JointModel:
     """
     directory = Path(directory)
     machine, ensemble = load_machine(directory / MACHINE), load_ensemble(directory / NETWORKS)
-    config = read_json(directory / CONFIG)
+    config = read_sealed(directory / CONFIG)
     try:
         if config["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {config['format']!r}")

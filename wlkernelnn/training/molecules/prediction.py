@@ -15,7 +15,7 @@ from wlkernelnn.datasets.graphs.store_quotient import store_quotient
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.training.options import BATCH
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, check_predictions
 from wlkernelnn.utils.modes import evaluating
 
 # Numbers in the vectors of all nodes of the graphs that go by their colours at once. Of molecules, a third of
@@ -41,6 +41,7 @@ def predict(
 
     Raises:
         ValueError: ``batch_size`` < 1, or the network needs features that the graphs do not have.
+        NotFiniteError: A value is not finite.
     """
     return _of_vectors(net, net.predict_vectors, net.config["num_tasks"], data, batch_size, cache)
 
@@ -70,7 +71,9 @@ def _of_vectors(
     vectors = _of_colours(net, data) if by_colours else _of_batches(net, data, batch_size, cache)
     with evaluating(net), freed_memory_kept():
         parts = [read(part).cpu().numpy() for part in vectors]
-    return np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+    values = np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+    check_predictions(values)
+    return values
 
 
 def _of_colours(net: GraphNetwork, data: PackedGraphs) -> Iterator[Tensor]:

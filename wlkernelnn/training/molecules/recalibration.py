@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from wlkernelnn.utils.files import json_text, read_json, write_text
+from wlkernelnn.utils.files import json_text, read_sealed, write_sealed
 
 #: Fewer validation values of a target say too little.
 LEAST_VALUES = 10
@@ -73,7 +74,7 @@ class Recalibration:
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write it into a run folder."""
-        write_text(Path(directory) / FILE, self.text())
+        write_sealed(Path(directory) / FILE, json.loads(self.text()))
 
     def text(self) -> str:
         """As JSON."""
@@ -90,7 +91,7 @@ class Recalibration:
         path = Path(directory) / FILE
         if not path.is_file():
             return None
-        content = read_json(path)
+        content = read_sealed(path)
         try:
             if content["format"] != FORMAT:
                 raise ValueError(f"expected format {FORMAT}, got {content['format']!r}")

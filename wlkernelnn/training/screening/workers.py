@@ -22,11 +22,14 @@ from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, digests, load_run
+from wlkernelnn.utils.checks import NotFiniteError
 
 logger = logging.getLogger("wlkernelnn")
 
 # The status of a process that the script which it imports would have start processes.
 NO_GUARD = 77
+# Why a molecule has no prediction.
+NOT_FINITE = "the prediction is not a finite number"
 
 
 class Task(NamedTuple):
@@ -80,7 +83,16 @@ def predict_task(
             max_length=task.max_length,
             num_workers=0,
         )
-        values = task.columns.values(model, data, batch_size, caches)
+        try:
+            values = task.columns.values(model, data, batch_size, caches)
+        except NotFiniteError as error:
+            if len(error.positions) == len(data):
+                raise
+            wrong = data[error.positions].row.tolist()
+            cells = [(row, task.smiles[row - task.first]) for row in wrong]
+            rejects = sorted([*rejects, *(Reject(row, cell, NOT_FINITE) for row, cell in cells)])
+            data = data[np.setdiff1d(np.arange(len(data)), error.positions)]
+            values = task.columns.values(model, data, batch_size)
     except Exception as error:
         said = f"{type(error).__name__}: {str(error).strip()[:500]}"
         if len(rows) == 1:

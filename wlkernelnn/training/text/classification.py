@@ -15,6 +15,7 @@ from wlkernelnn.sequence import StringNetwork
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.string_options import ClassifierOptions
+from wlkernelnn.utils.checks import check_predictions
 from wlkernelnn.utils.modes import evaluating
 
 from .scores import EVALUATION_BATCH
@@ -90,7 +91,9 @@ def class_probabilities(model: StringNetwork, strings: PackedStrings) -> Tensor:
             _logits(model, batch.to(device)).softmax(1).cpu()
             for batch in StringLoader(strings, EVALUATION_BATCH)
         ]
-    return torch.cat(found) if found else torch.empty(0, model.num_classes)
+    result = torch.cat(found) if found else torch.empty(0, model.num_classes)
+    check_predictions(result.numpy(), "strings")
+    return result
 
 
 def accuracy(model: StringNetwork, strings: PackedStrings) -> float:
