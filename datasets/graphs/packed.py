@@ -297,7 +297,8 @@ class PackedGraphs(Packable):
         key: str | None = None,
     ) -> PackedGraphs:
         if key is not None and header.get("key") != key:
-            raise ValueError(f"{path}: holds another set than its name says")
+            what = "holds another set than its name says" if "key" in header else "is of an earlier version"
+            raise ValueError(f"{path}: {what}")
         if header.get("format") != FORMAT:
             raise ValueError(f"{path}: expected a file of format {FORMAT}, got {header.get('format')!r}")
         try:

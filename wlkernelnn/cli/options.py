@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origi
 
 import yaml
 
+from wlkernelnn.utils.text import read_yaml, shortened
+
 #: The type of options that are counts.
 PositiveInt = Annotated[int, "at least 1"]
 
@@ -93,13 +95,13 @@ class VerbParser(argparse.ArgumentParser):
     def read_config(self, path: str | Path) -> dict[str, Any]:
         """The options that a YAML file gives."""
         try:
-            values = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+            values = read_yaml(path, _Loader)
         except OSError as error:
             self.error(f"--config: {path}: {error.strerror}")
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            self.error(f"{path}: not YAML: {error}")
+        except ValueError as error:
+            self.error(str(error))
         if not isinstance(values, dict):
-            self.error(f"{path}: expected options, got {values!r}")
+            self.error(f"{path}: expected options, got {shortened(values)}")
         for name in values:
             if name not in self.kinds:
                 self.error(f"{path}: {name!r} is not an option")

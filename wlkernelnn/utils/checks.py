@@ -69,7 +69,7 @@ def check_predictions(values: np.ndarray, what: str = "graphs") -> None:
     Raises:
         NotFiniteError: One has some.
     """
-    fine = np.isfinite(values).reshape(len(values), -1).all(1)
+    fine = np.isfinite(values).all(axis=tuple(range(1, values.ndim)))
     if not fine.all():
         wrong = np.flatnonzero(~fine)
         raise NotFiniteError(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn.parameter import is_lazy
 
+from tests.edited import edit
 from tests.equations import randomize
 from tests.strings import ptr_of
 from wlkernelnn import sequence
@@ -113,6 +114,7 @@ def test_older_checkpoints_have_another_name(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, model)
     config = tmp_path / "config.json"
     config.write_text(config.read_text().replace("TextNetwork", "TextClassifier"))
+    edit(config, {})
     again, _ = load_checkpoint(tmp_path)
     assert type(again) is sequence.TextClassifier is TextNetwork
     assert torch.equal(again(tokens), model(tokens))

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from tests.edited import edit
 from tests.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import JointModel, load_run
@@ -39,7 +40,7 @@ def test_every_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert isinstance(model, JointModel)
     # Networks that say something beside the machine, however they were trained.
     path = run / "joint.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"share": [0.3]}))
+    edit(path, {"share": [0.3]})
     model.share[:] = 0.3
     report = json.loads((run / "metrics.json").read_text())
     assert report["left_out"] <= min(report["left_out_parts"].values()) + 1e-9

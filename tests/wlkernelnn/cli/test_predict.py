@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.edited import edit
 from tests.molecules import MOLECULES, ROWS, regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.cli.predict import PredictOptions
@@ -235,6 +236,9 @@ def test_networks_that_cannot_be_read(
     assert "model_1/model.safetensors: not a whole safetensors file" in message()
     config = tmp_path / "run" / "model_0" / "config.json"
     config.write_text(config.read_text().replace('"decay"', '"decoy"'))
+    assert predict(table, tmp_path / "run", tmp_path / "preds.csv") == 1
+    assert "model_0/config.json: not what was written there" in message()
+    edit(config, {})
     assert predict(table, tmp_path / "run", tmp_path / "preds.csv") == 1
     assert "unexpected keyword argument 'decoy'" in message()
 

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
+from tests.edited import edit
 from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.datasets import load_molecules
@@ -110,7 +111,7 @@ def test_estimators_of_earlier_versions_are_read(tmp_path: Path) -> None:
     path = tmp_path / "estimator.json"
     state = json.loads(path.read_text())
     state["arguments"]["network"] = state["arguments"].pop("model")
-    path.write_text(json.dumps(state))
+    edit(path, state)
     assert MoleculeRegressor.load(tmp_path).model == "wl"
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from tests.edited import edit
 from tests.texts import WORDS, texts
 from tests.wlkernelnn.estimators.test_molecules import CHECKS
 from wlkernelnn import MoleculeClassifier, StringClassifier, TextClassifier
@@ -102,8 +102,7 @@ def test_damaged_folders(
     change: dict[str, Any], message: str, fitted: dict[str, Any], tmp_path: Path
 ) -> None:
     fitted["texts"].save(tmp_path)
-    path = tmp_path / "estimator.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    edit(tmp_path / "estimator.json", change)
     with pytest.raises(ValueError, match=message):
         TextClassifier.load(tmp_path)
 

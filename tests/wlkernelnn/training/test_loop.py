@@ -259,6 +259,21 @@ def test_scores_that_are_never_numbers(
     assert raised.value.epoch == 1
 
 
+def test_weights_that_overflow_when_they_are_converted(
+    parts: tuple[PackedGraphs, PackedGraphs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of "64-true", which float32 cannot hold; no loss is computed any more."""
+
+    def grow(self: NetworkModule) -> None:
+        with torch.no_grad():
+            next(self.parameters())[0, 0] = 1e300
+
+    monkeypatch.setattr(NetworkModule, "on_train_epoch_end", grow)
+    options = quick(epochs=1, precision="64-true", ema_decay=0.0)
+    with pytest.raises(DivergedError, match=r"training diverged: model\.\S+ has values that are not finite"):
+        fit(small_network(parts[0]), parts[0], None, options, progress=False)
+
+
 def test_told_to_end(
     parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,23 +2,35 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
+import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
+import yaml
 from safetensors.torch import save_file
 
 from wlkernelnn.utils.files import (
+    UNFINISHED,
     alone_in,
     atomic_path,
     csv_text,
     json_text,
     read_json,
+    read_sealed,
     read_tensors,
+    read_yaml,
+    write_sealed,
     write_tensors,
     write_text,
 )
@@ -114,6 +126,107 @@ def test_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
         fail()
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["a.txt"]
+
+
+@contextmanager
+def limited(kind: str, value: int) -> Iterator[None]:
+    """The process may use only so much of something; a file that may not grow is as one on a full disk."""
+    resource = pytest.importorskip("resource")  # Windows has none
+    number = getattr(resource, kind)
+    before = resource.getrlimit(number)
+    resource.setrlimit(number, (value, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(number, before)
+
+
+def test_a_full_disk_names_file_and_remedy(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old")
+    tensors = {"a": torch.zeros(10**6)}
+    big = pa.table({"a": np.random.default_rng(0).random(10**6)})
+
+    def parquet(path: Path) -> None:
+        with atomic_path(path) as temporary:
+            pq.write_table(big, temporary)
+
+    for name, write in (
+        ("a.txt", lambda path: write_text(path, "x" * 10**6)),
+        ("a.safetensors", lambda path: write_tensors(path, tensors, {})),
+        ("a.parquet", parquet),
+    ):
+        with limited("RLIMIT_FSIZE", 10**5), pytest.raises(OSError, match=r"ulimit -f\)") as raised:
+            write(tmp_path / name)
+        assert str(raised.value).endswith(f"{str(tmp_path / name)!r}")
+        assert "\n" not in str(raised.value)
+    assert os.listdir(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_too_many_open_files_name_the_file(tmp_path: Path) -> None:
+    with limited("RLIMIT_NOFILE", 3), pytest.raises(OSError, match=r"ulimit -n.*a\.txt'"):
+        write_text(tmp_path / "a.txt", "")
+
+
+def test_a_folder_that_goes_meanwhile(tmp_path: Path) -> None:
+    def work(again: bool) -> None:
+        with alone_in(tmp_path / "run"):
+            shutil.rmtree(tmp_path / "run")
+            if again:
+                write_text(tmp_path / "run" / "a.txt", "")  # makes another one
+
+    for again in (False, True):
+        with pytest.raises(FileNotFoundError, match="run: was deleted or replaced during the work there"):
+            work(again)
+
+
+def test_what_was_left_unfinished_is_removed(tmp_path: Path) -> None:
+    ours, others = tmp_path / f"{UNFINISHED}x1y2.a.csv", tmp_path / ".hidden"
+    for path in (ours, others):
+        path.touch()
+    with alone_in(tmp_path), atomic_path(tmp_path / "b.csv") as temporary:
+        assert not ours.exists()
+        with alone_in(tmp_path):  # again, by the same process, which writes there
+            assert temporary.exists()
+    assert others.exists()
+
+
+def test_sealed_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_sealed(path, {"b": [1.5, math.nan], "a": "ß"})
+    assert read_sealed(path) == {"b": [1.5, None], "a": "ß"}
+    text = path.read_text()
+    path.write_text(" " + text.replace("\n", ""))
+    assert read_sealed(path) == {"b": [1.5, None], "a": "ß"}
+    path.write_text(text.replace("1.5", "1.25"))
+    with pytest.raises(ValueError, match=r'a\.json: not what was written .*delete its entry "digest"'):
+        read_sealed(path)
+    path.write_text('{"a": 1}')  # of an earlier version
+    assert read_sealed(path) == {"a": 1}
+    path.write_text("[1]")
+    with pytest.raises(ValueError, match=r"a\.json: expected a JSON object, got \[1\]"):
+        read_sealed(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a: [1", "not YAML"),
+        (b"\xff\xfea", "not YAML"),
+        (b"a: \x01", "not YAML"),
+        (b"[" * 100_000, "nested more than 20 deep, in line 1"),
+        (b"\n".join(b" " * i + b"a:" for i in range(30)), "nested more than 20 deep, in line 21"),
+        (b"a: !!python/object/apply:os.system [ls]", "not YAML: could not determine a constructor"),
+    ],
+    ids=["cut", "encoding", "control", "deep", "deep lines", "tag"],
+)
+def test_what_is_no_yaml_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"c\.yaml: .*{message}"):
+        read_yaml(path, yaml.SafeLoader)
+    path.write_text("a: [1, {b: 2}]")
+    assert read_yaml(path, yaml.SafeLoader) == {"a": [1, {"b": 2}]}
 
 
 def test_header_that_json_cannot_hold_writes_nothing(tmp_path: Path) -> None:

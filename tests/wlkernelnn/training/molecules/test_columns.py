@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from tests.edited import edit
 from tests.molecules import regression_set
 from wlkernelnn.datasets import molecules_from
 from wlkernelnn.machines import MoleculeMachine, save_machine
@@ -60,6 +61,9 @@ def test_another_rdkit(machine: MoleculeMachine, tmp_path: Path) -> None:
     config = (tmp_path / CONFIG).read_text()
     name = read_json(tmp_path / CONFIG)["about"]["descriptors"][0]
     write_text(tmp_path / CONFIG, config.replace(f'"{name}"', '"Another"'))
+    with pytest.raises(ValueError, match="not what was written there"):
+        load_run(tmp_path)
+    edit(tmp_path / CONFIG, {})
     with pytest.raises(ValueError, match=r"without Another, with .*: predict with the RDKit of the training"):
         load_run(tmp_path)
 

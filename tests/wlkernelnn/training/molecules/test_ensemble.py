@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.edited import edit
 from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
 from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import molecules_from, random_split
@@ -94,11 +95,11 @@ def test_other_descriptors_are_refused(tmp_path: Path) -> None:
     config = json.loads(path.read_text())
     assert len(config["about"]["descriptors"]) == data.description.num_graph_values
     replaced, config["about"]["descriptors"][3] = config["about"]["descriptors"][3], "Bygone"
-    path.write_text(json.dumps(config))
+    edit(path, config)
     with pytest.raises(ValueError, match=f"without Bygone, with {replaced}, .* the RDKit of the training"):
         load_ensemble(tmp_path)
     del config["about"]["descriptors"]  # of before they were kept
-    path.write_text(json.dumps(config))
+    edit(path, config)
     load_ensemble(tmp_path)
 
 
@@ -117,7 +118,7 @@ def test_what_a_damaged_network_says_of_its_data(
     path = tmp_path / "model" / "config.json"
     config = json.loads(path.read_text())
     config["about"] |= entries
-    path.write_text(json.dumps(config))
+    edit(path, config)
     with pytest.raises(ValueError, match=message):
         load_ensemble(tmp_path / "model")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from tests.edited import edit
 from tests.molecules import SMALL, quick, regression_set
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.machines import LinearMachine, MoleculeMachine
@@ -151,7 +151,7 @@ def test_folders(trained: Any, tmp_path: Path) -> None:
     text = path.read_text()
     try:
         for change in ({"format": "x"}, {"share": [0.5] * 7}, {"share": "x"}):
-            path.write_text(json.dumps(json.loads(text) | change))
+            edit(path, change)
             with pytest.raises(ValueError, match="not as a joint model is saved"):
                 load_run(folder)
     finally:

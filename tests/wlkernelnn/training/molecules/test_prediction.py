@@ -15,6 +15,7 @@ from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import embed, predict
 from wlkernelnn.training.molecules import prediction
+from wlkernelnn.utils.checks import NotFiniteError
 
 
 @pytest.mark.parametrize("make", [regression_set, classification_set])
@@ -158,3 +159,13 @@ def test_goes_by_nodes_where_messages_are_watched() -> None:
     np.testing.assert_allclose(predict(net, data), expected, rtol=1e-10)
     hook.remove()
     assert seen == [data.arrays.source.numel()]
+
+
+@pytest.mark.parametrize("compute", [predict, embed])
+def test_values_that_are_not_finite(compute: Callable[..., np.ndarray]) -> None:
+    data = regression_set()
+    net = small_network(data)
+    with torch.no_grad():
+        net.encoder.table.weight.fill_(3e38)  # a number, and the sum of two is none
+    with pytest.raises(NotFiniteError, match="values that are not finite numbers for 60 of 60 graphs, first"):
+        compute(net, data)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from scipy.optimize import brute
 from scipy.stats import norm
 
+from tests.edited import edit
 from tests.molecules import quick, regression_set
 from tests.wlkernelnn.training.runs import SPLIT, run
 from wlkernelnn.datasets import random_split
@@ -134,7 +134,6 @@ def test_runs_without_it(folder: Path, tmp_path: Path, caplog: pytest.LogCapture
 )
 def test_damaged_files(folder: Path, tmp_path: Path, change: dict[str, object], message: str) -> None:
     shutil.copytree(folder, tmp_path / "run")
-    path = tmp_path / "run" / FILE
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    edit(tmp_path / "run" / FILE, change)
     with pytest.raises(ValueError, match=rf"recalibration\.json: not as a run writes it .*{message}"):
         load_ensemble(tmp_path / "run")

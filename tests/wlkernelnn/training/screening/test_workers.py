@@ -13,11 +13,12 @@ import pytest
 import torch
 
 from tests.molecules import regression_set
-from wlkernelnn.datasets import molecules_from
+from wlkernelnn.datasets import PackedGraphs, molecules_from
 from wlkernelnn.training import load_ensemble
-from wlkernelnn.training.molecules.columns import digests
+from wlkernelnn.training.molecules.columns import Columns, digests
 from wlkernelnn.training.screening import workers
 from wlkernelnn.training.screening.workers import Predicted, Task, predict_task, predict_tasks
+from wlkernelnn.utils.checks import check_predictions
 
 SMILES: list[object] = ["CCO", "C1CC", *regression_set(20).smiles, None]
 
@@ -63,6 +64,25 @@ def test_a_failure_names_the_row(run_folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(workers, "featurize", fail)
     with pytest.raises(RuntimeError, match=r"data row 12: 'CCN': MemoryError: too large"):
         predict_task(load_ensemble(run_folder), Task(10, ["C", "CCN", "CC"]), 3)
+
+
+def test_a_molecule_whose_prediction_is_not_finite(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is rejected, unless all are: then the model is the reason."""
+    columns = Columns()
+
+    def values(self: Columns, model: Any, data: PackedGraphs, *_: Any) -> np.ndarray:
+        result = np.array([[np.inf if smiles == "CCN" else 1.0] for smiles in data.smiles])
+        check_predictions(result)
+        return result
+
+    monkeypatch.setattr(Columns, "values", values)
+    ensemble = load_ensemble(run_folder)
+    came = predict_task(ensemble, Task(10, ["CCN", "C1", "CC", "CCN", "CCO"], columns), 3)
+    assert came.position.tolist() == [2, 4]
+    assert [(reject.row, reject.smiles) for reject in came.rejects] == [(10, "CCN"), (11, "C1"), (13, "CCN")]
+    assert came.rejects[0].reason == "the prediction is not a finite number"
+    with pytest.raises(RuntimeError, match=r"data row 1: 'CCN': NotFiniteError: the model predicts values"):
+        predict_task(ensemble, Task(0, ["CCN", "CCN"], columns), 3)
 
 
 def test_a_model_that_is_replaced_while_processes_start(
