@@ -312,7 +312,7 @@ def test_a_cache_that_cannot_be_read(path: Path, monkeypatch: pytest.MonkeyPatch
     """Others may have made it."""
     molecules_from(path, on_invalid="skip")
 
-    def denied(path: Path) -> PackedGraphs:
+    def denied(path: Path, **_: Any) -> PackedGraphs:
         raise PermissionError(f"{path}: permission denied")
 
     monkeypatch.setattr(PackedGraphs, "load", denied)
