@@ -123,6 +123,11 @@ CHANGES = {
         training=_IMITATION | {"warm_start": RECIPE["epochs"]},
         **_OWN,
     ),
+    "imitation-light": Change(
+        "the same, weight of imitation 0.01",
+        training=_IMITATION | {"warm_start": RECIPE["epochs"], "imitation": 0.01},
+        **_OWN,
+    ),
     "rrnn": Change("+ own trees from the third epoch: RRNN", training=_IMITATION | {"warm_start": 2}, **_OWN),
     "paper": Change(
         "RRNN without imitation: softmax of τ = 1, batch norm, own trees from the start",
