@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 import torch_geometric.datasets
+from torch.nn.functional import one_hot
 from torch_geometric.datasets import FakeDataset
 
 from tests.documents import PAGES, ROOT, blocks, commands, small_values, write_data
@@ -49,11 +50,15 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _fake(name: str) -> FakeDataset:
-    """Random graphs with the columns of a TU set."""
+    """Random graphs with the columns of a TU set, one-hot."""
     assert name == "MUTAG"
-    return FakeDataset(
+    dataset = FakeDataset(
         num_graphs=40, avg_num_nodes=12, num_channels=7, edge_dim=4, num_classes=2, task="graph"
     )
+    for column in ("x", "edge_attr"):
+        values = dataset._data[column]
+        dataset._data[column] = one_hot(values.argmax(1), values.size(1)).float()
+    return dataset
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

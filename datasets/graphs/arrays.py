@@ -30,7 +30,8 @@ class Arrays:
 
     Attributes:
         node_type: ``[ΣV]`` row of ``node_table`` of every node (the smallest integer type that fits).
-        node_table: uint8 or int16 ``[A, F]`` the distinct rows of node codes, numbers behind them.
+        node_table: ``[A, F]`` the distinct rows of node codes (integers), numbers behind them, or of
+            features (float32).
         source: ``[ΣE]`` source of every edge, counted inside its graph; the edges of a graph are sorted
             by target, then source.
         in_degree: ``[ΣV]`` number of edges that end in a node: with ``source`` this is a CSR matrix.
@@ -94,6 +95,11 @@ def smallest(values: np.ndarray) -> Tensor:
     top = int(values.max(initial=0))
     dtype = np.uint8 if top < 2**8 else np.int16 if top < 2**15 else np.int32 if top < 2**31 else np.int64
     return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
+
+
+def features_of(table: np.ndarray) -> np.ndarray:
+    """Rows of a node table as they stand in ``x``: codes int64, features float32."""
+    return table if table.dtype.kind == "f" else table.astype(np.int64)
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

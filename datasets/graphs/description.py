@@ -24,6 +24,9 @@ class Description:
         unit: Unit of the targets, for people.
         is_undirected: Every edge is there in both directions.
         num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
+        num_node_features: Columns of ``x`` that are features (floats) instead of codes; 0: ``x`` has codes.
+        edge_values: The row of ``edge_attr`` that each edge code stands for, where PyG's graphs had more than
+            one number per edge.
         num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
     """
 
@@ -38,6 +41,8 @@ class Description:
     is_undirected: bool = False
     num_node_values: int = 0
     num_graph_values: int = 0
+    num_node_features: int = 0
+    edge_values: tuple[tuple[float, ...], ...] = ()
 
     def of_set(self) -> dict[str, Any]:
         """What is said of the set and its targets: the same for other features of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,36 @@ from torch_geometric.data import Data
 
 from wlkernelnn.ops.colours import wl_quotient
 
-from .arrays import bounds_of, take_spans
+from .arrays import bounds_of, features_of, take_spans
 from .epochs import EpochLoader, Resampler
 from .packed import PackedGraphs, check_packed
 from .pyg import ColouredBatch, plain_data, sorted_edge_index
+
+#: What public functions take: packed graphs, or a data set or list of PyG's.
+Graphs = torch.utils.data.Dataset[Any] | Sequence[Data]
+
+
+def as_packed(name: str, data: Graphs) -> PackedGraphs:
+    """Graphs given to a public function: packed, or a list or data set of PyG's ``Data``, packed here.
+
+    Raises:
+        TypeError: Something else.
+        ValueError: A value that a store cannot keep, or codes of edges that depend on which graphs are given.
+    """
+    if isinstance(data, PackedGraphs):
+        return data
+    listed = isinstance(data, (list, tuple, np.ndarray)) and len(data) > 0 and isinstance(data[0], Data)
+    if not (listed or isinstance(data, torch.utils.data.Dataset)):
+        check_packed(name, data)
+    packed = PackedGraphs.from_pyg(data)
+    values = np.array(packed.description.edge_values)
+    if values.size and not np.array_equal(values, np.eye(len(values))):
+        raise ValueError(
+            f"{name}: graph 0: edge_attr has {values.shape[1]} numbers per edge, whose codes depend on all "
+            "graphs; expected one integer or a one-hot row. Convert all graphs once with "
+            "PackedGraphs.from_pyg and give parts of that"
+        )
+    return packed
 
 
 class PackedLoader(EpochLoader):
@@ -26,7 +52,7 @@ class PackedLoader(EpochLoader):
     uint8 or float32.
 
     Args:
-        data: The graphs, or a view on some of them.
+        data: The graphs, or a view on some of them; graphs of PyG are packed here.
         batch_size: Graphs in a batch.
         shuffle: Draw a new order in every epoch, from ``seed`` and the epoch's number.
         drop_last: Leave out a last batch that is smaller than the others.
@@ -45,7 +71,7 @@ class PackedLoader(EpochLoader):
 
     def __init__(
         self,
-        data: PackedGraphs,
+        data: Graphs,
         batch_size: int = 128,
         shuffle: bool = False,
         drop_last: bool = False,
@@ -53,7 +79,7 @@ class PackedLoader(EpochLoader):
         resample: Resampler | None = None,
         quotient: int | None = None,
     ) -> None:
-        check_packed("data", data)
+        data = as_packed("data", data)
         if data.transform is not None:
             problem = "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs"
             raise ValueError(f"{problem}; torch_geometric.loader.DataLoader applies it")
@@ -74,7 +100,7 @@ class PackedLoader(EpochLoader):
         (source, edge_type), num_edges, edge_bounds = take_spans(
             a["edge_ptr"], graphs, a["source"], a["edge_type"]
         )
-        x = a["node_table"].astype(np.int64).take(node_type, axis=0)
+        x = features_of(a["node_table"]).take(node_type, axis=0)
         y = data.all_y.numpy().take(graphs, axis=0)
         graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
         batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)

@@ -107,8 +107,9 @@ class PackedGraphs(Packable):
         target = torch.arange(n1 - n0).repeat_interleave(degree)
         edges = torch.stack([a.source[e0:e1].long(), target])
         indptr = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
+        x = a.node_table[a.node_type[n0:n1].long()]
         data = Data(
-            x=a.node_table[a.node_type[n0:n1].long()].long(),
+            x=x if x.is_floating_point() else x.long(),
             edge_index=sorted_edge_index(edges, indptr, self.description.is_undirected, sized=True),
             edge_type=a.edge_type[e0:e1].long(),
             y=self.all_y[idx : idx + 1].clone(),
@@ -308,6 +309,7 @@ class PackedGraphs(Packable):
             fields = dict(header["description"])
             for name in ("node_dims", "target_names"):
                 fields[name] = tuple(fields[name])
+            fields["edge_values"] = tuple(map(tuple, fields.get("edge_values", ())))
             rejects = [Reject(*reject) for reject in header["rejects"]]
             result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
         except Exception as error:  # of many kinds: a file can say anything
@@ -339,7 +341,7 @@ def check_packed(name: str, data: object) -> None:
     """Refuse other containers of graphs, such as lists of PyG's ``Data``."""
     if not isinstance(data, PackedGraphs):
         raise TypeError(
-            f"{name} must be PackedGraphs, as of load_molecules, load_tu or PackedGraphs.pack, got "
+            f"{name} must be PackedGraphs, as of load_molecules, load_tu or PackedGraphs.from_pyg, got "
             f"{type(data).__name__}"
         )
 

@@ -15,11 +15,43 @@ from wlkernelnn.datasets.files.table import beyond_float32, kept_by_float32, los
 
 from .arrays import Arrays, check_lengths, distinct_rows, pack_strings, smallest
 from .description import Description
+from .from_pyg import pyg_parts
 from .random_walks import UNITS
 
 
 class Packable(Dataset):
     """A store of graphs that is made of plain arrays."""
+
+    @classmethod
+    def from_pyg(cls, graphs: Any, task: str | None = None) -> Self:
+        """Pack PyG's graphs: a list of ``Data``, or a data set such as ``TUDataset``, ``ZINC`` or ``QM9``.
+
+        Every value is kept as it is, or refused; edges are sorted by target. Convert all graphs that belong
+        together at once, then take parts of the store: codes of edges may depend on which edges there are.
+
+        Args:
+            graphs: Graphs with ``edge_index``, and any of
+
+                * ``x``: integers become codes of nodes, floats features of nodes; without ``x`` all nodes
+                  have the code 0;
+                * ``edge_type [E]``, or ``edge_attr [E]`` or ``[E, D]``: a single integer from 0 to 255 is the
+                  edge's code itself; of one-hot rows the code is the column of the 1; other rows are numbered
+                  (up to 256 different ones), and ``description.edge_values`` has the row of each code;
+                * ``y`` of shape ``[1]``, ``[1, T]`` or none: targets, float32; a graph without ``y`` has
+                  missing ones (NaN);
+                * ``smiles`` (strings) and ``graph_x`` (``[1, W]``).
+
+                Other attributes, such as ``pos``, are left out, with a warning.
+            task: ``"regression"``, ``"classification"`` (every target is 0 or 1) or ``"multiclass"``.
+                Default: targets that are all 0, 1 or missing are a classification, other integers are
+                classes, other floats a regression.
+
+        Raises:
+            TypeError: Not a list or data set of ``Data``.
+            ValueError: A value that the store cannot keep: names the graph, the attribute, what was expected
+                and what was given.
+        """
+        return cls.pack(**pyg_parts(graphs, task))
 
     @classmethod
     def pack(
@@ -41,7 +73,8 @@ class Packable(Dataset):
 
         Args:
             x: Node codes, non-negative integers ``[ΣV, F]``, and behind them the numbers of
-                ``description.num_node_values``, if there are any.
+                ``description.num_node_values``, if there are any; or features, floats ``[ΣV,
+                description.num_node_features]``.
             edge_index: ``[2, ΣE]`` source and target, counted inside each graph, in any order.
             node_ptr, edge_ptr: ``[G+1]`` where each graph begins.
             edge_type: Edge codes ``[ΣE]``, default all 0.
@@ -65,7 +98,7 @@ class Packable(Dataset):
         if len(edges) != 2:
             raise ValueError(f"PackedGraphs: edge_index must be [2, ΣE], got shape {list(edges.shape)}")
         source, target = edges
-        x = _codes("x", x, "[ΣV, F]")
+        x = _features(x, about.num_node_features) if about.num_node_features else _codes("x", x, "[ΣV, F]")
         edge_type = _codes(
             "edge_type", np.zeros(len(source), np.int64) if edge_type is None else edge_type, "[ΣE]"
         )
@@ -92,7 +125,7 @@ class Packable(Dataset):
         _check_dims(about, table, node_type, edge_type)
         arrays = Arrays(
             node_type=smallest(node_type),
-            node_table=smallest(table),
+            node_table=torch.from_numpy(table) if about.num_node_features else smallest(table),
             source=smallest(source[order]),
             in_degree=smallest(in_degree),
             edge_type=smallest(edge_type[order]),
@@ -136,6 +169,17 @@ def _codes(name: str, values: Any, shape: str) -> np.ndarray:
         limits = f"{given.min()} … {given.max()}"
         raise ValueError(f"PackedGraphs: {name} must hold non-negative integers, got {limits}")
     return codes
+
+
+def _features(values: Any, num_features: int) -> np.ndarray:
+    given = np.asarray(values)
+    if given.ndim != 2 or given.shape[1] != num_features:
+        expected = f"[ΣV, num_node_features = {num_features}]"
+        raise ValueError(f"PackedGraphs: x must be {expected}, got shape {list(given.shape)}")
+    if (wrong := np.argwhere(np.isnan(given) | beyond_float32(given))).size:
+        where = f"x[{wrong[0][0]}, {wrong[0][1]}] is {given[tuple(wrong[0])]}"
+        raise ValueError(f"PackedGraphs: {where}, expected a number that a float32 holds")
+    return np.ascontiguousarray(given, dtype=np.float32)
 
 
 def _pointers(name: str, values: Any) -> np.ndarray:

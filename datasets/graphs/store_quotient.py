@@ -10,6 +10,7 @@ from wlkernelnn.ops.colours import Level, Quotient
 from wlkernelnn.ops.colours.refine import numbered
 from wlkernelnn.ops.spans import bounds_of, places_of
 
+from .arrays import features_of
 from .packed import PackedGraphs
 from .pyg import plain_data
 
@@ -21,10 +22,10 @@ def store_quotient(data: PackedGraphs, depth: int) -> Data:
     neighbours.
 
     Returns:
-        ``x``, codes of the colours 0, ``[C_0, F]``; ``ptr [B+1]``; ``graph_x [B, num_graph_values]`` where
-        graphs have features of their own; and ``quotient``, in which ``first`` are rows of ``x``. Its
-        ``colour`` has an entry for every node of a graph, of multiplicity 1: hardly any occurs in a molecule
-        twice.
+        ``x``, codes or features of the colours 0, ``[C_0, F]``; ``ptr [B+1]``; ``graph_x [B,
+        num_graph_values]`` where graphs have features of their own; and ``quotient``, in which ``first`` are
+        rows of ``x``. Its ``colour`` has an entry for every node of a graph, of multiplicity 1: hardly any
+        occurs in a molecule twice.
     """
     a, graphs = {name: tensor.numpy() for name, tensor in vars(data.arrays).items()}, data.index
     colours = data.colours(depth)
@@ -50,7 +51,7 @@ def store_quotient(data: PackedGraphs, depth: int) -> Data:
         levels.insert(0, Level(*map(torch.from_numpy, level)))
         node, start, edges, degree = node[first], start[first], edges[first], degree[first]
     last, members = torch.from_numpy(number), torch.from_numpy(ptr)
-    parts = {"x": a["node_table"].astype(np.int64)[a["node_type"].take(node)]}
+    parts = {"x": features_of(a["node_table"])[a["node_type"].take(node)]}
     if data.description.num_graph_values:
         parts["graph_x"] = a["graph_x"].take(graphs, axis=0)
     return plain_data(

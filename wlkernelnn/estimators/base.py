@@ -28,7 +28,15 @@ from .data import molecules_of, train_and_valid
 from .saved import SavedEstimator, more_options, training
 
 # Arguments of networks that the molecules and their targets give.
-_OF_DATA = ("node_dims", "num_edge_types", "num_tasks", "task", "num_node_values", "num_graph_values")
+_OF_DATA = (
+    "node_dims",
+    "num_edge_types",
+    "num_tasks",
+    "task",
+    "num_node_values",
+    "num_graph_values",
+    "in_channels",
+)
 MODELS = (*MACHINES, *SHORT_NAMES, *JOINT)
 # Arguments that networks alone have.
 OF_NETWORKS = (

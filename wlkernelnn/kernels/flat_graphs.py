@@ -8,11 +8,11 @@ from typing import Any
 
 import networkx
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets import featurize
-from wlkernelnn.datasets.graphs.arrays import bounds_of, take_spans
+from wlkernelnn.datasets.graphs.arrays import bounds_of, features_of, take_spans
+from wlkernelnn.datasets.graphs.from_pyg import attribute_rows, edge_index_of, nodes_of
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
@@ -21,7 +21,6 @@ from .names import row_numbers
 from .networkx_data import SAME_NAMES, networkx_data
 
 EDGE_FEATURES = tuple(SAME_NAMES)
-_ONE_COLUMN = ("edge_type", "edge_weight")
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
     (source, edge_type), num_edges, edge_ptr = take_spans(
         a["edge_ptr"], packed.index, a["source"], a["edge_type"]
     )
-    x, features = a["node_table"].astype(np.int64)[node_type], packed.description.features
+    x, features = features_of(a["node_table"])[node_type], packed.description.features
     return FlatGraphs(
         x=x,
         source=source + np.repeat(node_ptr[:-1], num_edges),
@@ -134,21 +133,18 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
 
 
 def _from_data(graphs: list[Data]) -> FlatGraphs:
-    for i, graph in enumerate(graphs):
-        if graph.num_nodes is None:
-            raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
-    num_nodes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
+    num_nodes = nodes_of(graphs)
     edge_indices = [
-        _edge_index(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
+        edge_index_of(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
     ]
     num_edges = np.array([edges.shape[1] for edges in edge_indices], dtype=np.int64)
     node_ptr = bounds_of(num_nodes)
     edges = np.concatenate([np.zeros((2, 0), np.int64), *edge_indices], axis=1)
     first = np.repeat(node_ptr[:-1], num_edges)
-    x = _attribute(graphs, "x", num_nodes)
-    edge_type = _attribute(graphs, "edge_type", num_edges)
-    edge_attr = _attribute(graphs, "edge_attr", num_edges)
-    edge_weight = _attribute(graphs, "edge_weight", num_edges)
+    x = attribute_rows(graphs, "x", num_nodes, objects)
+    edge_type = attribute_rows(graphs, "edge_type", num_edges, objects)
+    edge_attr = attribute_rows(graphs, "edge_attr", num_edges, objects)
+    edge_weight = attribute_rows(graphs, "edge_weight", num_edges, objects)
     if edge_type is not None and edge_type.dtype.kind == "f":
         raise ValueError("edge_type must hold integers; floats go into edge_attr")
     return FlatGraphs(
@@ -161,83 +157,6 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
     )
-
-
-def numpy_of(value: Any) -> np.ndarray:
-    """A tensor, or what becomes one, as an array; bfloat16, which numpy lacks, as float32.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: It does not become a tensor of real numbers.
-    """
-    tensor = torch.as_tensor(value).as_subclass(torch.Tensor).detach().cpu()
-    if tensor.is_complex():
-        raise TypeError(f"expected real numbers, got {tensor.dtype}")
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-
-
-def _edge_index(graph: Data, i: int, num_nodes: int) -> np.ndarray:
-    if graph.edge_index is None:
-        if graph.get("adj_t") is not None:
-            raise ValueError(f"graph {i}: its edges are in adj_t, expected edge_index [2, E]")
-        return np.zeros((2, 0), np.int64)
-    edges = numpy_of(graph.edge_index)
-    if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and edges.dtype.kind not in "iu"):
-        raise ValueError(
-            f"graph {i}: edge_index must be integers [2, E], got {edges.dtype} {list(edges.shape)}"
-        )
-    if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
-        raise ValueError(
-            f"graph {i}: edge_index has nodes {edges.min()} … {edges.max()}, expected 0 … {num_nodes - 1}"
-        )
-    return edges.astype(np.int64)
-
-
-def _attribute(graphs: list[Data], name: str, lengths: np.ndarray) -> np.ndarray | None:
-    """One attribute of all graphs as rows ``[Σ, width]``; graphs without rows need not have it."""
-    rows: dict[int, np.ndarray] = {}
-    for i, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
-        if (value := graph.get(name)) is not None:
-            array = _rows(f"graph {i}: {name}", value, length, one_column=name in _ONE_COLUMN)
-            if length:
-                rows[i] = array
-    if not rows:
-        return None
-    if any(array.dtype == object for array in rows.values()):  # integers are labels as well
-        rows = {i: array.astype(object) if array.dtype == int else array for i, array in rows.items()}
-    first, *others = rows
-    for i in others:
-        if (rows[i].shape[1], rows[i].dtype) != (rows[first].shape[1], rows[first].dtype):
-            raise ValueError(
-                f"graph {i}: {name} has {rows[i].shape[1]} columns of {rows[i].dtype}, "
-                f"graphs before it {rows[first].shape[1]} of {rows[first].dtype}"
-            )
-    if len(without := np.setdiff1d(np.flatnonzero(lengths), list(rows))):
-        raise ValueError(f"graph {first} has {name}, graph {without[0]} has none")
-    return np.concatenate(list(rows.values()))
-
-
-def _rows(name: str, value: Any, length: int, one_column: bool) -> np.ndarray:
-    """Values as int64, float64 or objects ``[length, width]``."""
-    try:
-        array = numpy_of(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        if one_column or isinstance(value, torch.Tensor):
-            raise ValueError(f"{name} must hold real numbers: {error}") from error
-        array = objects(value)
-        try:
-            set(array)
-        except TypeError as unhashable:
-            raise ValueError(f"{name} must hold numbers or hashable labels: {unhashable}") from error
-    if array.shape[:1] != (length,):
-        raise ValueError(f"{name} has shape {list(array.shape)}, expected {length} rows")
-    array = array.reshape(length, -1 if length else 0)
-    if one_column and length and array.shape[1] != 1:
-        raise ValueError(f"{name} must be [E], got {list(array.shape)}")
-    if array.dtype.kind == "O":
-        return array
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds values that are not finite")
-    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
 
 
 def columns_of(values: np.ndarray | None) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """Networks: what turns a batch of graphs into predictions."""
 
 from .colour_cache import ColourCache
-from .encoder import CodeEncoder
+from .encoder import CodeEncoder, FeatureEncoder
 from .graph_kernel_network import GraphKernelNetwork
 from .graph_network import GraphNetwork
 from .kernel_stack import KernelStack
@@ -17,6 +17,7 @@ __all__ = [
     "SHORT_NAMES",
     "CodeEncoder",
     "ColourCache",
+    "FeatureEncoder",
     "GraphKernelNetwork",
     "GraphNetwork",
     "KernelStack",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from wlkernelnn.conv.graph import graph_of_nodes
-from wlkernelnn.ops.colours import Quotient, packed_columns, wl_colours, wl_quotient
+from wlkernelnn.ops.colours import Quotient, wl_colours, wl_quotient
 
 
 def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> Data:
@@ -94,13 +95,11 @@ def _owners(ptr: Tensor) -> Tensor:
     return torch.arange(ptr.numel() - 1, device=ptr.device).repeat_interleave(ptr.diff())
 
 
-def quotient_of_batch(
-    batch: Data, column_dims: tuple[int, ...], num_edge_types: int | None, depth: int
-) -> Quotient:
+def quotient_of_batch(batch: Data, label: np.ndarray, num_edge_types: int | None, depth: int) -> Quotient:
     """The quotient of a complete batch after ``depth`` iterations.
 
-    ``column_dims`` are the numbers of values of the columns of ``x``; ``num_edge_types``: edges
-    have as many codes.
+    ``label`` has an integer for each node, the same for equal rows of ``x``; ``num_edge_types``: edges have
+    as many codes.
     """
     num_nodes = batch.x.size(0)
     edge_type = None if num_edge_types is None else batch.edge_type
@@ -110,7 +109,6 @@ def quotient_of_batch(
     edges, (_, _, edge_type) = graph.step(0).by_target()
     if edge_type is None:
         edge_type = torch.zeros_like(edges.source)
-    label = packed_columns(list(batch.x.cpu().numpy().T), column_dims)
     source, target, types = (value.cpu().numpy() for value in (edges.source, edges.target, edge_type))
     quotient = wl_quotient(
         wl_colours(label, source, target, depth, types),

@@ -1,17 +1,20 @@
-"""From integer codes to vectors."""
+"""From the codes or features of nodes to vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
 from wlkernelnn.blocks.linear import Linear
+from wlkernelnn.datasets.graphs.arrays import distinct_rows
 from wlkernelnn.datasets.graphs.random_walks import UNITS
 from wlkernelnn.ops.autograd import traced
+from wlkernelnn.ops.colours import packed_columns
 from wlkernelnn.utils.checks import check_count
 
 
@@ -68,6 +71,11 @@ class CodeEncoder(torch.nn.Module):
         out = embedding(rows, self.table.weight).sum(1) if traced() else self.table(rows)
         return out if self.values is None else out + self.values(values.to(out.dtype) / UNITS)
 
+    def labels(self, x: Tensor) -> np.ndarray:
+        """One integer per node, the same for equal codes."""
+        self.check(x)
+        return packed_columns(list(x.cpu().numpy().T), self.column_dims)
+
     def check(self, x: Tensor) -> None:
         """Refuse codes of another shape or, where that costs nothing much, out of range."""
         if x.dim() != 2 or x.size(1) != len(self.column_dims):
@@ -87,3 +95,67 @@ class CodeEncoder(torch.nn.Module):
     def __repr__(self) -> str:
         more = "" if self.values is None else f", num_values={self.values.in_channels}"
         return f"{type(self).__name__}({list(self.dims)}, {self.table.embedding_dim}{more})"
+
+
+class FeatureEncoder(torch.nn.Module):
+    r"""A linear map of float features: :math:`W (x_v - \mu) / s + b`.
+
+    Args:
+        in_channels: Number of features.
+        channels: Width of the result.
+
+    Shapes:
+        - input: floats ``[N, in_channels]``
+        - output: ``[N, channels]``
+
+    Raises:
+        ValueError: ``in_channels`` is not an integer of at least 1, or the features are integers or of
+            another width.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        self.in_channels = check_count("in_channels", in_channels)
+        self.lin = Linear(in_channels, channels)
+        self.register_buffer("mean", torch.zeros(in_channels))
+        self.register_buffer("std", torch.ones(in_channels))
+
+    def reset_parameters(self) -> None:
+        self.lin.reset_parameters()
+
+    def scale(self, rows: Tensor, counts: Tensor) -> None:
+        """Take mean and deviation of the features from a data set: of those that go beyond −1 … 1.
+
+        Args:
+            rows: ``[A, in_channels]``, different rows of features.
+            counts: ``[A]``, how many nodes have each.
+        """
+        rows, share = rows[counts > 0].double(), counts[counts > 0].double()
+        share = (share / share.sum().clamp(min=1)).unsqueeze(1)
+        mean = (share * rows).sum(0)
+        std = (share * (rows - mean) ** 2).sum(0).sqrt()
+        far = (rows.abs() > 1).any(0) & (std > 1e-6 * mean.abs())
+        self.mean.copy_(torch.where(far, mean, 0.0))
+        self.std.copy_(torch.where(far, std, 1.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check(x)
+        return self.lin((x.to(self.lin.weight.dtype) - self.mean) / self.std)
+
+    def labels(self, x: Tensor) -> np.ndarray:
+        """One integer per node, the same for equal features."""
+        self.check(x)
+        return distinct_rows(x.detach().cpu().numpy())[1]
+
+    def check(self, x: Tensor) -> None:
+        """Refuse integers and features of another shape."""
+        if x.dim() != 2 or x.size(1) != self.in_channels:
+            raise ValueError(f"expected features of shape [N, {self.in_channels}], got {list(x.shape)}")
+        if not x.is_floating_point():
+            raise ValueError(f"expected x of floats (in_channels={self.in_channels}), got {x.dtype}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.in_channels}, {self.lin.out_channels})"

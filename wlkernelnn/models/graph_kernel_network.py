@@ -15,13 +15,13 @@ from .graph_network import GraphNetwork
 
 
 class GraphKernelNetwork(GraphNetwork):
-    r"""Predicts properties of graphs with discrete node and edge codes, such as molecules.
+    r"""Predicts properties of graphs with codes or features of nodes and codes of edges, such as molecules.
 
     :math:`h^{(0)} = \mathrm{relu}(W f)`, a :class:`~wlkernelnn.WLKernelConv` of :math:`h^{(0)}`, its sum or
     mean over the nodes of a graph, and a two-layer perceptron (Lei et al. 2017, sections 3.4 and 6.3).
 
     Args:
-        node_dims: Number of values of each column of node codes.
+        node_dims: Number of values of each column of node codes (integers in ``x``).
         num_edge_types: Number of edge codes, ``None`` for graphs without.
         num_tasks: Number of targets.
         task: ``"regression"``, or ``"classification"`` (every target is 0 or 1).
@@ -44,12 +44,16 @@ class GraphKernelNetwork(GraphNetwork):
             encodings.
         num_graph_values: Width of a graph's own features, such as a fingerprint; 0 for none.
         quotient: Compute every Weisfeiler-Lehman colour of a batch once instead of every node: exact,
-            gradients included. ``"auto"`` where it can be done at no great cost, ``True`` or ``False``.
+            gradients included. ``"auto"`` where it can be done at no great cost (not where the float
+            features of over half of the nodes differ), ``True`` or ``False``.
+        in_channels: Number of float features of a node, in the place of ``node_dims``: ``x`` is then what a
+            layer of PyG takes. ``from_data`` standardises those that go beyond −1 … 1.
 
     Shapes:
-        - input: a batch with ``x [N, len(node_dims) + num_node_values]``, ``edge_index [2, E]``,
-          ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]`` (a single graph has
-          neither of the last two), and with num_graph_values ``graph_x [B, num_graph_values]``
+        - input: a batch with ``x [N, len(node_dims) + num_node_values]`` or floats ``[N, in_channels]``,
+          ``edge_index [2, E]``, ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]``
+          (a single graph has neither of the last two), and with num_graph_values ``graph_x [B,
+          num_graph_values]``
         - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
 
     Raises:
@@ -59,7 +63,7 @@ class GraphKernelNetwork(GraphNetwork):
 
     def __init__(
         self,
-        node_dims: Sequence[int],
+        node_dims: Sequence[int] = (),
         num_edge_types: int | None = None,
         num_tasks: int = 1,
         task: Literal["regression", "classification"] = "regression",
@@ -77,6 +81,7 @@ class GraphKernelNetwork(GraphNetwork):
         num_node_values: int = 0,
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
+        in_channels: int = 0,
     ) -> None:
         super().__init__(
             node_dims,
@@ -91,6 +96,7 @@ class GraphKernelNetwork(GraphNetwork):
             num_node_values=num_node_values,
             num_graph_values=num_graph_values,
             quotient=quotient,
+            in_channels=in_channels,
         )
         self.conv = WLKernelConv(
             hidden_channels,

@@ -16,7 +16,7 @@ from torch_geometric.nn.inits import reset
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.table import kept_by_float32
-from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient, is_of
@@ -27,7 +27,7 @@ from wlkernelnn.utils.configured import Configured
 
 from .batches import check_graph_x, complete, quotient_of_batch
 from .colour_cache import ColourCache
-from .encoder import CodeEncoder
+from .encoder import CodeEncoder, FeatureEncoder
 from .fingerprint import FingerprintEncoder
 
 logger = logging.getLogger("wlkernelnn")
@@ -36,7 +36,7 @@ TASKS = ("regression", "classification")
 
 
 class GraphNetwork(Configured, torch.nn.Module, ABC):
-    r"""Predicts properties of graphs with discrete node and edge codes, such as molecules.
+    r"""Predicts properties of graphs with codes or features of nodes and codes of edges, such as molecules.
 
     The states of the nodes that :meth:`states` computes, their sum or mean over a graph, and a two-layer
     perceptron. Other arguments, shapes and errors are those of :class:`GraphKernelNetwork`.
@@ -65,6 +65,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         dropout: float = 0.0,
         num_node_values: int = 0,
         num_graph_values: int = 0,
+        in_channels: int = 0,
         quotient: bool | str = False,
     ) -> None:
         super().__init__()
@@ -74,6 +75,10 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         check_count("hidden_channels", hidden_channels)
         check_count("num_node_values", num_node_values, least=0)
         check_count("num_graph_values", num_graph_values, least=0)
+        check_count("in_channels", in_channels, least=0)
+        if (len(node_dims) > 0) == (in_channels > 0) or (in_channels and num_node_values):
+            given = f"got node_dims={list(node_dims)}, in_channels={in_channels}, {num_node_values=}"
+            raise ValueError(f"x holds codes (node_dims) or float features (in_channels), {given}")
         check_dropout(dropout)
         if quotient not in ("auto", True, False):
             raise ValueError(f'quotient must be "auto", True or False, got {quotient!r}')
@@ -85,7 +90,11 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         #: Iterations after which colours decide a state: what :class:`PackedLoader` is to give, or ``None``.
         self.quotient_depth = num_steps if quotient else None
         state_channels = state_channels or hidden_channels
-        self.encoder = CodeEncoder(node_dims, hidden_channels, num_node_values)
+        self.encoder: CodeEncoder | FeatureEncoder
+        if in_channels:
+            self.encoder = FeatureEncoder(in_channels, hidden_channels)
+        else:
+            self.encoder = CodeEncoder(node_dims, hidden_channels, num_node_values)
         self.norm = torch.nn.LayerNorm(state_channels) if norm else torch.nn.Identity()
         self.fingerprint: FingerprintEncoder | None = None
         if num_graph_values:
@@ -98,24 +107,24 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         self.register_buffer("target_std", torch.ones(num_tasks))
 
     @classmethod
-    def from_data(cls, data: PackedGraphs, **kwargs: Any) -> Self:
+    def from_data(cls, data: Graphs, **kwargs: Any) -> Self:
         """A network for a data set: sizes, task and the scaling of targets come from ``data``.
 
         Give the training part (``data[data.split_idx["train"]]``), so that scaling sees nothing else.
 
         Args:
-            data: The graphs, with targets.
+            data: The graphs, with targets: packed, or as PyG has them (see ``PackedGraphs.from_pyg``).
             **kwargs: Any other argument of the class.
 
         Raises:
-            TypeError: ``data`` is no packed store.
+            TypeError: ``data`` is not a packed store nor graphs of PyG.
             ValueError: ``data`` has no targets, or does not say how many values its node codes have.
         """
-        check_packed("data", data)
+        data = as_packed("data", data)
         about = data.description
         if data.num_tasks == 0:
             raise ValueError(f"data set {about.name!r} has no targets to size a network from")
-        if not about.node_dims:
+        if not (about.node_dims or about.num_node_features):
             raise ValueError(f"data set {about.name!r}: its description has no node_dims")
         sizes: dict[str, Any] = {
             "node_dims": about.node_dims,
@@ -123,8 +132,12 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             "num_tasks": data.num_tasks,
             "task": about.task or "regression",
         }
-        for name in ("num_node_values", "num_graph_values"):
-            if number := getattr(about, name):
+        for name, number in (
+            ("num_node_values", about.num_node_values),
+            ("num_graph_values", about.num_graph_values),
+            ("in_channels", about.num_node_features),
+        ):
+            if number:
                 sizes[name] = number
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
@@ -132,6 +145,9 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         graph_x = data.arrays.graph_x
         if net.fingerprint is not None and graph_x.is_floating_point():
             net.fingerprint.scale(graph_x[data.index])
+        if isinstance(net.encoder, FeatureEncoder):
+            table, node_type = data.arrays.node_table, data.compact().arrays.node_type
+            net.encoder.scale(table, node_type.long().bincount(minlength=len(table)))
         return net
 
     @classmethod
@@ -193,8 +209,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         """
         if cache is not None and torch.is_grad_enabled():
             raise ValueError("states from a cache have no gradients: call under torch.no_grad()")
-        if self.training:
-            cache = None  # what dropout left of a state is not to be kept
+        if self.training or isinstance(self.encoder, FeatureEncoder):
+            cache = None  # what dropout left of a state is not to be kept; keys of states are codes
         own = None if torch.compiler.is_compiling() else own_quotient(batch)
         if own is None or self.num_graph_values:
             batch = complete(batch, self.num_edge_types, self.num_graph_values)
@@ -263,6 +279,22 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         less = whole.index_select(0, owner) - without
         return less * self.target_std if self.task == "regression" else less
 
+    def depth_for(self, data: PackedGraphs) -> int | None:
+        """The iterations whose colours this network takes of a store; ``None``: it goes by nodes."""
+        distinct, num_nodes = len(data.arrays.node_table), len(data.arrays.node_type)
+        if self.quotient_depth is None or not self._mostly_distinct(distinct, num_nodes):
+            return self.quotient_depth
+        logger.info(
+            f"{type(self).__name__} computes every node, not every colour once: {num_nodes:,} nodes have "
+            f"{distinct:,} different rows of features"
+        )
+        return None
+
+    def _mostly_distinct(self, distinct: int, num_nodes: int) -> bool:
+        """Whether colours are not worth it: only features (floats) hardly ever repeat."""
+        features = isinstance(self.encoder, FeatureEncoder)
+        return features and self.quotient == "auto" and 2 * distinct > num_nodes
+
     def _weights_of_states(self) -> Iterator[Tensor]:
         yield from self.parameters(recurse=False)
         yield from self.buffers(recurse=False)
@@ -282,6 +314,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         given = own or batch.get("quotient")
         if is_watched(self):
             reason = "somebody watches single messages of the layer"
+        elif batch.x.requires_grad:
+            reason = "gradients of x are wanted, which a colour's nodes do not share"
         elif (
             isinstance(given, Quotient)  # PyG makes a list when it collates
             and len(given.levels) >= self.quotient_depth
@@ -293,10 +327,10 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         elif not batch.x.is_cpu and self.quotient == "auto":
             reason = "the batch is not on the CPU and has no quotient, which PackedLoader can give"
         else:
-            self.encoder.check(batch.x)
-            return quotient_of_batch(
-                batch, self.encoder.column_dims, self.num_edge_types, self.quotient_depth
-            )
+            label = self.encoder.labels(batch.x)
+            if not self._mostly_distinct(int(label.max(initial=-1)) + 1, len(label)):
+                return quotient_of_batch(batch, label, self.num_edge_types, self.quotient_depth)
+            reason = "the features of its nodes are mostly distinct"
         logger.debug(f"{type(self).__name__} computes every node, not every colour once: {reason}")
         return None
 

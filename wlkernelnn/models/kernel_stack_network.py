@@ -16,7 +16,7 @@ from .kernel_stack import KernelStack
 
 
 class KernelStackNetwork(GraphNetwork):
-    r"""Predicts properties of graphs with discrete node and edge codes by a :class:`KernelStack`.
+    r"""Predicts properties of graphs by a :class:`KernelStack`.
 
     Encoder, pooling, norm, head and the way by colours are those of :class:`GraphKernelNetwork`.
 
@@ -34,7 +34,7 @@ class KernelStackNetwork(GraphNetwork):
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
         residual, layer_norm: As of :class:`KernelStack`; ``norm`` is the one before the head.
-        pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.
+        pooling, norm, dropout, num_node_values, num_graph_values, quotient, in_channels: As there.
 
     Shapes:
         - input and output: as there
@@ -45,7 +45,7 @@ class KernelStackNetwork(GraphNetwork):
 
     def __init__(
         self,
-        node_dims: Sequence[int],
+        node_dims: Sequence[int] = (),
         num_edge_types: int | None = None,
         num_tasks: int = 1,
         task: Literal["regression", "classification"] = "regression",
@@ -65,6 +65,7 @@ class KernelStackNetwork(GraphNetwork):
         num_node_values: int = 0,
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
+        in_channels: int = 0,
     ) -> None:
         check_count("hidden_channels", hidden_channels)
         check_dropout(layer_dropout, "layer_dropout")
@@ -95,6 +96,7 @@ class KernelStackNetwork(GraphNetwork):
             num_node_values=num_node_values,
             num_graph_values=num_graph_values,
             quotient=quotient,
+            in_channels=in_channels,
         )
         self.stack = stack
 

@@ -297,7 +297,7 @@ def test_features_of_whole_graphs(data: PackedGraphs, batch_size: int) -> None:
 
 def test_other_containers(data: PackedGraphs) -> None:
     with pytest.raises(TypeError, match=r"data must be PackedGraphs, as of load_molecules, .* got list"):
-        PackedLoader([data[0], data[1]])  # type: ignore[arg-type]
+        PackedLoader(data.smiles)  # type: ignore[arg-type]
 
 
 def test_quotient_out_of_range(data: PackedGraphs) -> None:

@@ -12,8 +12,8 @@ import pandas as pd
 from torch import Tensor
 from torch_geometric.data import Data
 
+from wlkernelnn.datasets.graphs.from_pyg import numpy_of
 from wlkernelnn.kernels.base import Values, is_list, objects
-from wlkernelnn.kernels.flat_graphs import numpy_of
 from wlkernelnn.kernels.names import row_numbers
 
 

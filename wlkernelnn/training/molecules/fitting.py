@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
-from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.loop import FitResult, check_patience, train_module
 from wlkernelnn.training.options import FitOptions
@@ -44,8 +44,8 @@ def _moving_average(decay: float) -> Any:
 
 def fit(
     net: GraphNetwork,
-    train: PackedGraphs,
-    valid: PackedGraphs | None = None,
+    train: Graphs,
+    valid: Graphs | None = None,
     options: FitOptions | None = None,
     *,
     directory: str | Path | None = None,
@@ -59,7 +59,8 @@ def fit(
 
     Args:
         net: The network.
-        train, valid: Graphs with targets (NaN = missing).
+        train, valid: Graphs with targets (NaN = missing): packed, or as PyG has them (packed here, see
+            ``PackedGraphs.from_pyg``).
         options: How to train.
         directory: Where Lightning keeps its checkpoints of the run, for ``resume``; default nowhere.
         resume: Go on from the last epoch that lies in ``directory``, if there is one.
@@ -67,7 +68,7 @@ def fit(
             per epoch goes to the logger ``wlkernelnn``.
 
     Raises:
-        TypeError: ``train`` or ``valid`` is no packed store.
+        TypeError: ``train`` or ``valid`` is not a packed store nor graphs of PyG.
         ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
             ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``,
             from a damaged file, or of a training of other data, of another network or with other options
@@ -76,10 +77,10 @@ def fit(
         DivergedError: Training diverged.
     """
     options = options or FitOptions()
+    train, valid = as_packed("train", train), None if valid is None else as_packed("valid", valid)
     for name, data in (("train", train), ("valid", valid)):
         if data is None:
             continue
-        check_packed(name, data)
         if len(data) == 0 or data.num_tasks != net.config["num_tasks"]:
             raise ValueError(
                 f"{name} has {len(data)} graphs with {data.num_tasks} targets, expected at least one graph "
@@ -99,7 +100,7 @@ def fit(
         shuffle=resample is None,
         seed=options.seed,
         resample=resample,
-        quotient=net.quotient_depth,
+        quotient=net.depth_for(train),
     )
     callbacks: list[Callback] = []
     if options.ema_decay:
@@ -107,7 +108,7 @@ def fit(
     return train_module(
         NetworkModule(net, options, metric, len(loader)),
         loader,
-        None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.quotient_depth),
+        None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.depth_for(valid)),
         origin={"train": train, "valid": valid, "network": [type(net).__name__, net.config]},
         directory=directory,
         resume=resume,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
-from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.datasets.graphs.store_quotient import store_quotient
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.training.allocator import freed_memory_kept
@@ -24,15 +24,15 @@ VALUES = 2**28
 
 
 def predict(
-    net: GraphNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
+    net: GraphNetwork, data: Graphs, batch_size: int = BATCH, cache: ColourCache | None = None
 ) -> np.ndarray:
     """Values in the unit of the targets, or probabilities of class 1.
 
     Args:
         net: A trained network; it is used in evaluation mode, on the device where it is.
-        data: Graphs, in this order. Where Weisfeiler-Lehman colours decide the states of the network, those
-            of the whole store are found once, and each is computed once. (Large stores go in pieces: of the
-            default network, a piece has 1.5 million atoms.)
+        data: Graphs, in this order: packed, or as PyG has them. Where Weisfeiler-Lehman colours decide the
+            states of the network, those of the whole store are found once, and each is computed once. (Large
+            stores go in pieces: of the default network, a piece has 1.5 million atoms.)
         batch_size: Graphs at once, if the network goes by nodes or has a cache.
         cache: What the network computed before, and is to remember: for many small stores.
 
@@ -47,7 +47,7 @@ def predict(
 
 
 def embed(
-    net: GraphNetwork, data: PackedGraphs, batch_size: int = BATCH, cache: ColourCache | None = None
+    net: GraphNetwork, data: Graphs, batch_size: int = BATCH, cache: ColourCache | None = None
 ) -> np.ndarray:
     """The vectors that the head of a network sees, see :meth:`GraphNetwork.embed`.
 
@@ -61,14 +61,17 @@ def _of_vectors(
     net: GraphNetwork,
     read: Callable[[Tensor], Tensor],
     width: int,
-    data: PackedGraphs,
+    data: Graphs,
     batch_size: int,
     cache: ColourCache | None,
 ) -> np.ndarray:
-    check_packed("data", data)
+    data = as_packed("data", data)
     check_count("batch_size", batch_size)
-    by_colours = cache is None and net.quotient_depth is not None and not is_watched(net)
-    vectors = _of_colours(net, data) if by_colours else _of_batches(net, data, batch_size, cache)
+    depth = net.depth_for(data)
+    if cache is None and depth is not None and not is_watched(net):
+        vectors = _of_colours(net, data, depth)
+    else:
+        vectors = _of_batches(net, data, batch_size, cache, depth)
     with evaluating(net), freed_memory_kept():
         parts = [read(part).cpu().numpy() for part in vectors]
     values = np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
@@ -76,19 +79,18 @@ def _of_vectors(
     return values
 
 
-def _of_colours(net: GraphNetwork, data: PackedGraphs) -> Iterator[Tensor]:
-    assert net.quotient_depth is not None
+def _of_colours(net: GraphNetwork, data: PackedGraphs, depth: int) -> Iterator[Tensor]:
     num_nodes = data.num_nodes_per_graph
     where = (num_nodes.cumsum() - num_nodes) * net.embedding_channels // VALUES
     for graphs in np.split(np.arange(len(data)), np.flatnonzero(np.diff(where)) + 1):
         if graphs.size:
-            batch = store_quotient(data[graphs], net.quotient_depth)
+            batch = store_quotient(data[graphs], depth)
             yield net.embed_colours(batch.to(net.target_mean.device))
 
 
 def _of_batches(
-    net: GraphNetwork, data: PackedGraphs, batch_size: int, cache: ColourCache | None
+    net: GraphNetwork, data: PackedGraphs, batch_size: int, cache: ColourCache | None, depth: int | None
 ) -> Iterator[Tensor]:
     device = net.target_mean.device
-    for batch in PackedLoader(data, batch_size, quotient=net.quotient_depth):
+    for batch in PackedLoader(data, batch_size, quotient=depth):
         yield net.embed(batch if device.type == "cpu" else batch.to(device), cache)

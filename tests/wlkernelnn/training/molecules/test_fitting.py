@@ -179,14 +179,14 @@ def test_data_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
 def test_other_containers(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
     train, valid = parts
     net = small_network(train)
-    with pytest.raises(TypeError, match=r"train must be PackedGraphs, .* got list"):
-        fit(net, list(train))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"train must be PackedGraphs, .* got dict"):
+        fit(net, dict(enumerate(train)))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"valid must be PackedGraphs, .* got list"):
-        fit(net, train, list(valid))  # type: ignore[arg-type]
+        fit(net, train, valid.smiles)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got Data"):
+        predict(net, train[0])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
-        predict(net, list(train))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
-        type(net).from_data(list(train))  # type: ignore[arg-type]
+        type(net).from_data([])
 
 
 def test_options_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> None:

@@ -1,0 +1,279 @@
+"""Lists and data sets of PyG's ``Data`` as plain arrays: what a store keeps of them, and what it refuses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from wlkernelnn.ops.spans import bounds_of
+from wlkernelnn.utils.checks import check_one_of
+
+from .arrays import distinct_rows
+from .description import Description
+
+logger = logging.getLogger("wlkernelnn")
+
+#: Different edges that a store can tell apart: each is a row of the tables of a layer.
+MOST_EDGE_CODES = 256
+TASKS = ("regression", "classification", "multiclass")
+_READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
+_ONE_COLUMN = ("edge_type", "edge_weight")
+
+
+def pyg_parts(graphs: Any, task: str | None) -> dict[str, Any]:
+    """The arguments of ``PackedGraphs.pack``; see ``PackedGraphs.from_pyg``."""
+    items = _items(graphs)
+    num_nodes = nodes_of(items)
+    edges = [edge_index_of(graph, i, n) for i, (graph, n) in enumerate(zip(items, num_nodes, strict=True))]
+    num_edges = np.array([part.shape[1] for part in edges], dtype=np.int64)
+    nodes, ends = _Rows(items, bounds_of(num_nodes)), _Rows(items, bounds_of(num_edges))
+    x, about_x = _node_features(nodes)
+    edge_type, about_edges = _edge_codes(ends)
+    y, about_y = _targets(items, task)
+    name = getattr(graphs, "name", "")
+    if left_out := sorted(set().union(*(graph.keys() for graph in items)) - _READ):
+        logger.warning(f"PackedGraphs.from_pyg: a store has no place for {', '.join(left_out)}: left out")
+    smiles = [graph.get("smiles") for graph in items]
+    return {
+        "x": x,
+        "edge_index": np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
+        "node_ptr": nodes.ptr,
+        "edge_ptr": ends.ptr,
+        "edge_type": edge_type,
+        "y": y,
+        "smiles": smiles if smiles and all(isinstance(text, str) for text in smiles) else None,
+        "graph_x": attribute_rows(items, "graph_x", np.ones(len(items), dtype=np.int64)),
+        "description": Description(
+            name=name if isinstance(name, str) else "", **about_x, **about_edges, **about_y
+        ),
+    }
+
+
+def _items(graphs: Any) -> list[Data]:
+    if isinstance(graphs, Data) or not hasattr(graphs, "__len__"):
+        raise TypeError(
+            f"graphs must be a list of PyG's Data or a data set of them, got one {type(graphs).__name__}"
+        )
+    items = [graphs[i] for i in range(len(graphs))]
+    for i, item in enumerate(items):
+        if not isinstance(item, Data):
+            raise TypeError(f"graph {i}: expected a PyG Data, got {type(item).__name__}")
+    return items
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Graphs, and where the rows of their nodes or edges begin."""
+
+    graphs: list[Data]
+    ptr: np.ndarray
+
+    def of(self, name: str) -> np.ndarray | None:
+        return attribute_rows(self.graphs, name, np.diff(self.ptr))
+
+    def refuse(self, name: str, rows: np.ndarray, wrong: np.ndarray, expected: str) -> None:
+        """A ``ValueError`` about the first wrong one of the rows, if there is any."""
+        if (where := np.flatnonzero(wrong)).size:
+            graph = np.searchsorted(self.ptr, where[0], side="right") - 1
+            given = rows[where[0]].tolist()
+            raise ValueError(
+                f"graph {graph}: {name}[{where[0] - self.ptr[graph]}] is {given}, expected {expected}"
+            )
+
+
+def _node_features(nodes: _Rows) -> tuple[np.ndarray, dict[str, Any]]:
+    x = nodes.of("x")
+    if x is None or not x.shape[1]:
+        return np.zeros((nodes.ptr[-1], 1), dtype=np.int64), {"node_dims": (1,)}
+    if x.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            exact = x.astype(np.float32)
+        nodes.refuse("x", x, (exact != x).any(axis=1), "numbers that a float32 holds exactly (x.float())")
+        return exact, {"num_node_features": x.shape[1]}
+    nodes.refuse("x", x, (x < 0).any(axis=1), "codes 0, 1, … (integers), or floats")
+    return x, {"node_dims": tuple((x.max(axis=0, initial=0) + 1).tolist())}
+
+
+def _edge_codes(edges: _Rows) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """One code for each edge, and what the codes mean."""
+    edge_type, rows, weight = (edges.of(name) for name in ("edge_type", "edge_attr", "edge_weight"))
+    if weight is not None:
+        edges.refuse("edge_weight", weight, (weight != 1).any(axis=1), "1: a store has no weights of edges")
+    if edge_type is not None and rows is not None:
+        raise ValueError("graph 0: expected edge_type or edge_attr, got both")
+    if edge_type is not None:
+        wrong = (edge_type < 0) | (edge_type % 1 != 0)
+        edges.refuse("edge_type", edge_type, wrong.any(axis=1), "a code 0, 1, … (an integer)")
+        rows = edge_type
+    if rows is None or not rows.shape[1]:
+        return None, {}
+    if rows.shape[1] == 1 and _are_codes(rows):
+        return rows[:, 0].astype(np.int64), {"num_edge_types": int(rows.max(initial=0)) + 1}
+    values = np.eye(rows.shape[1])
+    if rows.shape[1] > 1 and ((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all():
+        codes = rows.argmax(axis=1)
+    else:
+        values, codes = distinct_rows(rows)
+        if len(values) > MOST_EDGE_CODES:
+            expected = f"at most {MOST_EDGE_CODES} different rows in all graphs, got {len(values):,}"
+            edges.refuse("edge_attr", rows, codes >= MOST_EDGE_CODES, expected)
+    return codes, {
+        "num_edge_types": len(values),
+        "edge_values": tuple(tuple(row) for row in values.tolist()),
+    }
+
+
+def _are_codes(column: np.ndarray) -> bool:
+    return bool(((column >= 0) & (column < MOST_EDGE_CODES) & (column % 1 == 0)).all())
+
+
+def _targets(graphs: list[Data], task: str | None) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """Targets float64 ``[G, tasks]`` (NaN = missing), and their task."""
+    if task is not None:
+        check_one_of("task", task, TASKS)
+    rows = {i: _target(i, graph.y) for i, graph in enumerate(graphs) if graph.get("y") is not None}
+    if not rows:
+        return None, {}
+    width = len(next(iter(rows.values())))
+    values = np.full((len(graphs), width), np.nan)
+    for i, row in rows.items():
+        if len(row) != width:
+            raise ValueError(f"graph {i}: y has {len(row)} targets, graphs before it {width}")
+        values[i] = row
+        if row.dtype.kind != "f" and (values[i].astype(np.float32) != row).any():
+            raise ValueError(f"graph {i}: y is {row.tolist()}, expected integers that a float32 holds")
+    are_classes = all(row.dtype.kind != "f" for row in rows.values())
+    are_binary = bool(((values == 0) | (values == 1) | np.isnan(values)).all())
+    if task is None:
+        several = are_classes and not are_binary
+        task = "multiclass" if several else "classification" if are_binary else "regression"
+    if task == "multiclass":
+        wrong = ~(np.isnan(values) | ((values >= 0) & (values % 1 == 0)))
+        for i in np.flatnonzero(wrong.any(axis=1) | (width > 1)):
+            expected = 'one class, 0, 1, …, for each graph; task="regression" takes numbers'
+            raise ValueError(f"graph {i}: y is {rows.get(i, values[i]).tolist()}, expected {expected}")
+    return values, {"task": task}
+
+
+def _target(i: int, y: Any) -> np.ndarray:
+    try:
+        row = numpy_of(y)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"graph {i}: y must hold real numbers: {error}") from error
+    if row.shape not in ((), (1,)) and not (row.ndim == 2 and len(row) == 1):
+        raise ValueError(
+            f"graph {i}: y has shape {list(row.shape)}, expected [1] or [1, tasks]: targets are of graphs"
+        )
+    return row.reshape(-1)
+
+
+# Also read by the kernels.
+
+
+def nodes_of(graphs: Sequence[Data]) -> np.ndarray:
+    """int64 ``[n]``: the number of nodes of every graph."""
+    for i, graph in enumerate(graphs):
+        if graph.num_nodes is None:
+            raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
+    return np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
+
+
+def edge_index_of(graph: Data, i: int, num_nodes: int) -> np.ndarray:
+    """The edges of graph number i, int64 ``[2, E]``; a ``ValueError`` if they are not such."""
+    if graph.edge_index is None:
+        if graph.get("adj_t") is not None:
+            raise ValueError(f"graph {i}: its edges are in adj_t, expected edge_index [2, E]")
+        return np.zeros((2, 0), np.int64)
+    edges = numpy_of(graph.edge_index)
+    if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and edges.dtype.kind not in "iu"):
+        raise ValueError(
+            f"graph {i}: edge_index must be integers [2, E], got {edges.dtype} {list(edges.shape)}"
+        )
+    if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
+        raise ValueError(
+            f"graph {i}: edge_index has nodes {edges.min()} … {edges.max()}, expected 0 … {num_nodes - 1}"
+        )
+    return edges.astype(np.int64)
+
+
+def numpy_of(value: Any) -> np.ndarray:
+    """A tensor, or what becomes one, as an array; bfloat16, which numpy lacks, as float32.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: It does not become a tensor of real numbers.
+    """
+    tensor = torch.as_tensor(value).as_subclass(torch.Tensor).detach().cpu()
+    if tensor.is_complex():
+        raise TypeError(f"expected real numbers, got {tensor.dtype}")
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
+def attribute_rows(
+    graphs: Sequence[Data],
+    name: str,
+    lengths: np.ndarray,
+    labels: Callable[[Any], np.ndarray] | None = None,
+) -> np.ndarray | None:
+    """One attribute of all graphs as rows ``[Σ, width]``; graphs without rows need not have it.
+
+    Args:
+        graphs: The graphs.
+        name: The attribute.
+        lengths: How many rows it has in each graph.
+        labels: From values that are not numbers to an array of objects; ``None``: they are refused.
+
+    Returns:
+        int64, float64 or objects; ``None`` if no graph has the attribute.
+    """
+    rows: dict[int, np.ndarray] = {}
+    for i, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
+        if (value := graph.get(name)) is not None:
+            array = _rows(f"graph {i}: {name}", value, length, name in _ONE_COLUMN, labels)
+            if length:
+                rows[i] = array
+    if not rows:
+        return None
+    if any(array.dtype == object for array in rows.values()):  # integers are labels as well
+        rows = {i: array.astype(object) if array.dtype == int else array for i, array in rows.items()}
+    first, *others = rows
+    for i in others:
+        if (rows[i].shape[1], rows[i].dtype) != (rows[first].shape[1], rows[first].dtype):
+            raise ValueError(
+                f"graph {i}: {name} has {rows[i].shape[1]} columns of {rows[i].dtype}, "
+                f"graphs before it {rows[first].shape[1]} of {rows[first].dtype}"
+            )
+    if len(without := np.setdiff1d(np.flatnonzero(lengths), list(rows))):
+        raise ValueError(f"graph {first} has {name}, graph {without[0]} has none")
+    return np.concatenate(list(rows.values()))
+
+
+def _rows(
+    name: str, value: Any, length: int, one_column: bool, labels: Callable[[Any], np.ndarray] | None
+) -> np.ndarray:
+    """Values as int64, float64 or objects ``[length, width]``."""
+    try:
+        array = numpy_of(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        if labels is None or one_column or isinstance(value, torch.Tensor):
+            raise ValueError(f"{name} must hold real numbers: {error}") from error
+        array = labels(value)
+        try:
+            set(array)
+        except TypeError as unhashable:
+            raise ValueError(f"{name} must hold numbers or hashable labels: {unhashable}") from error
+    if array.shape[:1] != (length,):
+        raise ValueError(f"{name} has shape {list(array.shape)}, expected {length} rows")
+    array = array.reshape(length, -1 if length else 0)
+    if one_column and length and array.shape[1] != 1:
+        raise ValueError(f"{name} must be [E], got {list(array.shape)}")
+    if array.dtype.kind == "O":
+        return array
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds values that are not finite")
+    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
