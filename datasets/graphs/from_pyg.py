@@ -108,8 +108,8 @@ def _edge_codes(edges: _Rows) -> tuple[np.ndarray | None, dict[str, Any]]:
     if edge_type is not None and rows is not None:
         raise ValueError("graph 0: expected edge_type or edge_attr, got both")
     if edge_type is not None:
-        wrong = (edge_type < 0) | (edge_type % 1 != 0)
-        edges.refuse("edge_type", edge_type, wrong.any(axis=1), "a code 0, 1, … (an integer)")
+        wrong = ((edge_type < 0) | (edge_type % 1 != 0)).any(axis=1)
+        edges.refuse("edge_type", edge_type, wrong, "a code 0, 1, … (an integer)")
         rows = edge_type
     if rows is None or not rows.shape[1]:
         return None, {}
@@ -155,7 +155,7 @@ def _targets(graphs: list[Data], task: str | None) -> tuple[np.ndarray | None, d
         task = "multiclass" if several else "classification" if are_binary else "regression"
     if task == "multiclass":
         wrong = ~(np.isnan(values) | ((values >= 0) & (values % 1 == 0)))
-        for i in np.flatnonzero(wrong.any(axis=1) | (width > 1)):
+        for i in np.flatnonzero(wrong.any(axis=1) | (width > 1)).tolist():
             expected = 'one class, 0, 1, …, for each graph; task="regression" takes numbers'
             raise ValueError(f"graph {i}: y is {rows.get(i, values[i]).tolist()}, expected {expected}")
     return values, {"task": task}
