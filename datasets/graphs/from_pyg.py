@@ -77,7 +77,7 @@ class _Rows:
     def of(self, name: str) -> np.ndarray | None:
         return attribute_rows(self.graphs, name, np.diff(self.ptr))
 
-    def refuse(self, name: str, rows: np.ndarray, wrong: np.ndarray, expected: str) -> None:
+    def refuse(self, name: str, rows: np.ndarray, wrong: Any, expected: str) -> None:
         """A ``ValueError`` about the first wrong one of the rows, if there is any."""
         if (where := np.flatnonzero(wrong)).size:
             graph = np.searchsorted(self.ptr, where[0], side="right") - 1
@@ -146,8 +146,6 @@ def _targets(graphs: list[Data], task: str | None) -> tuple[np.ndarray | None, d
         if len(row) != width:
             raise ValueError(f"graph {i}: y has {len(row)} targets, graphs before it {width}")
         values[i] = row
-        if row.dtype.kind != "f" and (values[i].astype(np.float32) != row).any():
-            raise ValueError(f"graph {i}: y is {row.tolist()}, expected integers that a float32 holds")
     are_classes = all(row.dtype.kind != "f" for row in rows.values())
     are_binary = bool(((values == 0) | (values == 1) | np.isnan(values)).all())
     if task is None:

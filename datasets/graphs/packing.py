@@ -37,8 +37,8 @@ class Packable(Dataset):
                 * ``edge_type [E]``, or ``edge_attr [E]`` or ``[E, D]``: a single integer from 0 to 255 is the
                   edge's code itself; of one-hot rows the code is the column of the 1; other rows are numbered
                   (up to 256 different ones), and ``description.edge_values`` has the row of each code;
-                * ``y`` of shape ``[1]``, ``[1, T]`` or none: targets, float32; a graph without ``y`` has
-                  missing ones (NaN);
+                * ``y`` of shape ``[1]``, ``[1, T]`` or none: targets; a graph without ``y`` has missing
+                  ones (NaN);
                 * ``smiles`` (strings) and ``graph_x`` (``[1, W]``).
 
                 Other attributes, such as ``pos``, are left out, with a warning.
