@@ -231,7 +231,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         """The vectors of :meth:`embed`, of graphs by their colours alone.
 
         Args:
-            batch: As :func:`~wlkernelnn.datasets.graphs.store_quotient.store_quotient` gives it.
+            batch: As :func:`~wlkernelnn.datasets.graphs.loader.store_quotient` gives it.
 
         Raises:
             ValueError: Features are missing, or of another width.

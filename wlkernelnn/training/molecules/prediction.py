@@ -10,8 +10,7 @@ from torch import Tensor
 
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
-from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
-from wlkernelnn.datasets.graphs.store_quotient import store_quotient
+from wlkernelnn.datasets.graphs.loader import Graphs, as_packed, store_quotient
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.training.options import BATCH
