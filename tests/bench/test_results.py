@@ -95,7 +95,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
 
 
 def rendered(path: Path) -> list[Rows]:
-    if path.stem == "speed":
+    if path.stem in ("speed", "speed_gpu"):
         return [speed.PARTS[one.part].cells(one) for one in read_tables(path)]
     found = read_json(path)
     table = RENDERED[max((name for name in RENDERED if path.stem.startswith(name)), key=len)]
