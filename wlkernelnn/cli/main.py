@@ -6,6 +6,8 @@ import importlib
 import io
 import logging
 import sys
+import warnings
+from typing import Any
 
 VERBS = {
     "train": "Train a model on a table of SMILES, and keep it in a run folder.",
@@ -22,6 +24,11 @@ USAGE = (
     "usage: wlkernelnn VERB [options]\n\nKernels, and neural networks derived from them.\n\nverbs:\n"
     + "".join(f"  {verb:<13}{text}\n" for verb, text in VERBS.items())
 )
+
+
+def _warning(message: Warning | str, *_: Any) -> str:
+    """A warning as one line, without the code that warns."""
+    return f"warning: {message}\n"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -44,6 +51,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"wlkernelnn: error: unknown verb {verb!r}; verbs are {', '.join(VERBS)}", file=sys.stderr)
         return 2
     logger, handler = logging.getLogger("wlkernelnn"), logging.StreamHandler()
+    format_before, warnings.formatwarning = warnings.formatwarning, _warning
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
@@ -56,5 +64,6 @@ def main(argv: list[str] | None = None) -> int:
         print(f"wlkernelnn {verb}: interrupted {error}".rstrip(), file=sys.stderr)
         return 130
     finally:
+        warnings.formatwarning = format_before
         logger.removeHandler(handler)
     return 0

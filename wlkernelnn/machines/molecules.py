@@ -72,8 +72,8 @@ class MoleculeMachine(BaseEstimator):
             :class:`GaussianProcessClassifier`; else ``None``.
         choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
         errors_: The leave-one-out error of each.
-        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name`` and ``descriptors`` of
-            the training data.
+        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name``, ``descriptors`` and
+            ``rdkit`` of the training data.
     """
 
     def __init__(

@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, ShortestPathKernel
 from wlkernelnn.kernels.graphs.codings import CODINGS
 from wlkernelnn.kernels.graphs.codings import FEATURES as OF_CODINGS
@@ -69,7 +70,7 @@ def check_features(features: str) -> None:
 
 
 def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any]:
-    """``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name`` and ``descriptors`` of data.
+    """What is kept of training data: names of features, targets, task, metric, unit, descriptors; RDKit.
 
     A target that is the same for all molecules is told to the user.
 
@@ -98,7 +99,7 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
             raise ValueError(f"target {name}: expected two classes, all training molecules have {known[0]:g}")
         learned = "its frequency is predicted" if task == "classification" else "nothing is learned"
         logger.warning(f"target {name}: all training molecules have {known[0]:g}: {learned}")
-    return {
+    result = {
         "features": about.features,
         "target_names": names,
         "task": task,
@@ -107,6 +108,7 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
         "name": about.name,
         "descriptors": [*get_features(about.features).descriptors] if about.features else [],
     }
+    return result | ({"rdkit": probed(about.features)} if about.features else {})
 
 
 def places(choice: str) -> range:

@@ -4,6 +4,7 @@ import io
 import logging
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -144,3 +145,13 @@ def test_the_installed_command(run_folder: Path, tmp_path: Path) -> None:
     done = subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["wlkernelnn predict: error: absent.csv: no such file"]
+
+
+def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def show(argv: list[str]) -> None:
+        print(warnings.formatwarning("going on without the cache", UserWarning, "store.py", 7), end="")
+
+    monkeypatch.setattr(benchmark, "main", show)
+    main(["benchmark", "x"])
+    assert capsys.readouterr().out == "warning: going on without the cache\n"
+    assert "store.py:7" in warnings.formatwarning("as before", UserWarning, "store.py", 7)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from wlkernelnn.cli.before import check_idle
 from wlkernelnn.cli.options import (
     PositiveInt,
     VerbParser,
@@ -71,6 +72,16 @@ def test_values(parser: VerbParser) -> None:
         assert parse(parser, f"--path x {names}").names == ["a", "b"]
 
 
+def test_what_is_parsed_counts_and_not_the_words(parser: VerbParser) -> None:
+    said = ["--rate 3", "--rate=3", "--rate 2 --rate=3", "--rate=2 --rate 3.0"]
+    assert {parse(parser, f"--path x {words}").rate for words in said} == {3.0}
+    for words in ("--kind=that", "--kind this --kind=that"):
+        parsed = parser.parse_args(f"--path x --maybe=3 {words}".split())
+        check_idle(parser, parsed, "kind", {parsed.kind}, {"maybe": ["that"]})
+        with pytest.raises(ValueError, match="--maybe is an option of --kind this, but the kind is that"):
+            check_idle(parser, parsed, "kind", {parsed.kind}, {"maybe": ["this"]})
+
+
 def test_only_some_parameters() -> None:
     parser = VerbParser("test", None)
     add_options(parser, "Options", Options, ("path", "flag"))
@@ -120,6 +131,7 @@ def test_help_is_for_people(parser: VerbParser, capsys: pytest.CaptureFixture[st
     [
         ("", "error: required, but not given: --path;"),
         ("--path x --epohcs 3", "unrecognized arguments: --epohcs 3"),
+        ("--path x --mayb 3", "unrecognized arguments: --mayb 3"),
         ("--path x --maybe many", "error: --maybe: expected an integer, got many;"),
         ("--path x --kind other", "error: --kind: expected one of this, that, got other;"),
         ("--path x --rate fast", "error: --rate: expected a number, got fast;"),

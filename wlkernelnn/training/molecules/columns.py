@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy.stats import norm
 
-from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.table import float32_resolves
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
@@ -22,7 +22,7 @@ from wlkernelnn.training.checkpoint import digest as network_digest
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of, check_predictions
 
-from .ensemble import KINDS, Ensemble, Kind, check_descriptors, load_ensemble
+from .ensemble import KINDS, Ensemble, Kind, check_features, load_ensemble
 from .joint import NETWORKS, JointModel, is_joint, load_joint
 from .recalibration import FILE, LEAST_VALUES
 
@@ -36,13 +36,12 @@ def load_run(path: str | os.PathLike[str]) -> Model:
 
     Raises:
         FileNotFoundError: Neither lies there, or the training of networks has not ended.
-        ValueError: A file is damaged, or predictions need other descriptors than this RDKit has.
+        ValueError: A file is damaged, or predictions need other features than this RDKit gives.
     """
     if not is_machine(path) and not is_joint(path):
         return load_ensemble(path)
     model = load_joint(path) if is_joint(path) else load_machine(path)
-    here = [*get_features(model.about["features"]).descriptors]
-    check_descriptors(Path(path), model.about["descriptors"], here)
+    check_features(Path(path), model.about)
     return model
 
 

@@ -13,6 +13,7 @@ import rdkit
 
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.molecules.probe import check_probed
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
@@ -137,7 +138,7 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     Raises:
         FileNotFoundError: No network lies there, or the training of the run has not ended.
         ValueError: The folder holds a kernel machine, a file is damaged, the networks are of different
-            targets or features, or they were trained on other descriptors than this RDKit has.
+            targets or features, or they were trained on other features than this RDKit gives.
     """
     path = Path(path)
     if is_machine(path):
@@ -159,10 +160,18 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
             get_features(about["features"])
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
-    if "descriptors" in about:
-        check_descriptors(path, about["descriptors"], [*get_features(about["features"]).descriptors])
+    check_features(path, about)
     recalibration = Recalibration.load(path, len(networks), networks[0].num_tasks)
     return Ensemble([*networks], about, recalibration)
+
+
+def check_features(path: Path, about: dict[str, Any]) -> None:
+    """Refuse a run whose features this RDKit does not give."""
+    if "descriptors" in about:
+        here = [*get_features(about["features"]).descriptors] if about["features"] else []
+        check_descriptors(path, about["descriptors"], here)
+    if "rdkit" in about:  # runs of earlier versions lack it
+        check_probed(path, about["features"], about["rdkit"])
 
 
 def check_descriptors(path: Path, trained: list[str], here: list[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.folder import begin_run, finished_folders, seconds_of, train_networks, with_seeds
 from wlkernelnn.training.options import FitOptions
@@ -88,8 +89,10 @@ def train_run(
         "name": data.description.name,
     }
     features = data.description.features
-    if features and (descriptors := get_features(features).descriptors):
-        about["descriptors"] = [*descriptors]
+    if features:
+        about["rdkit"] = probed(features)
+        if descriptors := get_features(features).descriptors:
+            about["descriptors"] = [*descriptors]
     with alone_in(directory):
         begin_run(
             directory,

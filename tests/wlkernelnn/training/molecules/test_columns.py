@@ -66,6 +66,11 @@ def test_another_rdkit(machine: MoleculeMachine, tmp_path: Path) -> None:
     edit(tmp_path / CONFIG, {})
     with pytest.raises(ValueError, match=r"without Another, with .*: predict with the RDKit of the training"):
         load_run(tmp_path)
+    about = read_json(tmp_path / CONFIG)["about"]["rdkit"]
+    others = config.replace(f'"{about["version"]}"', '"2020.1"').replace(f'"{about["codes"]}"', '"0"')
+    write_text(tmp_path / CONFIG, others)
+    with pytest.raises(ValueError, match=r"trained with RDKit 2020\.1, and RDKit .* gives other features"):
+        load_run(tmp_path)
 
 
 @pytest.mark.parametrize("interval", [0, 1, -0.1, 90.0])

@@ -24,6 +24,7 @@ from tests.molecules import (
 )
 from tests.wlkernelnn.training.runs import SPLIT, run
 from wlkernelnn.datasets import PackedGraphs, random_split
+from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.training import DivergedError, load_checkpoint, load_ensemble, score
 
 
@@ -44,6 +45,7 @@ def test_files_of_a_run(folder: Path) -> None:
 def test_what_a_network_says_about_itself(folder: Path) -> None:
     about = load_checkpoint(folder / "model_0")[1]
     assert about.pop("seconds") > 0
+    assert about.pop("rdkit") == probed("ogb")
     assert about == {
         "features": "ogb",
         "target_names": ["Act"],
