@@ -47,11 +47,11 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data.save(path, key)
+        shrink(folder, MOST_BYTES, path)
+        return PackedGraphs._load(path, *read_tensors(path, verify=False))  # written just now
     except OSError as error:
         warnings.warn(f"{path}: could not be written ({error}); going on without the cache", stacklevel=3)
         return data
-    shrink(folder, MOST_BYTES, path)
-    return PackedGraphs._load(path, *read_tensors(path, verify=False))  # written just now
 
 
 def stores(folder: Path) -> list[tuple[Path, int]]:

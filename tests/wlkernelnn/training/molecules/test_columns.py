@@ -69,6 +69,7 @@ def test_another_rdkit(machine: MoleculeMachine, tmp_path: Path) -> None:
     about = read_json(tmp_path / CONFIG)["about"]["rdkit"]
     others = config.replace(f'"{about["version"]}"', '"2020.1"').replace(f'"{about["codes"]}"', '"0"')
     write_text(tmp_path / CONFIG, others)
+    edit(tmp_path / CONFIG, {})
     with pytest.raises(ValueError, match=r"trained with RDKit 2020\.1, and RDKit .* gives other features"):
         load_run(tmp_path)
 
