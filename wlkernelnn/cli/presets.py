@@ -10,6 +10,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "balanced": {"model": "auto"},
     "best": {
         "model": "gp+stack",
+        "features": "ogb+invariants+rw16+descriptors",
         "hidden_channels": 64,
         "compose": "add",
         "dropout": 0.1,

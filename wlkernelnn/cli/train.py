@@ -42,6 +42,8 @@ class RunOptions:
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
         resume: Go on with a training of networks that was interrupted; all other options as they were
             (--config takes the config.yaml of the run folder).
+        logger: Of networks, the logger that keeps the scores of every epoch, in logs of the run folder:
+            "csv", or "tensorboard", "wandb" or "mlflow" where the package of this name is installed.
     """
 
     output_dir: Path
@@ -51,6 +53,7 @@ class RunOptions:
     preset: Literal["fast", "balanced", "best"] | None = None
     ensemble_size: int = 1
     resume: bool = False
+    logger: Literal["csv", "tensorboard", "wandb", "mlflow"] | None = None
 
 
 @dataclass
@@ -144,6 +147,7 @@ MAY_DIFFER = (
     "num_workers",
     "root",
     "cache",
+    "logger",
 )
 
 
@@ -163,6 +167,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.models import SHORT_NAMES
     from wlkernelnn.report import PAGE, tried, write_run_page
     from wlkernelnn.training.folder import check_same_data
+    from wlkernelnn.training.loggers import check_logger
     from wlkernelnn.training.molecules.machine import features_for, train_joint, train_machine
     from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
@@ -171,6 +176,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # All that can be refused before data are read.
     check_preset(run_options.preset, run_options.model)
+    check_logger(run_options.logger)
     ensemble_options(fit_options, run_options.ensemble_size)
     _check_idle(parser, parsed)
     directory = run_options.output_dir
@@ -204,6 +210,7 @@ def main(argv: list[str] | None = None) -> None:
                     network=network_options,
                     ensemble_size=run_options.ensemble_size,
                     resume=run_options.resume,
+                    logger=run_options.logger,
                 )
             except KeyboardInterrupt as error:
                 where = f"{error} (--config {config_path} --resume goes on)".lstrip()
@@ -270,7 +277,7 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
     of_models: dict[str, tuple[str, ...]] = {
         name: (model,) for model, own in OWN_OPTIONS.items() for name in vars(own())
     }
-    of_training = {*vars(NetworkOptions()), *vars(FitOptions()), "ensemble_size", "resume"}
+    of_training = {*vars(NetworkOptions()), *vars(FitOptions()), "ensemble_size", "resume", "logger"}
     of_models |= dict.fromkeys(sorted(of_training - {"seed", "metric"}), NETWORKS)
     check_idle(parser, parsed, "model", {parsed.model, _network_of(parsed.model)}, of_models)
     check_idle(parser, parsed, "schedule", {parsed.schedule}, OF_SCHEDULES)

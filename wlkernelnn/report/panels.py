@@ -87,8 +87,8 @@ def parity(
 
 def curves(title: str, values: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
     """ROC and precision-recall curves of classes and probabilities ``[n]``, by parts."""
-    roc = Plot(f"{title}: ROC", "false positive rate", "true positive rate", (0, 1), (0, 1))
-    pr = Plot(f"{title}: precision and recall", "recall", "precision", (0, 1), (0, 1.02))
+    roc = Plot(f"ROC: {title}", "false positive rate", "true positive rate", (0, 1), (0, 1))
+    pr = Plot(f"precision and recall: {title}", "recall", "precision", (0, 1), (0, 1.02))
     share = np.nanmean(np.concatenate([y for y, _ in values.values()] or [np.zeros(1)]))
     roc.legend, pr.legend = (0.6, 0.25), ((0.05, 0.25) if share > 0.5 else (0.6, 0.95))
     roc.line((0, 1), (0, 1), "even")

@@ -100,7 +100,7 @@ class Plot:
         middle = (_TOP + bottom) / 2
         parts += [
             *self.marks,
-            f'<text class="title" x="{_LEFT}" y="14">{title}</text>',
+            f'<text class="title" x="4" y="14">{title}</text>',
             f'<text x="{(_LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{xlabel}</text>',
             f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{ylabel}'
             "</text>",
@@ -145,5 +145,5 @@ def _wide(low: float, high: float) -> tuple[float, float]:
     return low - half, high + half
 
 
-def _short(text: str, most: int = 48) -> str:
+def _short(text: str, most: int = 45) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

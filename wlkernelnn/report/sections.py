@@ -70,7 +70,7 @@ def predictions(names: Sequence[str], task: str, unit: str, parts: Mapping[str, 
         else:
             limits = span(*(each for pair in values.values() for each in pair))
             html += row(
-                parity(f"{name}: {part}", y, p, unit, part, limits) for part, (y, p) in values.items()
+                parity(f"{part}: {name}", y, p, unit, part, limits) for part, (y, p) in values.items()
             )
     return html + _and_more(names)
 

@@ -119,7 +119,7 @@ class Watchdog(Callback):
     def _check(self, epoch: int, loss: float) -> None:
         if not math.isfinite(loss):
             raise DivergedError(
-                f"training diverged: the loss of epoch {epoch} is {loss}; lower the learning rate "
+                f"training diverged: the loss of epoch {epoch + 1} is {loss}; lower the learning rate "
                 f"(lr={self.options.lr:g}) or bound the gradient "
                 f"(gradient_clip={self.options.gradient_clip:g})",
                 epoch,
@@ -154,7 +154,7 @@ class History(Callback):
         self.seconds.append(time.perf_counter() - self._start)
         if self.tell:
             values = ", ".join(f"{name} {value:.4g}" for name, value in measured.items())
-            logger.info(f"epoch {trainer.current_epoch} of {trainer.max_epochs}: {values}")
+            logger.info(f"epoch {trainer.current_epoch + 1} of {trainer.max_epochs}: {values}")
 
     def state_dict(self) -> dict[str, Any]:
         return {"epochs": self.epochs, "seconds": self.seconds}

@@ -196,7 +196,7 @@ def train_networks(
                 shutil.rmtree(folder)  # nothing to go on with, and other options want the place
             raise
         if result.score == result.score:  # NaN without validation data
-            logger.info(f"kept epoch {result.epoch}: valid_{result.metric} {result.score:.4g}")
+            logger.info(f"kept epoch {result.epoch + 1}: valid_{result.metric} {result.score:.4g}")
         with atomic_path(folder / "history.csv") as temporary:
             pd.DataFrame(result.history).to_csv(temporary, index=False)
         # Last: a folder with a config is a finished network.

@@ -68,6 +68,7 @@ def train_module(
     resume: bool,
     progress: bool,
     callbacks: Sequence[Callback] = (),
+    logger: Any = None,
 ) -> FitResult:
     """Train ``module`` in place; afterwards it holds the weights of the best validation epoch.
 
@@ -78,7 +79,7 @@ def train_module(
         batches, valid_batches: The input of its steps.
         origin: What a training to resume must be of, beside its options: data (by their digest) and JSON.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
-        callbacks: More of Lightning's.
+        callbacks, logger: More of Lightning's callbacks, and one or several of its loggers.
 
     Raises:
         ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
@@ -132,7 +133,7 @@ def train_module(
                 precision=options.precision,
                 gradient_clip_val=options.gradient_clip or None,
                 callbacks=all_callbacks,
-                logger=False,
+                logger=logger or False,
                 enable_progress_bar=bar,
                 enable_model_summary=False,
                 inference_mode=False,  # EdgeIndex cannot be used in it

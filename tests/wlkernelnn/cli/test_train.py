@@ -200,6 +200,22 @@ def test_presets(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     }
 
 
+def test_a_logger(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["--data-path", table, "--target-columns", "Act", "--output-dir", tmp_path / "run"]
+    monkeypatch.setattr("wlkernelnn.training.loggers.find_spec", lambda name: None)
+    assert train(*command, "--logger", "wandb") == 1
+    assert "logger wandb needs the package wandb: pip install wandb" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+    assert train(*command, "--logger", "csv") == 0
+    logged = pd.read_csv(tmp_path / "run" / "logs" / "model_0" / "metrics.csv")
+    history = pd.read_csv(tmp_path / "run" / "model_0" / "history.csv")
+    assert logged["train_loss"].dropna().tolist() == pytest.approx(history["train_loss"].tolist(), rel=1e-5)
+    assert main(["train", *map(str, command[:-1]), str(tmp_path / "machine"), "--logger", "csv"]) == 1
+    assert "--logger is an option of --model wl and stack" in capsys.readouterr().err
+
+
 # Interrupted and resumed
 
 

@@ -46,7 +46,7 @@ def test_text_of_the_user_is_escaped(tmp_path: Path) -> None:
     assert main([*command, "--model", "linear", "--output-dir", str(tmp_path / "run")]) == 0
     page = read(tmp_path / "run" / "report.html")
     assert not {"b&active", "img", "i"} & {*page.tags}
-    assert f"{name}: ROC" in page.text
+    assert f"ROC: {name}" in page.text
     assert "a&<i>b.csv" in page.text
     assert bad in page.text
     assert f"{len(frame)} = {len(data)} molecules + 1 rejected" in page.text

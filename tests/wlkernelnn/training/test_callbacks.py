@@ -100,7 +100,7 @@ def test_a_line_per_epoch_without_a_terminal(
 ) -> None:
     with caplog.at_level(logging.INFO, "wlkernelnn"):
         result = fit(small_network(parts[0]), *parts, quick(epochs=2))
-    assert [record.message.partition(":")[0] for record in caplog.records] == ["epoch 0 of 2", "epoch 1 of 2"]
+    assert [record.message.partition(":")[0] for record in caplog.records] == ["epoch 1 of 2", "epoch 2 of 2"]
     assert f"valid_rmse {result.history[1]['valid_rmse']:.4g}" in caplog.messages[1]
     assert "train_loss" in caplog.messages[1]
     assert capfd.readouterr().out == ""

@@ -23,7 +23,7 @@ from wlkernelnn.training.options import FitOptions
 from .metrics import get_metric, score
 from .module import NetworkModule
 
-logger = logging.getLogger("wlkernelnn")
+log = logging.getLogger("wlkernelnn")
 
 EVALUATION_BATCH = 512
 
@@ -51,6 +51,8 @@ def fit(
     directory: str | Path | None = None,
     resume: bool = False,
     progress: bool = True,
+    callbacks: Sequence[Callback] = (),
+    logger: Any = None,
 ) -> FitResult:
     """Train ``net`` in place; afterwards it holds the weights of the best validation epoch.
 
@@ -66,6 +68,9 @@ def fit(
         resume: Go on from the last epoch that lies in ``directory``, if there is one.
         progress: Show a progress bar, if there is a terminal or notebook to show it in. Without it, a line
             per epoch goes to the logger ``wlkernelnn``.
+        callbacks: Callbacks of Lightning; those with a state are kept in its checkpoints too.
+        logger: A logger of Lightning, or several: they get ``train_loss``, ``valid_loss`` and
+            ``valid_<metric>`` of every epoch.
 
     Raises:
         TypeError: ``train`` or ``valid`` is not a packed store nor graphs of PyG.
@@ -89,7 +94,7 @@ def fit(
     metric = check_fit(train, valid, net.task, options)
     for task in np.flatnonzero(train.y.isnan().all(0)):
         names = train.description.target_names
-        logger.warning(
+        log.warning(
             f"target {names[task] if names else task}: no training graph has a value of it, so that what is "
             "predicted of it means nothing"
         )
@@ -102,9 +107,9 @@ def fit(
         resample=resample,
         quotient=net.depth_for(train),
     )
-    callbacks: list[Callback] = []
+    averaged: list[Callback] = []
     if options.ema_decay:
-        callbacks.append(WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay)))
+        averaged.append(WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay)))
     return train_module(
         NetworkModule(net, options, metric, len(loader)),
         loader,
@@ -113,7 +118,8 @@ def fit(
         directory=directory,
         resume=resume,
         progress=progress,
-        callbacks=callbacks,
+        callbacks=[*averaged, *callbacks],
+        logger=logger,
     )
 
 

@@ -36,7 +36,7 @@ JOINT = tuple(f"{machine}+{network}" for machine in ("gp", "linear") for network
 #: Parts of the training molecules, each predicted by what was fitted to the others.
 FOLDS = 5
 
-logger = logging.getLogger("wlkernelnn")
+log = logging.getLogger("wlkernelnn")
 
 
 def machine_named(model: str, seed: int) -> Machine:
@@ -128,6 +128,7 @@ def train_joint(
     ensemble_size: int = 1,
     resume: bool = False,
     progress: bool = True,
+    logger: str | None = None,
 ) -> tuple[JointModel, dict[str, Any]]:
     """Fit a machine and networks to the training part, weigh them, keep both in a folder, and score them.
 
@@ -143,6 +144,7 @@ def train_joint(
         data, split_idx, directory, options, network, ensemble_size, progress: See :func:`train_run`.
         model: One of :data:`JOINT`.
         resume: Keep the networks that are finished and go on with the one that was interrupted.
+        logger: As of :func:`train_run`; not of the folds.
 
     Returns:
         The model and the content of ``metrics.json``, with the score of the training molecules left out, of
@@ -161,7 +163,7 @@ def train_joint(
     if options.metric is not None:
         get_metric(options.metric, data.task or "regression")
 
-    def fitted(rows: np.ndarray, folder: Path) -> tuple[Machine, Ensemble]:
+    def fitted(rows: np.ndarray, folder: Path, logger: str | None = None) -> tuple[Machine, Ensemble]:
         # The machine first: it takes seconds, and refuses what it cannot do.
         machine = machine_named(machine_name, options.seed).fit(train[rows])
         ensemble, _ = train_run(
@@ -174,6 +176,7 @@ def train_joint(
             ensemble_size=ensemble_size,
             resume=resume,
             progress=progress,
+            logger=logger,
         )
         return machine, ensemble
 
@@ -185,7 +188,7 @@ def train_joint(
         classifies = data.task == "classification"
         one, other, std = (np.full(y.shape, np.nan) for _ in range(3))
         for k, fold in enumerate(_folds(y, classifies, options.seed)):
-            logger.info(f"fold {k + 1} of {FOLDS}")
+            log.info(f"fold {k + 1} of {FOLDS}")
             others = np.setdiff1d(np.arange(len(y)), fold)
             try:
                 machine, ensemble = fitted(others, directory / "folds" / str(k))
@@ -200,7 +203,7 @@ def train_joint(
         inflation = (
             np.ones(len(share)) if classifies else np.sqrt(np.nanmean(((y - both) / std) ** 2, axis=0))
         )
-        result = JointModel(*fitted(np.arange(len(y)), directory / NETWORKS), share, inflation)
+        result = JointModel(*fitted(np.arange(len(y)), directory / NETWORKS, logger), share, inflation)
         if options.metric is not None:
             result.about["metric"] = options.metric
         save_joint(directory, result)
@@ -208,7 +211,7 @@ def train_joint(
         metric = result.about["metric"]
         scores = {name: score(metric, y, each) for name, each in ((MACHINE, one), (NETWORKS, other))}
         shares = ", ".join(f"{each:.2f}" for each in share)
-        logger.info(
+        log.info(
             f"molecules left out: {metric} {scores[MACHINE]:.4g} of the machine, {scores[NETWORKS]:.4g} "
             f"of the networks; share of the networks {shares}"
         )

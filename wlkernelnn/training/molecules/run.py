@@ -13,6 +13,7 @@ from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.training.folder import begin_run, finished_folders, seconds_of, train_networks, with_seeds
+from wlkernelnn.training.loggers import check_logger, make_logger
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import alone_in
@@ -24,7 +25,7 @@ from .recalibration import FILE as RECALIBRATION
 from .recalibration import LEAST_VALUES
 from .scoring import check_target_names, parts_of, rows_of, scored
 
-logger = logging.getLogger("wlkernelnn")
+log = logging.getLogger("wlkernelnn")
 
 
 def train_run(
@@ -38,6 +39,7 @@ def train_run(
     ensemble_size: int = 1,
     resume: bool = False,
     progress: bool = True,
+    logger: str | None = None,
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Train networks that differ in their seeds, keep them in a folder, and score them.
 
@@ -57,6 +59,8 @@ def train_run(
         ensemble_size: Number of networks; one that is resumed may have more or fewer than before.
         resume: Keep the networks that are finished and go on with the one that was interrupted.
         progress: Show a progress bar.
+        logger: "csv", "tensorboard", "wandb" or "mlflow": which of Lightning's loggers keeps the scores of
+            every epoch, in ``logs`` of the folder.
 
     Returns:
         The ensemble and the content of ``metrics.json``: the scores of the parts, of several targets the
@@ -72,6 +76,7 @@ def train_run(
         NotADirectoryError: ``directory`` is a file.
     """
     directory, options = Path(directory), options or FitOptions()
+    check_logger(logger)
     network = {name: plain(value) for name, value in (network or {}).items()}
     seeded = ensemble_options(options, ensemble_size)
     if kind not in NETWORKS:
@@ -110,7 +115,13 @@ def train_run(
             seeded,
             lambda: NETWORKS[kind].from_data(parts["train"], **network),
             lambda net, own, **where: fit(
-                net, parts["train"], parts.get("valid"), own, progress=progress, **where
+                net,
+                parts["train"],
+                parts.get("valid"),
+                own,
+                progress=progress,
+                logger=make_logger(logger, directory, where["directory"].parent.name),
+                **where,
             ),
             about,
             resume=resume,
@@ -121,7 +132,7 @@ def train_run(
         if ensemble.recalibration is not None:
             ensemble.recalibration.save(directory)
         elif task == "regression" and "valid" in parts:
-            logger.info(
+            log.info(
                 f"predictions will have no deviations of new measurements: {len(parts['valid'])} "
                 f"validation molecules, and at least {LEAST_VALUES} with a target are needed"
             )

@@ -5,11 +5,15 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.loggers import CSVLogger
 
 from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
@@ -223,3 +227,22 @@ def test_targets_without_a_value_to_learn_from(caplog: pytest.LogCaptureFixture)
     caplog.clear()
     fit(small_network(data), data[:40], data[40:], quick(epochs=1), progress=False)
     assert "no training graph" not in caplog.text
+
+
+class Seen(Callback):
+    """Counts epochs."""
+
+    epochs = 0
+
+    def on_train_epoch_end(self, trainer: object, pl_module: object) -> None:
+        self.epochs += 1
+
+
+def test_callbacks_and_a_logger_of_lightning(tmp_path: Path) -> None:
+    data, seen = regression_set(), Seen()
+    log = CSVLogger(tmp_path, name="", version="one")
+    result = fit(small_network(data), data[:40], data[40:], quick(), callbacks=[seen], logger=log)
+    assert seen.epochs == len(result.history) == 3
+    table = pd.read_csv(tmp_path / "one" / "metrics.csv")
+    logged = table.groupby("epoch")["valid_rmse"].max().tolist()
+    assert logged == pytest.approx([epoch["valid_rmse"] for epoch in result.history], rel=1e-5)

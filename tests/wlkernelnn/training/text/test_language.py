@@ -166,7 +166,7 @@ def test_divergence_is_seen_before_the_epoch_ends(monkeypatch: pytest.MonkeyPatc
         seen += 1
 
     network.register_forward_hook(count)
-    with pytest.raises(DivergedError, match="the loss of epoch 0 is"):
+    with pytest.raises(DivergedError, match="the loss of epoch 1 is"):
         fit_language_model(network, data, replace(SMALL, lr=1e30, gradient_clip=0.0), progress=False)
     assert 1 < seen <= 4
 
