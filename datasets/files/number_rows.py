@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .download import opened
-from .table import lost_in_float32
+from .table import beyond_float32, lost_in_float32
 
 #: A file, or one inside a zip file.
 Place = Path | zipfile.Path
@@ -95,6 +95,13 @@ def check_targets(path: Place, values: np.ndarray) -> None:
         line, column = wrong[0]
         expected = "a finite number of 32 bits, or NaN for a missing value"
         fail(path, line, f"expected {expected}, got {values[line, column]:g}")
+
+
+def check_features(path: Place, values: np.ndarray) -> None:
+    """Raise a ``ValueError`` unless all values of a file are finite in a float32."""
+    if (wrong := np.argwhere(np.isnan(values) | beyond_float32(values))).size:
+        line, column = wrong[0]
+        fail(path, line, f"expected a finite number of 32 bits, got {values[line, column]:g}")
 
 
 def check_lines(path: Place, values: np.ndarray, expected: int, what: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from wlkernelnn.datasets.files.download import data_folders, fetch_folder, opened_zip
 from wlkernelnn.datasets.files.number_rows import (
     Place,
+    check_features,
     check_lines,
     check_range,
     check_targets,
@@ -31,7 +32,9 @@ logger = logging.getLogger("wlkernelnn")
 URL = "https://www.chrsmrrs.com/graphkerneldatasets/{name}.zip"
 
 
-def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGraphs:
+def load_tu(
+    name: str, root: str | os.PathLike[str] | None = None, use_node_attr: bool = False
+) -> PackedGraphs:
     """Load a graph data set of the TU collection, such as MUTAG, or any other in its text format.
 
     The files ``NAME_A.txt``, ``NAME_graph_indicator.txt``, … are looked for in ``root`` (default
@@ -42,6 +45,8 @@ def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGrap
     Args:
         name: Name of the data set, as it begins the names of its files.
         root: Folder with published data sets.
+        use_node_attr: Take the attributes of nodes into ``x``, as PyG's ``TUDataset`` does. ``x`` is then
+            float32: the attributes, and behind them the codes of each column of labels one-hot.
 
     Returns:
         The graphs. An edge "a, b" of the file goes from a to b (undirected sets list both); repeated edges
@@ -55,20 +60,21 @@ def load_tu(name: str, root: str | os.PathLike[str] | None = None) -> PackedGrap
         * ``description.task`` is ``"classification"`` for up to two classes and ``"multiclass"`` for more,
           which the networks of this package refuse; kernels and scikit-learn's classifiers don't.
 
-        Attributes of nodes and edges are real numbers, for which a store of codes has no place: they are left
-        out, with a warning. ``torch_geometric.datasets.TUDataset`` has them.
+        Attributes of edges, and of nodes without ``use_node_attr``, are left out, with a warning.
+        ``torch_geometric.datasets.TUDataset`` has them.
 
     Raises:
-        FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where.
+        FileNotFoundError: The files are nowhere and cannot be fetched: says what to put where. With
+            ``use_node_attr``, the set has no attributes of nodes.
         ValueError: The name cannot be one, or a file is not as the format says: names file and line.
     """
     if not re.fullmatch(r"\w[\w.-]*", name):
         raise ValueError(f"name must be that of a TU data set, such as MUTAG, got {name!r}")
     place = _locate(name, root)
     if place.is_dir():
-        return _read(name, place)
+        return _read(name, place, use_node_attr)
     with opened_zip(place) as archive:
-        return _read(name, zipfile.Path(archive, f"{name}/"))
+        return _read(name, zipfile.Path(archive, f"{name}/"), use_node_attr)
 
 
 def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
@@ -84,7 +90,7 @@ def _locate(name: str, root: str | os.PathLike[str] | None) -> Path:
     return fetch_folder(name, URL.format(name=name), f"tu/{name}", name, marker, root)
 
 
-def _read(name: str, folder: Place) -> PackedGraphs:
+def _read(name: str, folder: Place, use_node_attr: bool) -> PackedGraphs:
     def file(part: str) -> Place:
         return folder / f"{name}_{part}.txt"
 
@@ -109,22 +115,28 @@ def _read(name: str, folder: Place) -> PackedGraphs:
     edge_order = np.argsort(graph[source], kind="stable")
 
     x = np.zeros((num_nodes, 1), dtype=np.int64)
-    node_dims: tuple[int, ...] = (1,)
+    node_dims: tuple[int, ...] = ()
     if file("node_labels").is_file():
         labels = read_integers(file("node_labels"), rows=num_nodes, of="nodes")
         values, codes = zip(*(np.unique(column, return_inverse=True) for column in labels.T), strict=True)
         x, node_dims = np.column_stack(codes), tuple(map(len, values))
+    of_nodes: dict[str, Any] = {"node_dims": node_dims or (1,)}
+    if use_node_attr:
+        attributes = _node_attributes(file("node_attributes"), num_nodes)
+        one_hot = [np.eye(dim)[column] for dim, column in zip(node_dims, x.T, strict=False)]
+        x = np.column_stack([attributes, *one_hot])
+        of_nodes = {"num_node_features": x.shape[1]}
     edge_type, num_edge_types = None, 0
     if file("edge_labels").is_file():
         labels = read_integers(file("edge_labels"), rows=len(edges), of="edges")
         kinds, edge_type = distinct_rows(labels)
         edge_type, num_edge_types = edge_type[edge_order], len(kinds)
-    for part in ("node_attributes", "edge_attributes"):
-        if file(part).is_file():
-            logger.warning(
-                f"{file(part)}: real numbers have no place in a store of codes and are left out; "
-                "torch_geometric.datasets.TUDataset has them"
-            )
+    for part, remedy in (
+        ("node_attributes", "use_node_attr=True takes them into x"),
+        ("edge_attributes", "torch_geometric.datasets.TUDataset has them"),
+    ):
+        if file(part).is_file() and not (use_node_attr and part == "node_attributes"):
+            logger.warning(f"{file(part)}: real numbers beside the codes are left out; {remedy}")
 
     y, about = _targets(name, folder, num_graphs)
     return PackedGraphs.pack(
@@ -134,8 +146,17 @@ def _read(name: str, folder: Place) -> PackedGraphs:
         bounds_of(np.bincount(graph[source], minlength=num_graphs)),
         edge_type=edge_type,
         y=y,
-        description=Description(name=name, node_dims=node_dims, num_edge_types=num_edge_types, **about),
+        description=Description(name=name, num_edge_types=num_edge_types, **of_nodes, **about),
     )
+
+
+def _node_attributes(path: Place, num_nodes: int) -> np.ndarray:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file, expected the attributes of nodes (use_node_attr)")
+    values = read_numbers(path)
+    check_lines(path, values, num_nodes, "nodes")
+    check_features(path, values)
+    return values
 
 
 def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from torch_geometric.io import read_tu_data
 
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_tu
@@ -161,8 +162,45 @@ def test_attributes_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.L
     assert len(warnings) == 2
     for part, message in zip(attributes, warnings, strict=True):
         assert str(tmp_path / f"TINY_{part}.txt") in message
-        assert "torch_geometric.datasets.TUDataset" in message
+        assert ("use_node_attr=True" if part == "node_attributes" else "TUDataset has them") in message
     assert data.description.node_dims == (3, 2)
+
+
+def test_attributes_of_nodes_are_features(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plain = load_tu("TINY", write(tmp_path))
+    values = np.float32([[0.5, -1], [2, 3], [0.25, 0], [1e-3, 7], [8, 9]])
+    write(tmp_path, node_attributes="".join(f"{a}, {b}\n" for a, b in values))
+    data = load_tu("TINY", tmp_path, use_node_attr=True)
+    assert not caplog.records
+    assert (data.description.num_node_features, data.description.node_dims) == (2 + 3 + 2, ())
+    for graph, codes in zip(data, plain, strict=True):
+        assert graph.x.dtype == torch.float32
+        one_hot = [torch.eye(dim)[column] for dim, column in zip((3, 2), codes.x.T, strict=True)]
+        torch.testing.assert_close(graph.x[:, 2:], torch.cat(one_hot, dim=1))
+        torch.testing.assert_close(graph.edge_index.as_tensor(), codes.edge_index.as_tensor())
+    found = torch.cat([graph.x[:, :2] for graph in data])
+    assert sorted(found.tolist()) == sorted(values.tolist())
+    net = GraphKernelNetwork.from_data(data, hidden_channels=4)
+    assert net.config["in_channels"] == 7
+
+    both = {"node_attributes": "1\n" * 5, "node_labels": None}
+    data = load_tu("TINY", write(tmp_path / "attributes", **both), use_node_attr=True)
+    assert data.description.num_node_features == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("1\n2\nnan\n4\n5\n", ValueError, "txt, line 3: expected a finite number of 32 bits, got nan"),
+        ("1\n", ValueError, "txt: has 1 lines, expected 5, the number of nodes"),
+        (None, FileNotFoundError, "txt: no such file, expected the attributes of nodes"),
+    ],
+)
+def test_wrong_attributes_of_nodes(
+    tmp_path: Path, text: str | None, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=f"TINY_node_attributes.{message}"):
+        load_tu("TINY", write(tmp_path, node_attributes=text), use_node_attr=True)
 
 
 def test_networks_refuse_more_than_two_classes(tmp_path: Path) -> None:
