@@ -109,6 +109,8 @@ def _language(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, 
     for name in ("text_columns", "target_columns", "rejects_path"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name.replace('_', '-')}: the model is a language model, which reads a text")
+    if options.data_path.is_dir():
+        raise ValueError(f"--data-path: {options.data_path} is a folder: name the text in it to score")
     text = read_text(options.data_path)
     report = model.scores_of_text(text)
     if report["tokens"] < 2:

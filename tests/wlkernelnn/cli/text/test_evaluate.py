@@ -78,6 +78,8 @@ def test_a_language_model(
     (tmp_path / "short.txt").write_text("")
     assert evaluate(language, tmp_path / "short.txt") == 1
     assert "expected a text of two tokens or more" in capsys.readouterr().err
+    assert main(["text", "evaluate", "--data-path", str(tmp_path), "--model-path", str(language)]) == 1
+    assert "is a folder: name the text in it to score" in capsys.readouterr().err
 
 
 def test_files_that_are_missing(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
