@@ -40,8 +40,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
                 axis.bar(*zip(*places, strict=True), width=0.4, label=label), fmt="%.1f", fontsize=8
             )
     axis.set_xticks(range(len(ours)), [VARIANTS[name][0] for name in ours])
-    heights = [*ours.values(), *(value for value in published if value is not None)]
-    axis.set(ylabel="test perplexity", ylim=(0.8 * min(heights), 1.05 * max(heights)))
+    every = [*ours.values(), *(value for value in published if value is not None)]
+    axis.set(ylabel="test perplexity", ylim=(0.8 * min(every), 1.05 * max(every)))
     axis.legend(fontsize=8)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=120)
