@@ -18,7 +18,6 @@ from tests.strings import ptr_of
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.colours import to_colours
 from wlkernelnn.datasets import PackedLoader, load_text
-from wlkernelnn.ops.graph import fused, gated_sum, sort_edges
 from wlkernelnn.ops.string import Steps, feedback_scan, ngram
 from wlkernelnn.sequence import (
     RKM,
@@ -228,25 +227,5 @@ def test_feedback_of_real_sizes(
     for _ in range(20):
         assert all(torch.equal(one, other) for one, other in zip(run(torch.float32), first, strict=True))
     monkeypatch.setitem(ngram.SCANS, DEVICE, lambda: None)
-    for one, exact in zip(first, run(torch.float64), strict=True):
-        assert (one - exact).norm() <= 1e-5 * exact.norm()
-
-
-def test_fused_sums_of_real_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    num_nodes, num_edges, channels = 30_000, 65_000, 176
-    generator = torch.Generator().manual_seed(4)
-    edge_index = torch.randint(num_nodes, (2, num_edges), generator=generator)
-    edges = sort_edges(edge_index.to(DEVICE), num_nodes, num_nodes)
-    edge_type = torch.randint(40, (num_edges,), generator=generator).to(DEVICE)
-    values = [torch.randn(rows, channels, generator=generator) for rows in (*[num_nodes] * 3, 40, 40)]
-
-    def run(dtype: torch.dtype) -> list[Tensor]:
-        a, b, c, G, F = leaves = [value.to(DEVICE, dtype).requires_grad_() for value in values]
-        out = gated_sum(c, edges, (a, b), G, F, edge_type)
-        return [out.detach(), *torch.autograd.grad(out.square().sum(), leaves)]
-
-    first = run(torch.float32)
-    assert all(torch.equal(one, other) for one, other in zip(run(torch.float32), first, strict=True))
-    monkeypatch.setitem(fused.LOOPS, DEVICE, lambda: None)
     for one, exact in zip(first, run(torch.float64), strict=True):
         assert (one - exact).norm() <= 1e-5 * exact.norm()

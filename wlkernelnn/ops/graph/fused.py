@@ -1,4 +1,4 @@
-"""Sums over edges that write nothing of size ``[E, K]``: compiled loops on a CPU and a GPU."""
+"""Sums over edges that write nothing of size ``[E, K]``: compiled loops on a CPU."""
 
 from __future__ import annotations
 
@@ -51,19 +51,9 @@ class Loop(ABC):
 
 
 numba_loops = partial(optional_module, "wlkernelnn.ops.graph.numba_loops")
-triton_loops = partial(optional_module, "wlkernelnn.ops.graph.triton_loops")
 
-# Which module has the loops of a type of device. Under TRITON_INTERPRET=1 Triton's take CPU tensors as well.
-LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops, "cuda": triton_loops}
-
-
-# On a GPU, kernels of few values take longer to start than to run, and PyTorch's start faster than Triton's.
-ENOUGH = 2**22
-
-
-def is_enough(edges: SortedEdges, like: Tensor) -> bool:
-    """Whether compiled loops pay for values like these at the edges."""
-    return not like.is_cuda or edges.source.numel() * like.size(-1) >= ENOUGH
+# Which module has the loops of a type of device. Kernels for a GPU gained nothing there (docs/measured.md).
+LOOPS: dict[str, Callable[[], Any]] = {"cpu": numba_loops}
 
 
 def loops_for(values: Sequence[Tensor | None]) -> Any:
@@ -105,10 +95,9 @@ def gated_sum(
     r""":math:`\mathrm{out}_v = \sum_{e=(u,v)} w_e s \, \mathrm{sigmoid}(a_u + b_v + G_e) \odot c_u \odot F_e`
 
     of whichever factors are given: :func:`gated_sum_naive`, faster. With tables (or nothing) for G and F,
-    values of one type take compiled loops over the edges, forwards and backwards: on a CPU where numba is
-    installed (the extra ``fast``), float32 and float64, on as many threads as torch has; on a GPU where
-    Triton is (it comes with torch's CUDA builds), half precision as well, in float32 arithmetic, if there are
-    ``ENOUGH`` values at edges. The first use compiles them, which takes seconds, and keeps them on disk.
+    values of one type, float32 or float64, take compiled loops over the edges, forwards and backwards, on a
+    CPU where numba is installed (the extra ``fast``), on as many threads as torch has. The first use compiles
+    them, which takes seconds, and keeps them on disk.
 
     Args:
         c: ``[num_sources, K]``.
@@ -141,8 +130,7 @@ def gated_sum(
     a, b = gates or (None, None)
     values = (a, b, edge_gate, c, edge_factor)
     tables = edge_gate is not None or edge_factor is not None
-    compiled = (edge_type is not None or not tables) and is_enough(edges, c)
-    loops = loops_for((*values, weight)) if compiled else None
+    loops = None if tables and edge_type is None else loops_for((*values, weight))
     if loops is None:
         return naive(*values)
     if gates is None:
@@ -186,7 +174,7 @@ def relabel_sum(
         types = None if edge_type is None else savable(edge_type)
         return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, types, weight)
 
-    compiled = edge_type is not None and type(act) in KINDS and is_pure(act) and is_enough(edges, m)
+    compiled = edge_type is not None and type(act) in KINDS and is_pure(act)
     loops = loops_for((m, edge_shift, weight)) if compiled else None
     if loops is None:
         return naive(m, edge_shift)

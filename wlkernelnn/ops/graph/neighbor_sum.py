@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from wlkernelnn.ops.autograd import module_for, optional_module
 from wlkernelnn.ops.fast_op import FastOp
 
 from .edges import SortedEdges
@@ -21,12 +19,6 @@ def message_sum(message: Callable[..., Tensor], edges: SortedEdges, **values: An
     return message_sum_naive(message, edges.pair, edges.num_targets, **values)
 
 
-# The module that gathers and sums for a type of device; PyTorch does for all others.
-GATHERERS: dict[str, Callable[[], Any]] = {
-    "cuda": partial(optional_module, "wlkernelnn.ops.graph.triton_loops")
-}
-
-
 def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = None) -> Tensor:
     r""":math:`\mathrm{out}_i = \sum_{k=p_i}^{p_{i+1}-1} w_k \, x_{\mathrm{index}_k}`, without gradients.
 
@@ -34,8 +26,6 @@ def bag_sum(x: Tensor, index: Tensor, indptr: Tensor, weight: Tensor | None = No
     """
     if x.size(0) == 0:  # embedding_bag refuses an empty table
         return x.new_zeros(indptr.numel() - 1, x.size(1))
-    if gatherer := module_for(GATHERERS, x, weight):
-        return gatherer.gathered_sum(x, index, indptr, weight)
     sum_mode = 0
     return torch.embedding_bag(x.detach(), index, indptr, False, sum_mode, False, weight, True)[0]
 

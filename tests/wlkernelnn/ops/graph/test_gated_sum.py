@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from tests.graphs import EDGES, Edges, assert_same_with_gradients
-from tests.ways import IN_TRITON, NOT_IN_TRITON
 from wlkernelnn.ops.graph import SortedEdges, gated_sum, gated_sum_naive, sort_edges
 
 CHANNELS, NUM_TYPES, SCALE = 5, 3, 3.0
@@ -91,7 +90,6 @@ def assert_fast_is_naive(edges: Edges, values: dict[str, Tensor], device: str, t
     assert_same_with_gradients(fast, naive, list(values.values()))
 
 
-@NOT_IN_TRITON
 @PAIRS
 def test_same_as_naive(given: str, edges: str, dtype: torch.dtype, device: str) -> None:
     assert_fast_is_naive(
@@ -99,21 +97,6 @@ def test_same_as_naive(given: str, edges: str, dtype: torch.dtype, device: str) 
     )
 
 
-@IN_TRITON
-@pytest.mark.parametrize("edges", [name for name in EDGES if name != "many_edges"])
-def test_same_as_naive_on_every_graph(edges: str, device: str) -> None:
-    values = inputs_of(EDGES[edges], GIVEN["gates gate factor weight"], torch.float64)
-    assert_fast_is_naive(EDGES[edges], values, device)
-
-
-@IN_TRITON
-@ALL_GIVEN
-def test_same_as_naive_of_all_that_is_given(given: list[str], device: str) -> None:
-    edges = EDGES["more_targets"]
-    assert_fast_is_naive(edges, inputs_of(edges, given, torch.float32), device, "rows" not in given)
-
-
-@NOT_IN_TRITON
 @pytest.mark.parametrize("given", ["gates gate factor weight", "factor weight"])
 def test_gradients_of_every_subset(given: str, device: str) -> None:
     edges = EDGES["more_targets"]
@@ -121,17 +104,6 @@ def test_gradients_of_every_subset(given: str, device: str) -> None:
     for subset in range(2 ** len(values)):
         for i, value in enumerate(values.values()):
             value.requires_grad_(bool(subset >> i & 1))
-        assert_fast_is_naive(edges, values, device)
-
-
-@IN_TRITON
-@pytest.mark.parametrize("given", ["gates gate factor weight", "factor weight"])
-def test_gradient_of_each_alone(given: str, device: str) -> None:
-    edges = EDGES["isolated"]
-    values = inputs_of(edges, given.split(), torch.float64)
-    for wanted in values:
-        for name, value in values.items():
-            value.requires_grad_(name == wanted)
         assert_fast_is_naive(edges, values, device)
 
 
@@ -181,7 +153,6 @@ def test_strided_values_and_cotangents(device: str) -> None:
     assert_same_with_gradients(fast, naive, [of_sources, of_targets, tables])
 
 
-@NOT_IN_TRITON
 @pytest.mark.parametrize("given", ["gates gate factor weight", "factor"])
 def test_second_derivatives(given: str, device: str) -> None:
     edges = EDGES["self_loops"]
@@ -197,7 +168,6 @@ def test_second_derivatives(given: str, device: str) -> None:
     assert torch.autograd.gradgradcheck(summed, tuple(values.values()))
 
 
-@NOT_IN_TRITON
 def test_second_derivatives_where_one_tensor_stands_twice(device: str) -> None:
     sorted_edges = sort_edges(*EDGES["self_loops"])
     x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
@@ -246,31 +216,6 @@ def test_half_precision(dtype: torch.dtype, device: str) -> None:
     out = gated_sum(c.to(dtype), sorted_edges, (a.to(dtype), b.to(dtype)), edge_weight=weight)
     expected = gated_sum(c, sorted_edges, (a, b), edge_weight=weight)
     torch.testing.assert_close(out.float(), expected, rtol=0.05, atol=0.1)
-
-
-@IN_TRITON
-@HALF
-def test_half_precision_is_rounded_once(dtype: torch.dtype, device: str) -> None:
-    """Values and gradients are those of exact arithmetic on the same inputs, but for the last digit."""
-    edges = EDGES["more_targets"]
-    values = inputs_of(edges, GIVEN["gates gate factor weight"], dtype)
-    sorted_edges, edge_type = sorted_on(device, edges), torch.randint(NUM_TYPES, (20,))
-    results = []
-    for exact in (False, True):
-        leaves = [value.detach().to("cpu" if exact else device) for value in values.values()]
-        leaves = [leaf.double() if exact else leaf for leaf in leaves]
-        *trained, weight = leaves
-        c, a, b, G, F = (leaf.requires_grad_() for leaf in trained)
-        if exact:
-            out = gated_sum_naive(c, edges.edge_index, 9, (a, b), G, F, edge_type, weight)
-        else:
-            types, weight = (sorted_edges.arrange(value.to(device)) for value in (edge_type, weight))
-            out = gated_sum(c, sorted_edges, (a, b), G, F, types, weight)
-        grads = torch.autograd.grad(out, (c, a, b, G, F), torch.ones_like(out))
-        results.append([value.detach().cpu() for value in (out, *grads)])
-    for came, expected in zip(*results, strict=True):
-        assert came.dtype == dtype
-        torch.testing.assert_close(came.double(), expected, rtol=torch.finfo(dtype).eps, atol=1e-5)
 
 
 def test_no_gradient_is_kept_when_none_is_wanted(device: str) -> None:

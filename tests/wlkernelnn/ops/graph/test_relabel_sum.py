@@ -5,7 +5,6 @@ import torch
 from torch import Tensor
 
 from tests.graphs import EDGES, Edges, assert_same_with_gradients
-from tests.ways import IN_TRITON, NOT_IN_TRITON
 from wlkernelnn.ops.graph import SortedEdges, relabel_sum, relabel_sum_naive, sort_edges
 
 CHANNELS, NUM_TYPES = 5, 3
@@ -68,33 +67,10 @@ def assert_fast_is_naive(
     assert_same_with_gradients(fast, naive, list(values.values()))
 
 
-@NOT_IN_TRITON
 @PAIRS
 def test_same_as_naive(given: str, act: str, edges: str, dtype: torch.dtype, device: str) -> None:
     values = inputs_of(EDGES[edges], GIVEN[given], dtype)
     assert_fast_is_naive(EDGES[edges], ACTS[act], values, device, "rows" not in given)
-
-
-@IN_TRITON
-@pytest.mark.parametrize(
-    ("edges", "act"),
-    [
-        (name, ("relu", "tanh", "identity")[i % 3])
-        for i, name in enumerate(name for name in EDGES if name != "many_edges")
-    ],
-)
-def test_same_as_naive_on_every_graph(edges: str, act: str, device: str) -> None:
-    values = inputs_of(EDGES[edges], GIVEN["shift weight"], torch.float64)
-    assert_fast_is_naive(EDGES[edges], ACTS[act], values, device)
-
-
-@IN_TRITON
-@ALL_GIVEN
-@ALL_ACTS
-def test_same_as_naive_of_all_that_is_given(act: torch.nn.Module, given: list[str], device: str) -> None:
-    edges = EDGES["more_targets"]
-    values = inputs_of(edges, given, torch.float32)
-    assert_fast_is_naive(edges, act, values, device, "rows" not in given)
 
 
 @ALL_ACTS
@@ -118,7 +94,6 @@ def test_gradient_of_an_activations_parameter(device: str) -> None:
     torch.testing.assert_close(came, wanted, rtol=1e-12, atol=1e-12)
 
 
-@NOT_IN_TRITON
 @pytest.mark.parametrize("act", ["tanh", "identity"])
 def test_second_derivatives(act: str, device: str) -> None:
     edges = EDGES["self_loops"]

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 
 from tests.graphs import assert_same_with_gradients
-from wlkernelnn.ops.graph import fused, segment_sum, segments
-from wlkernelnn.ops.graph.neighbor_sum import GATHERERS, bag_sum
+from wlkernelnn.ops.graph import segment_sum, segments
+from wlkernelnn.ops.graph.neighbor_sum import bag_sum
 
 LENGTHS = {
     "mixed": [3, 0, 1, 4],
@@ -53,22 +53,14 @@ def test_segment_sum_twice_differentiable() -> None:
     assert torch.autograd.gradgradcheck(lambda values: segment_sum(values**3, indptr, segment), (values,))
 
 
-@pytest.mark.parametrize("way", ["torch", "triton"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_bag_sum(
-    weighted: bool, way: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    device = "cpu"
-    if way == "triton":
-        device = request.getfixturevalue("triton_device")
-        monkeypatch.setitem(GATHERERS, device, fused.triton_loops)
+def test_bag_sum(weighted: bool) -> None:
     indptr, bag = pointers_of(LENGTHS["mixed"])
     x = torch.randn(6, 3)
     index = torch.tensor([5, 5, 0, 1, 2, 3, 0, 0])
     weight = torch.randn(8) if weighted else None
     rows = x[index] if weight is None else weight.unsqueeze(1) * x[index]
-    given = (None if value is None else value.to(device) for value in (x, index, indptr, weight))
-    torch.testing.assert_close(bag_sum(*given).cpu(), index_add(rows, bag, 4))
+    torch.testing.assert_close(bag_sum(x, index, indptr, weight), index_add(rows, bag, 4))
 
 
 def test_bag_sum_without_rows() -> None:
