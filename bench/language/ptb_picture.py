@@ -36,9 +36,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
     for values, shift, label in ((list(ours.values()), -0.2, "ours"), (published, 0.2, "Lei et al. 2017")):
         places = [(i + shift, value) for i, value in enumerate(values) if value is not None]
         if places:
-            axis.bar_label(
-                axis.bar(*zip(*places, strict=True), width=0.4, label=label), fmt="%.1f", fontsize=8
-            )
+            x, heights = zip(*places, strict=True)
+            axis.bar_label(axis.bar(x, heights, 0.4, label=label), fmt="%.1f", fontsize=8)
     axis.set_xticks(range(len(ours)), [VARIANTS[name][0] for name in ours])
     every = [*ours.values(), *(value for value in published if value is not None)]
     axis.set(ylabel="test perplexity", ylim=(0.8 * min(every), 1.05 * max(every)))
