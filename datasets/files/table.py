@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,8 @@ from rdkit import Chem, rdBase
 from .table_chunks import check_file, parquet_chunks, require_columns, separator, text_pieces
 
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
+# Such as >10 or <= 0.1, of what was not measured beyond.
+_CENSORED = re.compile(r"\s*(<|>|≤|≥|~|=<|=>)=?\s*[-+.\d]")
 BOOLEAN = {"true": "1", "false": "0"}
 
 
@@ -157,6 +160,14 @@ def _targets(
             cell = frame[name].iloc[wrong[0]]
             shown = repr(cell) if isinstance(cell, str) else cell
             more = f" (and {len(wrong) - 1:,} more in this column)" if len(wrong) > 1 else ""
+            bounds = [row for row in wrong.tolist() if _CENSORED.match(str(frame[name].iloc[row]))]
+            if bounds and not binary:
+                rows = ", ".join(place(frame, row) for row in bounds[:5]) + (", …" if len(bounds) > 5 else "")
+                raise ValueError(
+                    f"{source}: column {name!r}: {len(bounds):,} cells are bounds and not values, such as "
+                    f"{frame[name].iloc[bounds[0]]!r}: {rows}; leave these rows out or their cells blank, or "
+                    "give values for them"
+                )
             where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
             raise ValueError(f"{where}: expected {expected}, got {shown}{more}")
         if len(text) and not binary and (row := _lost_digits(text, values)) is not None:

@@ -282,3 +282,11 @@ def test_utf_16(tmp_path: Path) -> None:
         mark = "" if encoding == "utf-16" else "\ufeff"
         path = write(tmp_path, "t.csv.gz", (mark + TEXT.replace("ethanol", "Äthanol")).encode(encoding))
         assert read_table(path)["name"].tolist() == ["Äthanol", "", "a, b"]
+
+
+def test_bounds_in_place_of_values_are_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "smiles,pX\nC,5.1\nCC,>10\nCCC,x\nCCCC,<= 0.1\n")
+    with pytest.raises(
+        ValueError, match=r"column 'pX': 2 cells are bounds .* '>10': data row 2 \(line 3\), "
+    ):
+        numeric_targets(read_table(path), ["pX"], path)
