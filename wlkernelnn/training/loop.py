@@ -33,7 +33,7 @@ from .options import LoopOptions
 
 _HINTS = (
     ".*(does not have many workers|Checkpoint directory .* exists and is not empty|LeafSpec"
-    "|number of training batches|no `val_dataloader`)"
+    "|number of training batches|no `val_dataloader`|AccumulateGrad node's stream)"  # the last of CUDA graphs
 )
 
 

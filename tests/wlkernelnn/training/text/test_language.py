@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,6 +12,7 @@ import torch
 from wlkernelnn.datasets import Corpus, Vocabulary
 from wlkernelnn.sequence import LanguageModel, StringKernelNetwork
 from wlkernelnn.training import DivergedError, LanguageOptions, callbacks, fit_language_model, perplexity
+from wlkernelnn.training.text.replay import Replay
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "log"]
 
@@ -194,3 +197,27 @@ def test_small_integers(dtype: torch.dtype) -> None:
     fit_language_model(expected, text, SMALL, progress=False)
     assert perplexity(trained, parts["test"]) == perplexity(expected, text.test)
     assert perplexity(trained, text.test.tolist()) == perplexity(expected, text.test)
+
+
+class PretendsToBeOnGpu(torch.Tensor):
+    is_cuda = True  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_stretches_of_one_shape_are_replayed(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with a state; what a stand-in for a recording returns has no way back to the stretch before."""
+    replayed = []
+
+    def recorded(self: Replay, *example: Any) -> Any:
+        return lambda *values: (replayed.append(tuple(values[0].shape)), self._plain(*values))[1]
+
+    monkeypatch.setattr(Replay, "_recorded", recorded)
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: nullcontext())
+    replay, plain, states = Replay(model(5), wanted), Replay(model(5), False), [None, None]
+    for length in (3, 3, 2, 3):
+        tokens = torch.randint(5, (2, length))
+        nll, states[0] = replay(PretendsToBeOnGpu(tokens), tokens, states[0])
+        expected, states[1] = plain(tokens, tokens, states[1])
+        torch.testing.assert_close(nll, expected)
+        assert not states[0][0].requires_grad
+    assert replayed == ([(2, 3)] * 2 if wanted else [])
