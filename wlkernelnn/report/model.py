@@ -19,7 +19,7 @@ def explained(model: Model, report: Mapping[str, Any]) -> str:
     if isinstance(model, JointModel):
         return _joint(model, report)
     if isinstance(model, Ensemble):
-        return _networks(model)
+        return _networks(model, "valid" in report["counts"])
     return _linear(model) if isinstance(model, LinearMachine) else _machine(model)
 
 
@@ -60,16 +60,17 @@ def _linear(machine: LinearMachine) -> str:
     return paragraph(text) + table(["bonds", unit, ""], rows)
 
 
-def _networks(ensemble: Ensemble) -> str:
+def _networks(ensemble: Ensemble, validated: bool) -> str:
     net, count = ensemble.networks[0], len(ensemble.networks)
     many = (
         f"{count} networks that differ in their seeds, predicting by their mean"
         if count > 1
         else "One network"
     )
+    parameters = sum(p.numel() for p in net.parameters())
+    kept = "of the epoch with the best validation score" if validated else "of the last epoch"
     text = (
-        f"{many}: {type(net).__name__} with {sum(p.numel() for p in net.parameters()):,} parameters. Of "
-        "each, the weights of the epoch with the best validation score are kept."
+        f"{many}: {type(net).__name__} with {parameters:,} parameters. Of each, the weights {kept} are kept."
     )
     if ensemble.recalibration is not None:
         text += " Deviations of new measurements come from the errors of the validation part."
@@ -92,6 +93,6 @@ def _joint(model: JointModel, report: Mapping[str, Any]) -> str:
         paragraph(text)
         + table(["fitted to others", report["metric"]], rows)
         + paragraph(f"Share of the networks: {share}", soft=True)
-        + (_linear if isinstance(model.machine, LinearMachine) else _machine)(model.machine)  # type: ignore[operator]
-        + _networks(model.ensemble)
+        + explained(model.machine, report)
+        + _networks(model.ensemble, validated=False)
     )

@@ -208,18 +208,17 @@ def _learning(directory: Path, model: Model, metric: str) -> str:
     joint = isinstance(model, JointModel)
     folders = network_folders(directory / NETWORKS if joint else directory)
     html = ""
-    for number_, folder in enumerate(folders[:_NETWORKS], 1):
+    for place, folder in enumerate(folders[:_NETWORKS], 1):
         if not (folder / "history.csv").is_file():
             continue
-        history = {
-            name: column.to_numpy(float) for name, column in pd.read_csv(folder / "history.csv").items()
-        }
+        columns = pd.read_csv(folder / "history.csv")
+        history = {str(name): column.to_numpy(float) for name, column in columns.items()}
         scores = history.get(f"valid_{metric}")
         kept = None
         if scores is not None and np.isfinite(scores).any():
             best = np.nanargmax(scores) if METRICS[metric].maximize else np.nanargmin(scores)
             kept = int(history["epoch"][best]) + 1
-        html += row(learning(f"network {number_}" if len(folders) > 1 else "network", metric, history, kept))
+        html += row(learning(f"network {place}" if len(folders) > 1 else "network", metric, history, kept))
     if len(folders) > _NETWORKS:
         html += paragraph(f"The first {_NETWORKS} of {len(folders)} networks.", soft=True)
     return html

@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from tests.edited import edit
 from tests.molecules import regression_set, write_table
+from tests.pages import read
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import JointModel, load_run
 from wlkernelnn.training.molecules import machine
@@ -44,6 +45,9 @@ def test_every_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     model.share[:] = 0.3
     report = json.loads((run / "metrics.json").read_text())
     assert report["left_out"] <= min(report["left_out_parts"].values()) + 1e-9
+    page = read(run / "report.html").text
+    for text in ("weighted by how well each predicts", "weights of the last epoch", "Ridge regression"):
+        assert text in page
     words = f"--test-path {run.parent / 'set.csv'} --model-path {run}".split()
 
     out = tmp_path / "out.csv"
