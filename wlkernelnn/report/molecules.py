@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem
@@ -40,7 +40,8 @@ def sketch(smiles: str, width: int = 260, height: int = 180) -> str:
     if molecule is None or not 0 < molecule.GetNumAtoms() <= MOST_ATOMS:
         return ""
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
-    drawer.drawOptions().fixedBondLength = 24  # at most: small molecules stay small
+    options: Any = drawer.drawOptions()
+    options.fixedBondLength = 24  # at most: small molecules stay small
     rdMolDraw2D.PrepareAndDrawMolecule(drawer, molecule)
     drawer.FinishDrawing()
     return inline(drawer.GetDrawingText())
@@ -67,6 +68,6 @@ def nearest_training(data: PackedGraphs, train: PackedGraphs, seed: int = 0) -> 
         some = np.sort(np.random.default_rng(seed).choice(len(train), MOST_TRAINING, replace=False))
     coding = "ogb" if train.description.features.startswith("ogb") else None
     kernel = WLSubtreeKernel(2, normalize="minmax", coding=coding)
-    values = kernel(data, train if len(some) == len(train) else train[some])
+    values: Any = kernel(data, train if len(some) == len(train) else train[some])
     best = values.argmax(axis=1)
     return Nearest(values[np.arange(len(best)), best], some[best], len(some))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from scipy.stats import norm
@@ -47,7 +47,7 @@ def histogram(title: str, xlabel: str, values: dict[str, np.ndarray], num_bins: 
     return figure(plot.svg())
 
 
-def _top(heights: Sequence[np.ndarray]) -> float:
+def _top(heights: Iterable[np.ndarray]) -> float:
     """Room for a legend above the highest bar."""
     return 1.25 * max([float(each.max(initial=0)) for each in heights] or [0.0]) or 1.0
 

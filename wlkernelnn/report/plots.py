@@ -108,9 +108,9 @@ class Plot:
         x = _LEFT + self.legend[0] * (right - _LEFT)
         y = bottom - self.legend[1] * (bottom - _TOP) + 8
         for place, (kind, name) in enumerate(self.names):
-            at = y + 15 * place
-            parts.append(f'<path class="{kind}" d="M{x:g} {at - 4:g}h14" style="stroke-width:4"/>')
-            parts.append(f'<text x="{x + 19:g}" y="{at:g}">{escaped(_short(name))}</text>')
+            down = y + 15 * place
+            parts.append(f'<path class="{kind}" d="M{x:g} {down - 4:g}h14" style="stroke-width:4"/>')
+            parts.append(f'<text x="{x + 19:g}" y="{down:g}">{escaped(_short(name))}</text>')
         return (
             f'<svg class="plot" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
             + "".join(parts)

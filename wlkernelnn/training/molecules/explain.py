@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,7 +84,8 @@ def drawing(
             atom.SetProp("atomNote", f"{value:+.2g}")
     colours = colormaps["bwr"](0.5 + 0.5 * np.asarray(contributions) / largest)
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
-    drawer.drawOptions().annotationFontScale = 0.8
+    options: Any = drawer.drawOptions()
+    options.annotationFontScale = 0.8
     rdMolDraw2D.PrepareAndDrawMolecule(
         drawer,
         molecule,
