@@ -123,7 +123,7 @@ def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
 def parquet_chunks(path: Path, rows: int | None, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
     """As :func:`read_chunks`, of some columns of a Parquet file; without ``rows`` in one piece."""
     # Without pre_buffer a row group is not read whole before its first rows come.
-    with _named_errors(path), pq.ParquetFile(path, pre_buffer=False) as file:
+    with _named_errors(path), pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True) as file:
         # What pandas notes about its index would no longer hold.
         schema = file.schema_arrow.remove_metadata()
         wanted = schema.names if columns is None else list(columns)

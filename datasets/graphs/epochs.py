@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
 from typing import Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
 from wlkernelnn.utils.checks import check_count
 
 from .arrays import positions_of
+
+logger = logging.getLogger("wlkernelnn")
 
 # Items gathered at once. Larger chunks leave the caches, smaller ones pay more Python per item.
 CHUNK = 1024
@@ -49,6 +53,7 @@ class EpochLoader(ABC):
         self._done = 0  # batches of this epoch that were yielded
         self._resumed = False
         self._begun = False  # an epoch, which was not read to its end
+        self._warned = False
 
     #: Lightning asks for one wherever there is a sampler.
     batch_sampler = None
@@ -81,6 +86,7 @@ class EpochLoader(ABC):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self) -> Iterator[Data]:
+        self._warn_of_others()
         # What was left early is over.
         self.epoch += self._begun
         self._begun = True
@@ -96,6 +102,18 @@ class EpochLoader(ABC):
                 yield batch
         self._done, self._begun = 0, False
         self.epoch += 1
+
+    def _warn_of_others(self) -> None:
+        """Say once that the processes of a distributed training do not share the items out."""
+        distributed = torch.distributed
+        if self._warned or not distributed.is_available() or not distributed.is_initialized():
+            return
+        if (processes := distributed.get_world_size()) > 1:
+            self._warned = True
+            logger.warning(
+                f"{type(self).__name__} gives this process all {len(self.data):,} items of its data, and "
+                f"{processes} processes train: give each a part of its own, and all equally many batches"
+            )
 
     @abstractmethod
     def _batches(self, positions: np.ndarray) -> Iterator[Data]:

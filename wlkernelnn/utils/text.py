@@ -106,7 +106,8 @@ def read_yaml(path: str | os.PathLike[str], loader: type[Any]) -> Any:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
-                raise ValueError(f"nested more than {DEEPEST} deep, in line {event.start_mark.line + 1}")
+                line = "" if event.start_mark is None else f", in line {event.start_mark.line + 1}"
+                raise ValueError(f"nested more than {DEEPEST} deep{line}")
         return yaml.load(text, loader)
     except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"{path}: not YAML: {error}") from error

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -107,3 +108,16 @@ def test_a_line_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.Monk
         list(table_chunks.text_rows(path))
     monkeypatch.setattr(table_chunks, "_LONGEST", 21)
     assert len(list(table_chunks.text_rows(path))) == 3
+
+
+def test_parquet_pages_with_checksums_are_verified(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    values = np.random.default_rng(0).random(1000)
+    pq.write_table(
+        pa.table({"y": values}), path, write_page_checksum=True, use_dictionary=False, compression="none"
+    )
+    content = path.read_bytes()
+    place = content.index(values[500].tobytes())
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(ValueError, match=r"t\.parquet: not a whole Parquet file .*(CRC|checksum)"):
+        [*read_chunks(path, 300)]

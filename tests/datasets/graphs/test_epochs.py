@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.graphs import random_packed
 from wlkernelnn.datasets import BucketResampler, EndlessShuffle, PackedLoader, load_molecules
 
 
@@ -110,3 +112,15 @@ def test_it_feeds_a_loader() -> None:
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         BucketResampler(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_distributed_training_is_told_that_nothing_is_sharded(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loader = PackedLoader(random_packed(5), batch_size=2)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    for processes, said in ((1, 0), (2, 1), (2, 1)):  # is said once
+        monkeypatch.setattr(torch.distributed, "get_world_size", lambda processes=processes: processes)
+        assert len([*loader]) == 3
+        assert len(caplog.messages) == said
+    assert "PackedLoader gives this process all 5 items of its data, and 2 processes train" in caplog.text

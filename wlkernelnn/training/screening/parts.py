@@ -231,7 +231,9 @@ class Parts:
             if self.suffix == ".csv":
                 _join_text(temporary, [(self._rows(i), part.rows) for i, part in enumerate(self.done)])
             else:
-                with pq.ParquetWriter(temporary, pq.read_schema(self._rows(0))) as writer:
+                with pq.ParquetWriter(
+                    temporary, pq.read_schema(self._rows(0)), write_page_checksum=True
+                ) as writer:
                     for number, part in enumerate(self.done):
                         if self._wrong(number, part):
                             raise FileNotFoundError(f"{self._rows(number)}: {_LOST}")
@@ -291,7 +293,7 @@ def write_table(path: Path, table: pa.Table, header: bool = True) -> None:
     """Write a ``.csv`` file, nothing where a value is missing, or a ``.parquet`` file, in one step."""
     with atomic_path(path) as temporary:
         if path.suffix == ".parquet":
-            pq.write_table(table, temporary)
+            pq.write_table(table, temporary, write_page_checksum=True)
             return
         columns = []
         for column in table.columns:
