@@ -45,8 +45,8 @@ def probed(features: str) -> dict[str, Any]:
         values = part["node_table"][part["node_type"]] if name == "node_type" else part[name]
         digest.update(name.encode() + (b"" if name == "node_table" else values.astype(np.int64).tobytes()))
     digest.update(counts.tobytes())
-    values = [] if numbers.dtype == np.uint8 else [float(f"{value:.6g}") for value in numbers[-1]]
-    return {"version": rdkit.__version__, "codes": digest.hexdigest()[:16], "values": values}
+    last = [] if numbers.dtype == np.uint8 else [float(f"{value:.6g}") for value in numbers[-1]]
+    return {"version": rdkit.__version__, "codes": digest.hexdigest()[:16], "values": last}
 
 
 def check_probed(path: Path, features: str, trained: Any) -> None:

@@ -51,7 +51,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"wlkernelnn: error: unknown verb {verb!r}; verbs are {', '.join(VERBS)}", file=sys.stderr)
         return 2
     logger, handler = logging.getLogger("wlkernelnn"), logging.StreamHandler()
-    format_before, warnings.formatwarning = warnings.formatwarning, _warning
+    format_before = warnings.formatwarning
+    warnings.formatwarning = _warning  # type: ignore[assignment]
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
