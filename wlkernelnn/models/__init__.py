@@ -6,6 +6,7 @@ from .graph_kernel_network import GraphKernelNetwork
 from .graph_network import GraphNetwork
 from .kernel_stack import KernelStack
 from .kernel_stack_network import KernelStackNetwork
+from .wl_kernel_nn import WLKernelNN
 
 #: Networks by the names that users give them.
 SHORT_NAMES: dict[str, type[GraphNetwork]] = {"wl": GraphKernelNetwork, "stack": KernelStackNetwork}
@@ -22,4 +23,5 @@ __all__ = [
     "GraphNetwork",
     "KernelStack",
     "KernelStackNetwork",
+    "WLKernelNN",
 ]
