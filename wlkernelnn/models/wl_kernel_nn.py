@@ -40,7 +40,6 @@ class WLKernelNN(BasicGNN):
 
     supports_edge_weight: Final[bool] = True
     supports_edge_attr: Final[bool] = True
-    supports_norm_batch: Final[bool]
 
     def init_conv(self, in_channels: int, out_channels: int, **kwargs: Any) -> WLKernelConv:
         """One layer."""
