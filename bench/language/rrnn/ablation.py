@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -59,12 +59,12 @@ def _rrnn_gru(**arguments: Any) -> StringModel:
 
 
 def _mistaken(share: float, **arguments: Any) -> RRNN:
-    cell = _rrnn(MistakenGRU, **arguments)
+    cell = MistakenGRU(CHANNELS, CHANNELS, ROUNDS, TUPLES, choice="hard", **arguments)
     cell.mistaken = share
     return cell
 
 
-KINDS = {
+KINDS: dict[str, Callable[..., StringModel]] = {
     "gru": lambda: Recurrent(torch.nn.GRU, CHANNELS, CHANNELS),
     "tree": partial(_rrnn, GrownGRU),
     "rrnn": partial(_rrnn, RRNN),
