@@ -127,7 +127,7 @@ def test_config_that_is_not_json(folder: Path, content: bytes) -> None:
     [
         ({"network__heads": 3}, "network: .* unexpected keyword argument 'heads'"),
         ({"about": None}, "expected an object with format, kind, network and about"),
-        ({"network__node_dims": None}, "network: .* missing 1 required .*'node_dims'"),
+        ({"network__node_dims": None}, r"network: x holds codes \(node_dims\)"),
         ({"network": [1]}, "network: .* must be a mapping, not list"),
         ({"kind": "Transformer"}, "network: kind must be one of GraphKernelNetwork, .*, got 'Transformer'"),
         ({"kind": []}, r"network: kind must be one of GraphKernelNetwork, .*, got \[\]"),
