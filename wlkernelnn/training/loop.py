@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -95,8 +95,10 @@ def train_module(
     console = rich.get_console()
     bar = progress and (console.is_terminal or console.is_jupyter)
     history = History(tell=not bar)
-    with tempfile.TemporaryDirectory() as scratch, alone_in(directory or scratch):
-        folder = Path(directory or scratch)
+    # Without need for it, a temporary folder that cannot be written stops nothing.
+    place = tempfile.TemporaryDirectory() if directory is None else nullcontext(directory)
+    with place as where, alone_in(where):
+        folder = Path(where)
         last = folder / "last.ckpt"
         if not resume:
             last.unlink(missing_ok=True)  # of an earlier training, which this one must not be taken for

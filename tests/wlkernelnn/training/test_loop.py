@@ -125,7 +125,11 @@ def test_checkpoints_need_no_temporary_folder(
     def moved(*_: Any) -> None:
         raise AssertionError("copied from a temporary folder")
 
+    def unwritable() -> None:
+        raise FileNotFoundError("No usable temporary directory found")
+
     monkeypatch.setattr("shutil.move", moved)
+    monkeypatch.setattr("tempfile.TemporaryDirectory", unwritable)
     fit(small_network(parts[0]), *parts, quick(epochs=1), directory=tmp_path, progress=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "best.ckpt", "last.ckpt"]
 
