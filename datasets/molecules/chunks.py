@@ -11,6 +11,7 @@ featurizing 20,000 molecules.
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 import cloudpickle
 import joblib
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 from rdkit import Chem, rdBase
 
 from wlkernelnn.datasets.graphs.perception import FIXED, Perception
@@ -206,4 +208,16 @@ def featurize_chunks(
     # not run the caller's script again as those of multiprocessing do.
     remote = joblib.delayed(ByValue(work))
     parallel = joblib.Parallel(num_workers, backend="loky", return_as="generator", batch_size=1)
-    return parallel(remote(chunk) for chunk in chunks)
+    return _then_none_is_left(parallel(remote(chunk) for chunk in chunks))
+
+
+def _then_none_is_left(results: Iterator[Any]) -> Iterator[Any]:
+    """In a child process, end joblib's processes after the results.
+
+    A child waits for its own children before it ends, and these wait five minutes for more work.
+    """
+    try:
+        yield from results
+    finally:
+        if multiprocessing.parent_process() is not None:
+            get_reusable_executor(reuse=True).shutdown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import subprocess
 import sys
 from functools import partial
@@ -126,6 +127,13 @@ def test_many_smiles_start_processes_by_themselves(monkeypatch: pytest.MonkeyPat
         featurize(["C"] * count)
     featurize(["C"] * 5, num_workers=0)
     assert asked == [0, 2, 3, 0]
+
+
+def test_a_child_leaves_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for them at its end, and they wait five minutes for more work."""
+    monkeypatch.setattr(multiprocessing, "parent_process", multiprocessing.current_process)
+    assert len(list(featurize_chunks([["C"], ["CC"]], get_features("ogb"), 2))) == 2
+    assert not [child for child in multiprocessing.active_children() if "Loky" in child.name]
 
 
 @pytest.mark.parametrize("values", ["morgan", "rdkit"])
