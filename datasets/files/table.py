@@ -147,7 +147,10 @@ def _targets(
         if not pd.api.types.is_numeric_dtype(cells.dtype):
             text = cells.astype(str).str.strip().str.lower()
             missing = missing | text.isin(MISSING).to_numpy(dtype=bool)
-            cells = pd.to_numeric(text.replace(BOOLEAN), errors="coerce")
+            numbers = text.replace(BOOLEAN)
+            is_number = pd.to_numeric(numbers, errors="coerce").notna()
+            # Python reads what stands there to the last bit; pandas 2 does not.
+            cells = numbers.where(is_number).map(float, na_action="ignore").astype(np.float64)
             # Such as 1e-400, which a float64 cannot hold either.
             vanished = (cells == 0).to_numpy() & text.str.contains("^[^e]*[1-9]").to_numpy()
         elif pd.api.types.is_integer_dtype(cells.dtype):
