@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numba import config, njit, types
+from numba import config, get_num_threads, njit, set_num_threads, types
 from numba.extending import overload
 
 # Products and sums may become one instruction; nothing may be reordered. Divisions never raise: a branch for
 # that would keep loops from being vectorised.
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
+
+# Not every threading layer of numba may be entered by two threads at once.
+_one_at_a_time = threading.Lock()
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -37,27 +39,24 @@ def chunks_for(work: int, grain: int) -> int:
     return max(1, min(work // grain, torch.get_num_threads(), config.NUMBA_NUM_THREADS))
 
 
-def run(kernel: Any, chunks: int, *arguments: Any) -> None:
-    """Run ``kernel(chunk, chunks, …)`` for every chunk, each on a thread of its own.
+def run(kernels: Any, kernel: str, chunks: int, *arguments: Any) -> None:
+    """Run ``kernel(chunks, …)`` of a module on threads, or ``kernel_chunk(0, 1, …)`` without any."""
+    if chunks == 1:
+        getattr(kernels, f"{kernel}_chunk")(0, 1, *arguments)
+        return
+    with _one_at_a_time, _threads(chunks):
+        getattr(kernels, kernel)(chunks, *arguments)
 
-    Compiled loops let go of Python's lock. To have them on Python's threads costs some 30 µs a call, and
-    saves a second compilation of each, for numba's own threads.
-    """
-    others = [_pool().submit(kernel, chunk, chunks, *arguments) for chunk in range(1, chunks)]
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    """Parallel kernels of the block run on so many threads of numba's."""
+    before = get_num_threads()
+    set_num_threads(number)
     try:
-        kernel(0, chunks, *arguments)
+        yield
     finally:
-        for other in others:
-            other.result()
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(config.NUMBA_NUM_THREADS, "wlkernelnn")
-
-
-if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+        set_num_threads(before)
 
 
 # Functions of one number

@@ -12,6 +12,7 @@ to write to.
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 
 from wlkernelnn.ops.compiled import compiled, sigmoid, tanh
 
@@ -32,7 +33,7 @@ def rows_of(chunk: int, chunks: int, indptr: np.ndarray) -> tuple[int, int]:
 
 
 @compiled()
-def gated(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
+def gated_chunk(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     indptr, source, edge_type, weight = edges
     a, b, G, c, F = values
     (out,) = outs
@@ -50,8 +51,16 @@ def gated(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs
                 out_v[k] += w * sigmoid(a_u[k] + b_v[k] + G_t[k]) * c_u[k] * F_t[k]
 
 
+@compiled(parallel=True)
+def gated(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
+    for chunk in prange(chunks):
+        gated_chunk(chunk, chunks, edges, values, s, outs)
+
+
 @compiled()
-def gated_by_target(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
+def gated_by_target_chunk(
+    chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays
+) -> None:
     indptr, source, edge_type, weight = edges
     a, b, G, c, F, grad = values
     (grad_b,) = outs
@@ -73,8 +82,16 @@ def gated_by_target(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: f
             total[k] *= grad_v[k]
 
 
+@compiled(parallel=True)
+def gated_by_target(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
+    for chunk in prange(chunks):
+        gated_by_target_chunk(chunk, chunks, edges, values, s, outs)
+
+
 @compiled()
-def gated_by_source(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
+def gated_by_source_chunk(
+    chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays
+) -> None:
     indptr, order, target, edge_type, weight = edges
     a, b, G, c, F, grad = values
     grad_a, grad_G, grad_c, grad_F = outs
@@ -111,11 +128,17 @@ def gated_by_source(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: f
                     total_a[k] += message - gate * message
 
 
+@compiled(parallel=True)
+def gated_by_source(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
+    for chunk in prange(chunks):
+        gated_by_source_chunk(chunk, chunks, edges, values, s, outs)
+
+
 # out[v] = Σ w f(x[u], T[t]), where f is one of MULTIPLY, ADD, RELU, TANH: the option
 
 
 @compiled()
-def mapped(chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
+def mapped_chunk(chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
     indptr, source, edge_type, weight = edges
     x, table = values
     (out,) = outs
@@ -142,8 +165,16 @@ def mapped(chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, ou
                     out_v[k] += w * tanh(x_u[k] + T_t[k])
 
 
+@compiled(parallel=True)
+def mapped(chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
+    for chunk in prange(chunks):
+        mapped_chunk(chunk, chunks, edges, values, kind, outs)
+
+
 @compiled()
-def mapped_by_source(chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
+def mapped_by_source_chunk(
+    chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays
+) -> None:
     indptr, order, target, edge_type, weight = edges
     x, table, grad = values
     grad_x, grad_table = outs
@@ -172,3 +203,9 @@ def mapped_by_source(chunk: int, chunks: int, edges: Arrays, values: Arrays, kin
                     passed -= passed * y * y
                 total_x[k] += passed
                 total_T[k] += passed
+
+
+@compiled(parallel=True)
+def mapped_by_source(chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
+    for chunk in prange(chunks):
+        mapped_by_source_chunk(chunk, chunks, edges, values, kind, outs)

@@ -64,7 +64,7 @@ class Loop(fused.Loop):
         weight = np.empty(0, values[0].dtype) if weight is None else weight.reshape(-1)
         option = getattr(kernels, self.option) if isinstance(self.option, str) else self.option
         given = (*arrays, edge_type, weight), tuple(values), option, outs
-        compiled.run(getattr(kernels, kernel), chunks, *given)
+        compiled.run(kernels, kernel, chunks, *given)
 
 
 class GatedLoop(Loop):

@@ -9,6 +9,7 @@ out to threads, one by one in turn. Rows are named by numbers: a view costs as m
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 
 from wlkernelnn.ops.compiled import compiled, sigmoid, tanh
 
@@ -109,7 +110,7 @@ def multiply(
 
 
 @compiled()
-def forward(
+def forward_chunk(
     chunk: int, chunks: int, first: int, last: int, layout: Layout, eps: float, starts: np.ndarray,
     weight: np.ndarray, seen: np.ndarray, tables: Arrays, states: Arrays,
 ) -> None:  # fmt: skip
@@ -159,8 +160,14 @@ def forward(
                 h[c_now, k] = of_o[o, part_o, k] * y[k]
 
 
+@compiled(parallel=True)
+def forward(chunks, first, last, layout, eps, starts, weight, seen, tables, states):
+    for chunk in prange(chunks):
+        forward_chunk(np.int64(chunk), chunks, first, last, layout, eps, starts, weight, seen, tables, states)
+
+
 @compiled()
-def backward(
+def backward_chunk(
     chunk: int, chunks: int, first: int, last: int, layout: Layout, eps: float, starts: np.ndarray,
     weight: np.ndarray, came: np.ndarray, tables: Arrays, states: Arrays,
 ) -> None:  # fmt: skip
@@ -258,3 +265,11 @@ def backward(
         if weight.size:
             flat = slopes.reshape(len(slopes), -1)
             multiply(chunk, chunks, came, flat, now - starts[1], starts[t + 2] - now, weight)
+
+
+@compiled(parallel=True)
+def backward(chunks, first, last, layout, eps, starts, weight, came, tables, states):
+    for chunk in prange(chunks):
+        backward_chunk(
+            np.int64(chunk), chunks, first, last, layout, eps, starts, weight, came, tables, states
+        )

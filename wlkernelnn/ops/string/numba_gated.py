@@ -116,7 +116,7 @@ class _Scan:
     ) -> None:
         """For some steps, with the product between them."""
         arguments = *self.plan, weight, product.numpy(), self.tables, states
-        compiled.run(getattr(kernels, kernel), self.chunks, first, last, *arguments)
+        compiled.run(kernels, kernel, self.chunks, first, last, *arguments)
 
 
 def _array(tensor: Tensor) -> Any:

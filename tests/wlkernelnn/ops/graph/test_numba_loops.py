@@ -190,7 +190,7 @@ def test_where_nothing_can_be_cached(tmp_path: Path) -> None:
         "for locator in caching.CacheImpl._locator_classes:\n"
         "    locator.from_function = classmethod(lambda *_: None)\n"
     )
-    body = "print(run()); print(type(fused.numba_loops().kernels.gated._cache).__name__)"
+    body = "print(run()); print(type(fused.numba_loops().kernels.gated_chunk._cache).__name__)"
     assert "NullCache" in run_program(body, before)
 
 
