@@ -37,7 +37,7 @@ class Options(TableOptions):
         rounds: Turns of each contestant.
         molecules: Take so many molecules of a data set at most.
         device: "cpu", or "cuda": then the tables are those of a file "speed_gpu", by default of the parts
-            "step", "epoch", "inference" and "data", of which sums alone.
+            "step", "epoch", "inference" and "data"; in "data" only the sums are timed.
 
     Raises:
         ValueError: There is no such data set, precision or readout.

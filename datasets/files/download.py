@@ -95,7 +95,7 @@ def cache_folder() -> Path | None:
 
 
 def data_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
-    """The folders of :func:`find_file`, the last of which takes what is downloaded.
+    """The folders of :func:`find_file`, and the last one takes what is downloaded.
 
     Raises:
         FileNotFoundError: ``root`` or ``$WLKERNELNN_DATA`` is not a folder, or there is none and no cache.
