@@ -17,6 +17,8 @@ from .options import VerbParser, add_options, command_line, config_text, pick
 from .presets import PRESETS, check_preset
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from wlkernelnn.datasets import PackedGraphs
 
 
@@ -160,33 +162,19 @@ def main(argv: list[str] | None = None) -> None:
     data_options = DataOptions(**pick(parsed, DataOptions))
     split_options = SplitOptions(**pick(parsed, SplitOptions))
     run_options = RunOptions(**pick(parsed, RunOptions))
-    fit_options = FitOptions(**pick(parsed, FitOptions))
 
     # Help does not wait for torch.
     from wlkernelnn.datasets import write_rejects
-    from wlkernelnn.models import SHORT_NAMES
     from wlkernelnn.report import PAGE, tried, write_run_page
     from wlkernelnn.training.folder import check_same_data
-    from wlkernelnn.training.loggers import check_logger
-    from wlkernelnn.training.molecules.machine import features_for, train_joint, train_machine
-    from wlkernelnn.training.molecules.run import ensemble_options, train_run
     from wlkernelnn.utils.files import alone_in, write_text
 
     from .pictures import draw_run
 
-    # All that can be refused before data are read.
-    check_preset(run_options.preset, run_options.model)
-    check_logger(run_options.logger)
-    ensemble_options(fit_options, run_options.ensemble_size)
-    _check_idle(parser, parsed)
+    check_training(parser, parsed)
     directory = run_options.output_dir
     check_run_folder(parser, parsed, directory, MAY_DIFFER)
-    if name := _network_of(run_options.model):
-        network = SHORT_NAMES[name]
-        network_options = pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[name])
-        network.check_arguments(**network_options)
-    if run_options.model not in NETWORKS:
-        data_options.features = features_for(run_options.model, data_options.features)
+    data_options.features = features_of(parsed)
     config_path = directory / "config.yaml"
     with alone_in(directory):
         rejects_path, again = directory / "rejects.csv", run_options.resume
@@ -197,33 +185,13 @@ def main(argv: list[str] | None = None) -> None:
         split_idx, split_name = split_options.apply(data)
         parsed.resume = False  # the file says what the run is, not how it came about
         write_text(config_path, config_text(parsed))
-        if name:
-            train: Callable[..., tuple[Any, dict[str, Any]]] = partial(train_run, kind=network.__name__)
-            if run_options.model not in NETWORKS:
-                train = partial(train_joint, model=run_options.model)
-            try:
-                model, report = train(
-                    data,
-                    split_idx,
-                    directory,
-                    fit_options,
-                    network=network_options,
-                    ensemble_size=run_options.ensemble_size,
-                    resume=run_options.resume,
-                    logger=run_options.logger,
-                )
-            except KeyboardInterrupt as error:
-                where = f"{error} (--config {config_path} --resume goes on)".lstrip()
-                raise KeyboardInterrupt(where) from None
-        else:
-            model, report = train_machine(
-                data,
-                split_idx,
-                directory,
-                model=run_options.model,
-                metric=fit_options.metric,
-                seed=fit_options.seed,
-            )
+        try:
+            model, report = train_model(parsed, data, split_idx, directory, again)
+        except KeyboardInterrupt as error:
+            if not _network_of(run_options.model):
+                raise
+            where = f"{error} (--config {config_path} --resume goes on)".lstrip()
+            raise KeyboardInterrupt(where) from None
         picture = draw_run(directory, model.about, report)
         page = tried(
             lambda: write_run_page(
@@ -243,6 +211,65 @@ def main(argv: list[str] | None = None) -> None:
         print(f"picture of the test part: {picture}")
     if page is not None:
         print(f"report: {page}")
+
+
+def check_training(parser: VerbParser, parsed: Namespace) -> None:
+    """Refuse what can be refused before data are read."""
+    from wlkernelnn.models import SHORT_NAMES
+    from wlkernelnn.training.loggers import check_logger
+    from wlkernelnn.training.molecules.run import ensemble_options
+
+    check_preset(parsed.preset, parsed.model)
+    check_logger(parsed.logger)
+    ensemble_options(FitOptions(**pick(parsed, FitOptions)), parsed.ensemble_size)
+    _check_idle(parser, parsed)
+    if name := _network_of(parsed.model):
+        SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
+    features_of(parsed)
+
+
+def features_of(parsed: Namespace) -> str | None:
+    """The features of molecules: those given, or those that the machine in the model needs."""
+    from wlkernelnn.training.molecules.machine import features_for
+
+    return parsed.features if parsed.model in NETWORKS else features_for(parsed.model, parsed.features)
+
+
+def train_model(
+    parsed: Namespace,
+    data: PackedGraphs,
+    split_idx: dict[str, np.ndarray],
+    directory: Path,
+    resume: bool = False,
+    **more: Any,
+) -> tuple[Any, dict[str, Any]]:
+    """Train the model that the options name, keep it in a folder, and score it; ``more`` is of networks."""
+    from wlkernelnn.models import SHORT_NAMES
+    from wlkernelnn.training.molecules.machine import train_joint, train_machine
+    from wlkernelnn.training.molecules.run import train_run
+
+    name = _network_of(parsed.model)
+    if not name:
+        options = {option: getattr(parsed, option) for option in ("model", "metric", "seed")}
+        return train_machine(data, split_idx, directory, **options)
+    train: Callable[..., tuple[Any, dict[str, Any]]] = partial(train_run, kind=SHORT_NAMES[name].__name__)
+    if parsed.model not in NETWORKS:
+        train = partial(train_joint, model=parsed.model)
+    return train(
+        data,
+        split_idx,
+        directory,
+        FitOptions(**pick(parsed, FitOptions)),
+        network=_network_options(parsed, name),
+        ensemble_size=parsed.ensemble_size,
+        resume=resume,
+        logger=parsed.logger,
+        **more,
+    )
+
+
+def _network_options(parsed: Namespace, name: str) -> dict[str, Any]:
+    return pick(parsed, NetworkOptions) | pick(parsed, OWN_OPTIONS[name])
 
 
 def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str, Any]) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .data import one_column
-from .options import PositiveInt, VerbParser, add_options, pick
+from ..data import one_column
+from ..options import PositiveInt, VerbParser, add_options, pick
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
 
-    from .explain_machine import explained
+    from .machine import explained
 
     directory = options.output_dir
     _check_free(directory, options.test_path)
