@@ -34,7 +34,7 @@ BY_COLOURS = OURS[1:]
 ON_GPU = ("plain PyG", *GINES, "by nodes", "colours")
 BY_NODES = 2048
 SIZES = (20, 128, 1024, 8192)
-# By nodes larger batches gain little, and a step would take up to half a minute.
+# By nodes larger batches gain little on a CPU, and a step would take up to half a minute.
 NODES_UP_TO = 1024
 
 LEGEND = f"""Who is compared, where a table has no other words for it:
@@ -47,7 +47,8 @@ LEGEND = f"""Who is compared, where a table has no other words for it:
 * by nodes: our layers with stock torch operations, every node computed. colours: every Weisfeiler-Lehman
   colour of a batch once, stock torch operations. colours, fused: with the compiled sums over edges of the
   extra "fast". All three, and plain PyG, give the same numbers.
-* Those by nodes get {BY_NODES:,} molecules, as each costs as much, in batches of {NODES_UP_TO:,} at most.
+* On a CPU those by nodes get {BY_NODES:,} molecules, as each costs as much, in batches of {NODES_UP_TO:,} at
+  most.
 * Our network has {CHANNELS} channels and {ITERATIONS} iterations; readout "sum" walks in every iteration (the
   paper), "last" in the last one only (the authors' release, the default). All optimizers are AdamW.
 """
@@ -63,10 +64,11 @@ class Contestant:
     loader: Callable[[int, int, bool], Iterable[Any]]  # of the first so many molecules, batch size, shuffled
     outputs_and_targets: Callable[[Any], tuple[Tensor, Tensor]]  # of a batch
     store: PackedGraphs | None = None  # of ours
+    device: str = "cpu"
 
     def sizes(self, wanted: tuple[int, ...]) -> list[int]:
         """Its batch sizes among these, and its default."""
-        if self.name in BY_COLOURS:
+        if self.name in BY_COLOURS or self.device != "cpu":
             return list(wanted)
         default = {chemprop.DEFAULT_BATCH} if self.name == "chemprop" else set()
         return sorted({size for size in wanted if size <= NODES_UP_TO} | default)
@@ -131,6 +133,7 @@ def moved(contestant: Contestant, device: str) -> Contestant:
     loader = contestant.loader
     return replace(
         contestant,
+        device=device,
         net=contestant.net.to(device),
         loader=lambda molecules, size, shuffle: Moved(loader(molecules, size, shuffle), device),
     )
@@ -188,10 +191,12 @@ def contestant(
 
 
 def contestants(data: PackedGraphs, readout: str, device: str = "cpu") -> Iterator[Contestant]:
-    """All of them; those by nodes know ``BY_NODES`` molecules, as each costs them the same."""
+    """All of them; on a CPU those by nodes know ``BY_NODES`` molecules, as each costs them the same."""
     for name in names(device):
-        one = contestant(name, data if name in BY_COLOURS else data[:BY_NODES], readout)
-        yield one if device == "cpu" else moved(one, device)
+        if device != "cpu":
+            yield moved(contestant(name, data, readout), device)
+        else:
+            yield contestant(name, data if name in BY_COLOURS else data[:BY_NODES], readout)
 
 
 def _of_data(net: GraphNetwork, batch: Data) -> tuple[Tensor, Tensor]:

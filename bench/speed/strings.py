@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Literal
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -15,12 +17,16 @@ from torch import Tensor
 from wlkernelnn.bench.harness.races import Known, Race, RaceOf, RaceOptions, Ratio
 from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.ops.string import Steps, decayed_scan, decayed_scan_naive
-from wlkernelnn.sequence import StringKernelConv
+from wlkernelnn.ops.string.ngram import SCANS
+from wlkernelnn.sequence import LanguageModel, StringKernelConv, StringKernelNetwork
+from wlkernelnn.training.text.replay import Replay
 
 # Tokens of a string, and strings in a batch: of the same cost, more or less.
 SHAPES = ((35, 32), (200, 32), (1000, 8))
 CHANNELS = 256
 NAIVE_UP_TO = 200
+# Of the language model, of 5M parameters.
+VOCABULARY, WIDTH, DEPTH = 10_000, 355, 3
 PRECISIONS = {"cpu": ("highest", "medium"), "cuda": ("high",)}
 LAYERS: dict[str, dict[str, Any]] = {
     "n = 1": {"ngram": 1},
@@ -42,6 +48,9 @@ LEGEND = f"""Tokens per second, forward and backward with gradients of inputs an
 * ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
   as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
   real tokens only.
+* language model (on a GPU only): steps of training, optimizer and all, of {DEPTH} layers of {WIDTH} channels,
+  n = 1, λ gated by x and h, with highway, and {VOCABULARY:,} tokens. "loops in Python": the recurrence step
+  by step, without its Triton kernel. "not recorded": without a CUDA graph, where "recorded" has one.
 """
 
 
@@ -99,6 +108,47 @@ def measure_layer(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
                 yield race(what, other.__name__, *sides, strings * length, None if layer.feedback else goal)
 
 
+@contextmanager
+def loops_in_python() -> Iterator[None]:
+    """Without the scans of Triton."""
+    with patch.dict(SCANS, clear=True):
+        yield
+
+
+def language_steps(length: int, strings: int, recorded: bool) -> Callable[[], None]:
+    """A step of training that goes on with a state, as those of ``fit_language_model``."""
+    layers: dict[str, Any] = {"ngram": 1, "decay": "gated", "feedback": True, "highway": True}
+    model = LanguageModel(VOCABULARY, StringKernelNetwork(WIDTH, WIDTH, DEPTH, dropout=0.5, **layers), 0.5)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tokens = torch.randint(VOCABULARY, (strings, length + 1))
+    inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    steps = Replay(model, recorded)
+    _, state = Replay(model, False)(inputs, targets, None)
+
+    def call() -> None:
+        nonlocal state
+        optimizer.zero_grad()
+        nll, state = steps(inputs, targets, state)
+        (nll / strings).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 5.0)
+        optimizer.step()
+
+    return call
+
+
+def measure_language_model(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
+    """On a GPU, what the kernel of the recurrence gains, and what CUDA graphs gain."""
+    if torch.get_default_device().type != "cuda":
+        return
+    what = f"language model, T = {length}, B = {strings}"
+    with torch_settings(torch.get_num_threads(), "high"):
+        plain = language_steps(length, strings, False)
+        slow = loops_in_python()(language_steps(length, strings, False))
+        yield race(what, "loops in Python", plain, slow, length * strings, 1.3)
+        recorded = language_steps(length, strings, True)
+        yield race(f"{what}, recorded", "not recorded", recorded, plain, length * strings, 1.3)
+
+
 def measure_ragged(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
     """Strings of many lengths."""
     lengths = torch.tensor(np.random.default_rng(0).integers(1, length + 1, 2 * strings))
@@ -133,7 +183,7 @@ class StringSpeedOptions(RaceOptions):
 def measure(options: StringSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
     race = options.race(min_seconds=0.3 if options.device == "cpu" else 0.1)
-    for part in (measure_scan, measure_layer, measure_ragged):
+    for part in (measure_scan, measure_layer, measure_ragged, measure_language_model):
         for length, strings in SHAPES[:1] if options.quick else SHAPES:
             with torch.device(options.device):  # where tensors are made
                 yield from part(length, strings, race)

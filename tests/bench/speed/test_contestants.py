@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -86,3 +88,5 @@ def test_batch_sizes(data: PackedGraphs) -> None:
     assert sizes["plain PyG"] == sizes["GINE×4"] == sizes["by nodes"] == [20, 128]
     assert sizes["colours"] == sizes["colours, fused"] == [20, 128, 8192]
     assert sizes.get("chemprop", [20, 64, 128]) == [20, 64, 128]
+    gine = replace(contestant("GINE×4", data[:5]), device="cuda")
+    assert gine.sizes((20, 128, 8192)) == [20, 128, 8192]
