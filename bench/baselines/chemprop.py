@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,11 +81,11 @@ class ChempropLoader(EpochLoader):
 
     data: Any
 
-    def _batches(self, positions: np.ndarray) -> Iterator[Any]:
+    def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Any]:
         from chemprop.data import collate_batch
 
-        for begin in range(0, len(positions), self.batch_size):
-            batch = collate_batch([self.data[int(i)] for i in positions[begin : begin + self.batch_size]])
+        for begin, end in pairwise(bounds.tolist()):
+            batch = collate_batch([self.data[int(i)] for i in positions[begin:end]])
             yield Batch(batch.bmg, batch.Y)
 
 

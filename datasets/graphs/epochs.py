@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
 from typing import Self
@@ -12,11 +11,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
+from wlkernelnn.ops.spans import places_of
 from wlkernelnn.utils.checks import check_count
 
-from .arrays import positions_of
-
-logger = logging.getLogger("wlkernelnn")
+from .arrays import bounds_of, positions_of
 
 # Items gathered at once. Larger chunks leave the caches, smaller ones pay more Python per item.
 CHUNK = 1024
@@ -29,6 +27,10 @@ class EpochLoader(ABC):
 
     A subclass says what the batches of some positions are (``_batches``). Arguments and errors:
     :class:`~wlkernelnn.datasets.PackedLoader`.
+
+    Attributes:
+        num_replicas, rank: Number of processes that share each batch, and this one's place among them; both
+            ``None`` for those of ``torch.distributed``, if it is initialised when an epoch begins.
     """
 
     def __init__(
@@ -39,21 +41,26 @@ class EpochLoader(ABC):
         drop_last: bool = False,
         seed: int = 0,
         resample: Resampler | None = None,
+        num_replicas: int | None = None,
+        rank: int | None = None,
     ) -> None:
         batch_size, seed = check_count("batch_size", batch_size), check_count("seed", seed, least=0)
         if shuffle and resample is not None:
             raise ValueError("give either shuffle=True or resample, not both: resample decides the order")
+        if rank is not None and (num_replicas is None or not 0 <= rank < num_replicas):
+            raise ValueError(f"rank must be from 0 to num_replicas - 1, got {rank} of {num_replicas}")
         self.data = data
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.drop_last = drop_last
         self.seed = seed
         self.resample = resample
+        self.num_replicas = num_replicas
+        self.rank = rank
         self.epoch = 0
         self._done = 0  # batches of this epoch that were yielded
         self._resumed = False
         self._begun = False  # an epoch, which was not read to its end
-        self._warned = False
 
     #: Lightning asks for one wherever there is a sampler.
     batch_sampler = None
@@ -86,7 +93,6 @@ class EpochLoader(ABC):
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
     def __iter__(self) -> Iterator[Data]:
-        self._warn_of_others()
         # What was left early is over.
         self.epoch += self._begun
         self._begun = True
@@ -94,30 +100,36 @@ class EpochLoader(ABC):
         if self.drop_last:
             positions = positions[: len(positions) // self.batch_size * self.batch_size]
         self._done, self._resumed = self._done if self._resumed else 0, False
+        rank, num_replicas = self._place()
         # Pieces of whole batches are gathered at once.
         step = max(CHUNK // self.batch_size, 1) * self.batch_size
         for begin in range(self._done * self.batch_size, len(positions), step):
-            for batch in self._batches(positions[begin : begin + step]):
+            piece = positions[begin : begin + step]
+            first = np.arange(0, len(piece), self.batch_size)
+            size = np.minimum(self.batch_size, len(piece) - first)
+            if num_replicas > 1:  # consecutive shares of each batch, of equal sizes if it can be
+                share = size * rank // num_replicas
+                first, size = first + share, size * (rank + 1) // num_replicas - share
+                piece = piece[places_of(first, bounds_of(size))]
+            for batch in self._batches(piece, bounds_of(size)):
                 self._done += 1
                 yield batch
         self._done, self._begun = 0, False
         self.epoch += 1
 
-    def _warn_of_others(self) -> None:
-        """Say once that the processes of a distributed training do not share the items out."""
-        distributed = torch.distributed
-        if self._warned or not distributed.is_available() or not distributed.is_initialized():
-            return
-        if (processes := distributed.get_world_size()) > 1:
-            self._warned = True
-            logger.warning(
-                f"{type(self).__name__} gives this process all {len(self.data):,} items of its data, and "
-                f"{processes} processes train: give each a part of its own, and all equally many batches"
-            )
+    def _place(self) -> tuple[int, int]:
+        """The rank, and the number of processes."""
+        group = torch.distributed
+        if self.num_replicas is None and group.is_available() and group.is_initialized():
+            return group.get_rank(), group.get_world_size()
+        return self.rank or 0, self.num_replicas or 1
 
     @abstractmethod
-    def _batches(self, positions: np.ndarray) -> Iterator[Data]:
-        """The batches of these positions in ``data``, which are gathered at once."""
+    def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Data]:
+        """The batches of these positions in ``data``, which are gathered at once.
+
+        Batch i has those from ``bounds[i]`` to ``bounds[i + 1]``; there may be none.
+        """
 
 
 class EndlessShuffle:

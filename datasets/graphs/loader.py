@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,20 +81,22 @@ class PackedLoader(EpochLoader):
         seed: int = 0,
         resample: Resampler | None = None,
         quotient: int | None = None,
+        num_replicas: int | None = None,
+        rank: int | None = None,
     ) -> None:
         data = as_packed("data", data)
         if data.transform is not None:
             problem = "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs"
             raise ValueError(f"{problem}; torch_geometric.loader.DataLoader applies it")
-        super().__init__(data, batch_size, shuffle, drop_last, seed, resample)
+        super().__init__(data, batch_size, shuffle, drop_last, seed, resample, num_replicas, rank)
         if quotient is not None and quotient < 0:
             raise ValueError(f"quotient is a number of iterations or None, got {quotient}")
         self.quotient = quotient
 
-    def _batches(self, positions: np.ndarray) -> Iterator[Data]:
+    def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Data]:
         """Gather some graphs at once and cut the result into batches (views, not copies)."""
         data, graphs = self.data, self.data.index[positions]
-        batch_size, quotient = self.batch_size, self.quotient
+        quotient = self.quotient
         a = {name: tensor.numpy() for name, tensor in vars(data.arrays).items()}
         known = [] if quotient is None else data.colours(quotient)
         (node_type, degree, *colours), num_nodes, node_bounds = take_spans(
@@ -105,7 +108,7 @@ class PackedLoader(EpochLoader):
         x = features_of(a["node_table"]).take(node_type, axis=0)
         y = data.all_y.numpy().take(graphs, axis=0)
         graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
-        batch = np.repeat(np.arange(len(graphs)) % batch_size, num_nodes)
+        batch = np.repeat(places_of(np.zeros(len(bounds) - 1, np.int64), bounds), num_nodes)
         edges_to = bounds_of(degree)
         edge_index = np.empty((2, len(source)), dtype=np.int64)
         np.add(source, np.repeat(node_bounds[:-1], num_edges), out=edge_index[0])
@@ -113,8 +116,7 @@ class PackedLoader(EpochLoader):
         edge_type = edge_type.astype(np.int64)
 
         node_cut, edge_cut = node_bounds.tolist(), edge_bounds.tolist()
-        for g0 in range(0, len(graphs), batch_size):
-            g1 = min(g0 + batch_size, len(graphs))
+        for g0, g1 in pairwise(bounds.tolist()):
             n0, n1, e0, e1 = node_cut[g0], node_cut[g1], edge_cut[g0], edge_cut[g1]
             # A batch counts its nodes from its own start.
             edges = edge_index[:, e0:e1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.graphs.pyg import path_edges, plain_data
 from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.ops.spans import places_of
 from wlkernelnn.utils.checks import check_count, holds_integers
 
 from .vocabulary import TokenIds, Vocabulary, as_ids, check_ids
@@ -186,23 +187,23 @@ class StringLoader(EpochLoader):
             raise TypeError(f"StringLoader reads PackedStrings, got {type(data).__name__}")
         super().__init__(data, *args, **options)
 
-    def _batches(self, positions: np.ndarray) -> Iterator[Data]:
-        (x,), lengths, bounds = take_spans(self.data.ptr.numpy(), positions, self.data.tokens.numpy())
+    def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Data]:
+        (x,), lengths, token_bounds = take_spans(self.data.ptr.numpy(), positions, self.data.tokens.numpy())
         y = self.data.y.numpy().take(positions, axis=0)
         if np.issubdtype(x.dtype, np.integer):
             x = x.astype(np.int64)
-        batch = np.repeat(np.arange(len(positions)) % self.batch_size, lengths)
-        for first in range(0, len(positions), self.batch_size):
-            ends = bounds[first : first + self.batch_size + 1]
+        batch = np.repeat(places_of(np.zeros(len(bounds) - 1, np.int64), bounds), lengths)
+        for first, last in pairwise(bounds.tolist()):
+            ends = token_bounds[first : last + 1]
             begin, end = ends[0], ends[-1]
             ptr = torch.from_numpy(ends - begin)
             yield plain_data(
                 x=torch.from_numpy(x[begin:end]),
                 edge_index=path_edges(ptr),
-                y=torch.from_numpy(y[first : first + self.batch_size]),
+                y=torch.from_numpy(y[first:last]),
                 batch=torch.from_numpy(batch[begin:end]),
                 ptr=ptr,
-                num_graphs=len(ends) - 1,
+                num_graphs=last - first,
             )
 
 
