@@ -27,10 +27,6 @@ class EpochLoader(ABC):
 
     A subclass says what the batches of some positions are (``_batches``). Arguments and errors:
     :class:`~wlkernelnn.datasets.PackedLoader`.
-
-    Attributes:
-        num_replicas, rank: Number of processes that share each batch, and this one's place among them; both
-            ``None`` for those of ``torch.distributed``, if it is initialised when an epoch begins.
     """
 
     def __init__(
@@ -47,8 +43,10 @@ class EpochLoader(ABC):
         batch_size, seed = check_count("batch_size", batch_size), check_count("seed", seed, least=0)
         if shuffle and resample is not None:
             raise ValueError("give either shuffle=True or resample, not both: resample decides the order")
-        if rank is not None and (num_replicas is None or not 0 <= rank < num_replicas):
-            raise ValueError(f"rank must be from 0 to num_replicas - 1, got {rank} of {num_replicas}")
+        if rank is not None and not 0 <= rank < (num_replicas or 0):
+            raise ValueError(f"rank must be from 0 to num_replicas - 1, got rank {rank} of {num_replicas}")
+        if rank is None and (num_replicas or 1) > 1:
+            raise ValueError(f"num_replicas={num_replicas} needs a rank")
         self.data = data
         self.batch_size = batch_size
         self.shuffle = shuffle

@@ -64,10 +64,15 @@ class PackedLoader(EpochLoader):
             the place of shuffling; see :class:`~wlkernelnn.datasets.BucketResampler`.
         quotient: Also give each batch as its Weisfeiler-Lehman colours after so many iterations, ``quotient``
             (:class:`~wlkernelnn.ops.colours.Quotient`): layers then compute each colour once.
+        num_replicas: Processes that share each batch, consecutive parts of it: together they get what one
+            would get. All have equally many batches; a process has none of the graphs of a batch that is
+            smaller than their number. Default: those of ``torch.distributed`` if it is initialised, else 1.
+        rank: Which of them this is; default that of ``torch.distributed``.
 
     Raises:
-        ValueError: ``batch_size`` < 1, ``seed`` < 0, ``quotient`` < 0, both ``shuffle`` and ``resample``, or
-            data with a ``transform``, which is of single graphs.
+        ValueError: ``batch_size`` < 1, ``seed`` < 0, ``quotient`` < 0, both ``shuffle`` and ``resample``, a
+            ``rank`` that is not below ``num_replicas``, or data with a ``transform``, which is of single
+            graphs.
     """
 
     data: PackedGraphs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import torch
@@ -114,13 +116,42 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
         BucketResampler(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_distributed_training_is_told_that_nothing_is_sharded(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    loader = PackedLoader(random_packed(5), batch_size=2)
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(1, 4), st.booleans())
+def test_processes_share_each_batch(count: int, batch_size: int, processes: int, drop_last: bool) -> None:
+    """They have equally many batches, and together the graphs of one process, in its order."""
+    data = random_packed(12)[:count]
+
+    def values(**place: int) -> list[list[float]]:
+        loader = PackedLoader(data, batch_size, shuffle=True, drop_last=drop_last, **place)
+        batches = [*loader]
+        assert len(loader) == len(batches)
+        assert all(batch.num_graphs == len(batch.ptr) - 1 == len(batch.y) for batch in batches)
+        return [batch.y[:, 0].tolist() for batch in batches]
+
+    shares = [values(num_replicas=processes, rank=rank) for rank in range(processes)]
+    assert [[*chain(*parts)] for parts in zip(*shares, strict=True)] == values()
+    for parts in zip(*shares, strict=True):
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_processes_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader, alone = (PackedLoader(random_packed(5), batch_size=2, num_replicas=n) for n in (None, 1))
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    for processes, said in ((1, 0), (2, 1), (2, 1)):  # is said once
-        monkeypatch.setattr(torch.distributed, "get_world_size", lambda processes=processes: processes)
-        assert len([*loader]) == 3
-        assert len(caplog.messages) == said
-    assert "PackedLoader gives this process all 5 items of its data, and 2 processes train" in caplog.text
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    assert [batch.num_graphs for batch in loader] == [1, 1, 1]
+    assert [batch.num_graphs for batch in alone] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ({"rank": 0}, "rank must be from 0 to num_replicas - 1, got rank 0 of None"),
+        ({"num_replicas": 2, "rank": 2}, "got rank 2 of 2"),
+        ({"num_replicas": 2}, "num_replicas=2 needs a rank"),
+    ],
+)
+def test_bad_places(place: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PackedLoader(random_packed(3), **place)

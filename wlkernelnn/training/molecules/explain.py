@@ -44,7 +44,8 @@ def atom_contributions(
         device, width = net.target_mean.device, net.target_mean.numel()
         with evaluating(net):
             parts = [
-                net.contributions(batch.to(device)).cpu().numpy() for batch in PackedLoader(data, batch_size)
+                net.contributions(batch.to(device)).cpu().numpy()
+                for batch in PackedLoader(data, batch_size, num_replicas=1)
             ]
         each.append(np.concatenate([np.zeros((0, width), np.float32), *parts]))
     return atom_shares(flat_graphs(data))[0].astype(np.float32) @ np.mean(each, axis=0)

@@ -91,5 +91,5 @@ def _of_batches(
     net: GraphNetwork, data: PackedGraphs, batch_size: int, cache: ColourCache | None, depth: int | None
 ) -> Iterator[Tensor]:
     device = net.target_mean.device
-    for batch in PackedLoader(data, batch_size, quotient=depth):
+    for batch in PackedLoader(data, batch_size, quotient=depth, num_replicas=1):
         yield net.embed(batch if device.type == "cpu" else batch.to(device), cache)

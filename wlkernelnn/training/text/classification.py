@@ -89,7 +89,7 @@ def class_probabilities(model: StringNetwork, strings: PackedStrings) -> Tensor:
     with evaluating(model):
         found = [
             _logits(model, batch.to(device)).softmax(1).cpu()
-            for batch in StringLoader(strings, EVALUATION_BATCH)
+            for batch in StringLoader(strings, EVALUATION_BATCH, num_replicas=1)
         ]
     result = torch.cat(found) if found else torch.empty(0, model.num_classes)
     check_predictions(result.numpy(), "strings")

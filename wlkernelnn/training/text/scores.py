@@ -35,7 +35,7 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
     device = next(network.parameters()).device
     totals = torch.zeros(3, dtype=torch.float64)
     with evaluating(network):
-        for batch in StringLoader(strings, EVALUATION_BATCH):
+        for batch in StringLoader(strings, EVALUATION_BATCH, num_replicas=1):
             totals += label_totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
     return label_score(totals, metric)
 
