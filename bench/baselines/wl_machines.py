@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
-from wlkernelnn.datasets.graphs.splits import SplitIndex
+from wlkernelnn.datasets.splits.parts import SplitIndex
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
 from wlkernelnn.machines.penalties import PENALTIES
 from wlkernelnn.training import get_metric, score

@@ -18,7 +18,7 @@ import torch
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
-from wlkernelnn.datasets.graphs.splits import PARTS, SplitIndex
+from wlkernelnn.datasets.splits.parts import PARTS, SplitIndex
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
 from wlkernelnn.utils.files import atomic_path, write_text

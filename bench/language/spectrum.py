@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from wlkernelnn.bench.harness.cells import Cell, Record
 from wlkernelnn.datasets import LabelledStrings, PackedStrings
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.kernels.graphs.counts import CountSide, count_matrix, count_sides
 
 TITLE = "min-max spectrum kernel, SVC"

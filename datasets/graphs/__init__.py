@@ -1,4 +1,4 @@
-"""Packed graphs: the store, its loader, its splits."""
+"""Packed graphs: the store and its loader."""
 
 from .arrays import Arrays
 from .description import Description
@@ -7,7 +7,6 @@ from .loader import PackedLoader
 from .packed import PackedGraphs
 from .pyg import sorted_edge_index
 from .random_walks import walk_encodings
-from .splits import column_split, random_split, scaffold_split, scaffolds, split
 from .tu import load_tu
 
 __all__ = [
@@ -18,12 +17,7 @@ __all__ = [
     "EpochLoader",
     "PackedGraphs",
     "PackedLoader",
-    "column_split",
     "load_tu",
-    "random_split",
-    "scaffold_split",
-    "scaffolds",
     "sorted_edge_index",
-    "split",
     "walk_encodings",
 ]

@@ -27,9 +27,10 @@ from wlkernelnn.datasets.files.table import (
 from wlkernelnn.datasets.files.table_chunks import read_schema, require_columns
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.splits import SplitIndex, SplitKind, column_split
-from wlkernelnn.datasets.graphs.splits import split as split_graphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
+from wlkernelnn.datasets.splits.by_kind import SplitKind
+from wlkernelnn.datasets.splits.by_kind import split as split_graphs
+from wlkernelnn.datasets.splits.parts import SplitIndex, column_split
 from wlkernelnn.utils.checks import check_one_of
 
 from .features import get_features
@@ -39,7 +40,7 @@ logger = logging.getLogger("wlkernelnn")
 
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
-CACHE_VERSION = 4
+CACHE_VERSION = 5
 
 
 def molecules_from(

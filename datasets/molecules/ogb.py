@@ -14,8 +14,8 @@ import rdkit
 from wlkernelnn.datasets.files.download import data_folders, fetch_folder, warn_unlike_published
 from wlkernelnn.datasets.files.number_rows import read_integers
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.splits import SplitIndex
 from wlkernelnn.datasets.graphs.store_cache import cached_store
+from wlkernelnn.datasets.splits.parts import SplitIndex
 
 from . import pcqm4mv2
 from .features import get_features

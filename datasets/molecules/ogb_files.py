@@ -18,7 +18,7 @@ from wlkernelnn.datasets.files.table_chunks import text_pieces
 from wlkernelnn.datasets.graphs.arrays import bounds_of
 from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 
 from .features import get_features
 from .ogb_sets import GRAPHS, SPLIT, OGBSet

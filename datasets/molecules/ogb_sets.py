@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 
 from . import pcqm4mv2
 

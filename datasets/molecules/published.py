@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wlkernelnn.datasets.graphs.splits import SplitKind
+from wlkernelnn.datasets.splits.by_kind import SplitKind
 from wlkernelnn.utils.files import read_json
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wlkernelnn.datasets.files.download import read_text, require_file, warn_unlike_published
 from wlkernelnn.datasets.graphs.arrays import content_hash
-from wlkernelnn.datasets.graphs.splits import PARTS, Sizes, check_sizes
+from wlkernelnn.datasets.splits.parts import PARTS, Sizes, check_sizes
 from wlkernelnn.utils.checks import check_one_of
 
 from .vocabulary import Vocabulary, as_ids, check_ids

@@ -15,7 +15,7 @@ from torch_geometric.data import Data, Dataset
 from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions_of, smallest, take_spans
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.graphs.pyg import path_edges, plain_data
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.ops.spans import places_of
 from wlkernelnn.utils.checks import check_count, holds_integers
 

@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.files.download import read_text, require_file
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.utils.checks import check_one_of
 
 from .packed_strings import LabelledStrings

@@ -16,7 +16,7 @@ import numpy as np
 from wlkernelnn.datasets.files.rejects import Reject, is_missing, listed, write_rejects
 from wlkernelnn.datasets.files.table import column_called, place, read_table
 from wlkernelnn.datasets.files.table_chunks import read_schema
-from wlkernelnn.datasets.graphs.splits import SplitIndex, column_split
+from wlkernelnn.datasets.splits.parts import SplitIndex, column_split
 from wlkernelnn.utils.checks import check_one_of
 
 from .documents import document_tokens

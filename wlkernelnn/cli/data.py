@@ -101,7 +101,7 @@ class RandomSplitOptions:
     data_seed: int = 0
 
     def __post_init__(self) -> None:
-        from wlkernelnn.datasets.graphs.splits import check_sizes
+        from wlkernelnn.datasets.splits.parts import check_sizes
 
         check_sizes(self.split_sizes, "--split-sizes")
         if self.data_seed < 0:

@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     # Help does not wait for torch.
     from wlkernelnn import training
     from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
-    from wlkernelnn.training.molecules.metrics import all_scores
+    from wlkernelnn.training.molecules.trained_on import in_training
 
     model = training.load_run(options.model_path)
     task, names = model.about["task"], model.about["target_names"]
@@ -90,12 +90,10 @@ def main(argv: list[str] | None = None) -> None:
     mean, target = mean[:, place], data.measured.numpy()
     std = None if std is None or without or task == "classification" else std[:, place]
 
+    known = in_training(options.model_path, model, data.smiles)
+
     print(f"{data.description.name}: {len(data):,} molecules")
-    report = all_scores(task, columns, target, mean)
-    if options.metrics:
-        report["mean"] = {name: report["mean"][name] for name in options.metrics}
-        for column, each in report["targets"].items():
-            report["targets"][column] = {name: each[name] for name in options.metrics}
+    report = _scores(task, columns, target, mean, options.metrics)
     metrics = list(report["mean"])
     shown = list(metrics)
     if with_std := std is not None and not options.metrics:
@@ -112,8 +110,20 @@ def main(argv: list[str] | None = None) -> None:
         _show_by_deviation(report)
     for what in _unscored(metrics, report, mean):
         logger.warning(f"{data.description.name}: {what}")
+    counts, note = {"molecules": len(data), "rejected": len(data.rejects)}, ""
+    if known is not None:
+        counts["in_training"] = int(known.sum())
+    if known is not None and known.any():
+        note = (
+            f"{known.sum():,} of {len(data):,} rows are of molecules that the model was trained on, and say "
+            "little of others"
+        )
+        logger.warning(f"{data.description.name}: {note}")
+        if not known.all():
+            report["new"] = _scores(task, columns, target[~known], mean[~known], options.metrics)
+            print(f"the {len(data) - known.sum():,} rows of other molecules:")
+            _show("", metrics, report["new"])
     if options.metrics_path is not None:
-        counts = {"molecules": len(data), "rejected": len(data.rejects)}
         training.write_report(options.metrics_path, counts | report)
     if options.plot_path is not None:
         from .pictures import draw_deviations, draw_reliability
@@ -126,8 +136,10 @@ def main(argv: list[str] | None = None) -> None:
     if (path := options.report_path) is not None:
         from wlkernelnn.report import write_evaluation_page
 
-        everything = all_scores(task, columns, target, mean)
-        write_evaluation_page(path, model, data, columns, mean, std, everything, str(options.model_path))
+        everything = _scores(task, columns, target, mean)
+        write_evaluation_page(
+            path, model, data, columns, mean, std, everything, str(options.model_path), note
+        )
         print(f"report: {path}")
 
 
@@ -149,6 +161,20 @@ def _columns(names: list[str], given: list[str]) -> tuple[list[str], list[str]]:
                 f"{', '.join(given)}, where {column} stands in the place of {name}"
             )
     return names, given
+
+
+def _scores(
+    task: str, columns: list[str], target: np.ndarray, mean: np.ndarray, metrics: list[str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """The chosen metrics, by default all, of each target and in the mean."""
+    from wlkernelnn.training.molecules.metrics import all_scores
+
+    report = all_scores(task, columns, target, mean)
+    if metrics:
+        report["mean"] = {name: report["mean"][name] for name in metrics}
+        for column, each in report["targets"].items():
+            report["targets"][column] = {name: each[name] for name in metrics}
+    return report
 
 
 def _unscored(metrics: list[str], report: dict[str, Any], prediction: np.ndarray) -> Iterator[str]:

@@ -12,7 +12,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training.molecules.columns import Model, kernel_machine
 from wlkernelnn.utils.files import write_text
 
-from .page import number, page, paragraph, tiles
+from .page import escaped, number, page, paragraph, tiles
 from .run import data_section, dated
 from .sections import TITLES, Errors, Predicted, calibration, predictions, score_tables
 
@@ -26,6 +26,7 @@ def write_evaluation_page(
     std: np.ndarray | None,
     scores: dict[str, Any],
     model_path: str,
+    note: str = "",
 ) -> Path:
     """Write the page.
 
@@ -37,6 +38,7 @@ def write_evaluation_page(
         mean, std: Predictions and their deviations, ``[len(data), T]``.
         scores: ``mean`` and ``targets``, see :func:`~wlkernelnn.training.molecules.metrics.all_scores`.
         model_path: The run folder.
+        note: What to know first.
     """
     about = model.about
     task, unit = about["task"], about.get("unit") or ""
@@ -48,6 +50,8 @@ def write_evaluation_page(
     errors = Errors(columns, task, unit, part, train)
     figures = [(number(value), TITLES.get(name, name)) for name, value in list(scores["mean"].items())[:4]]
     top = tiles([*figures, (f"{len(data):,}", "molecules")])
+    if note:
+        top += f"<p><b>{escaped(note)}</b></p>"
     if len(columns) > 1:
         top += paragraph(f"Scores are means over {len(columns)} targets.", soft=True)
     name = "molecules"

@@ -134,6 +134,12 @@ def _top(
     ]
     figures.append((f"{report['counts'][part]:,}", f"{part} molecules"))
     html = tiles([*figures, (f"{report['counts']['train']:,}", "training molecules")])
+    if count := report.get("in_training", {}).get(part):
+        text = (
+            f"{count:,} rows of the {part} part are of molecules that the training part has too, whose "
+            "scores flatter the model."
+        )
+        html += f"<p><b>{escaped(text)}</b></p>"
     simple = np.nanmean(parts["train"].y, axis=0) if apart else None
     if simple is None:
         return html + paragraph(

@@ -22,7 +22,7 @@ from wlkernelnn.bench.harness.molecule_runs import Fitted, Split, for_table, run
 from wlkernelnn.bench.harness.runs import on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import load_molecules, random_split
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 
 from .models import PARAMETERS, TABLES, Model, network_of, recipe_of
 from .table import MIXED, SEEDS, table_of, with_ensembles

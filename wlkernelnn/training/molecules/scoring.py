@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets import PackedGraphs, molecule_ids, shared_molecules
 from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
 from .columns import Model, has_deviations, mean_and_std
 from .metrics import all_scores, score, score_tasks, unscored
+from .trained_on import write_training_ids
 from .uncertainty import uncertainty
 
 logger = logging.getLogger("wlkernelnn")
 
 
 def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, PackedGraphs]:
-    """The parts that are there, in the order of ``PARTS``.
+    """The parts that are there, in the order of ``PARTS``; molecules in two of them are told.
 
     Raises:
         ValueError: The training part is missing, a part is unknown, or two parts share graphs.
@@ -38,6 +39,8 @@ def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, 
     for (name, part), (other, others) in combinations(parts.items(), 2):
         if len(both := np.intersect1d(part.index, others.index)):
             raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
+    if said := shared_molecules(data.smiles, split_idx):
+        logger.warning(f"the parts are not apart: {said}. Their scores flatter the model")
     return parts
 
 
@@ -67,8 +70,9 @@ def scored(
 
     Returns:
         The report. ``scores`` has all metrics of each part, see :func:`all_scores`; ``train_predictions``
-        says whether those of the training part are ``"fitted"`` or ``"left out"``. ``uncertainty`` is that
-        of the test part, where predictions have deviations.
+        says whether those of the training part are ``"fitted"`` or ``"left out"``; ``in_training`` counts the
+        rows of other parts whose molecules stand in the training part, if there are any. ``uncertainty`` is
+        that of the test part, where predictions have deviations.
     """
     metric, names = model.about["metric"], model.about["target_names"]
     report: dict[str, Any] = {
@@ -81,6 +85,9 @@ def scored(
     if len(names) > 1:
         report["targets"] = {}
     report |= {"train_predictions": "fitted" if train_prediction is None else "left out", "scores": {}}
+    if shared := _shared(parts):
+        report["in_training"] = shared
+    write_training_ids(directory, parts["train"].smiles)
     for name, part in parts.items():
         target = part.measured.numpy()
         if name == "train":
@@ -103,6 +110,13 @@ def scored(
             report["uncertainty"] = uncertainty(names, target, mean, std)
     write_report(directory / REPORT, report)
     return report
+
+
+def _shared(parts: dict[str, PackedGraphs]) -> dict[str, int]:
+    """Rows of each other part whose molecules stand in the training part, where there are any."""
+    ids = {name: molecule_ids(part.smiles) for name, part in parts.items()}
+    counts = {name: int(np.isin(ids[name], ids["train"]).sum()) for name in ids if name != "train"}
+    return {name: count for name, count in counts.items() if count}
 
 
 def check_target_names(names: Sequence[str]) -> None:

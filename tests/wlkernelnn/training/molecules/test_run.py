@@ -23,7 +23,7 @@ from tests.molecules import (
     regression_set,
 )
 from tests.wlkernelnn.training.runs import SPLIT, run
-from wlkernelnn.datasets import PackedGraphs, random_split
+from wlkernelnn.datasets import PackedGraphs, molecule_ids, molecules_from, random_split
 from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.training import DivergedError, load_checkpoint, load_ensemble, score
 
@@ -34,12 +34,28 @@ def test_files_of_a_run(folder: Path) -> None:
         f"model_{i}/{name}" for i in (0, 1) for name in ("config.json", "history.csv", "model.safetensors")
     ]
     tables = [f"{part}_predictions.csv" for part in ("train", "valid", "test")]
-    others = [f"{name}.json" for name in ("metrics", "origin", "recalibration", "splits")]
+    others = [
+        f"{name}.json" for name in ("metrics", "origin", "recalibration", "splits", "training_molecules")
+    ]
     assert names == sorted([*networks, *tables, ".lock", *others])
     assert json.loads((folder / "splits.json").read_text()) == {k: v.tolist() for k, v in SPLIT.items()}
     history = pd.read_csv(folder / "model_1" / "history.csv")
     assert history.columns.tolist() == ["epoch", "train_loss", "valid_loss", "valid_rmse"]
     assert history["epoch"].tolist() == [0, 1]
+
+
+def test_molecules_in_two_parts_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """However they are written; and the folder knows its training molecules without naming them."""
+    smiles = ["OCC", *(f"{'C' * n}N" for n in range(2, 12)), "CCO", "CC", "C(O)C"]
+    data = molecules_from(smiles, np.arange(14.0), cache=False)
+    split = {"train": np.arange(11), "valid": np.array([12]), "test": np.array([11, 13])}
+    _, report = run(tmp_path, data=data, split_idx=split, ensemble_size=1)
+    said = "the parts are not apart: 1 molecules of the test part (2 of 2 rows) are in the train part too"
+    assert sum(said in message for message in caplog.messages) == 1
+    assert report["in_training"] == {"test": 2}
+    kept = json.loads((tmp_path / "training_molecules.json").read_text())["molecules"]
+    assert [int(number, 16) for number in kept] == np.unique(molecule_ids(smiles[:11])).tolist()
+    assert "CC" not in (tmp_path / "training_molecules.json").read_text()
 
 
 def test_what_a_network_says_about_itself(folder: Path) -> None:
@@ -120,6 +136,7 @@ def test_without_validation_or_test(tmp_path: Path) -> None:
         "origin.json",
         "splits.json",
         "train_predictions.csv",
+        "training_molecules.json",
     ]
 
 

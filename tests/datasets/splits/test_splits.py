@@ -12,13 +12,15 @@ from wlkernelnn.datasets import (
     PackedGraphs,
     column_split,
     load_molecules,
+    molecule_ids,
     molecules_from,
     random_split,
     scaffold_split,
     scaffolds,
+    shared_molecules,
     split,
 )
-from wlkernelnn.datasets.graphs.splits import PARTS
+from wlkernelnn.datasets.splits.parts import PARTS
 
 
 def assert_partition(parts: dict[str, np.ndarray], n: int) -> None:
@@ -40,6 +42,46 @@ def test_random_split_depends_on_the_seed_only() -> None:
     assert np.array_equal(a, b)
     assert not np.array_equal(a, c)
     assert not np.array_equal(a, np.arange(80))
+
+
+def test_groups_stay_together_in_parts_of_their_sizes() -> None:
+    groups = np.random.default_rng(0).integers(0, 60, 200)
+    parts = random_split(200, seed=1, groups=groups)
+    assert_partition(parts, 200)
+    assert sum(len(set(groups[part])) for part in parts.values()) == len(set(groups))
+    assert [len(part) for part in parts.values()] == [160, 20, 20]
+    # A group that fits nowhere goes where most room is; groups of one change nothing.
+    assert random_split(4, (0.5, 0.5, 0.0), groups=np.array([7, 7, 7, 8]))["valid"].tolist() == [3]
+    for seed in range(3):
+        alone, plain = random_split(50, seed=seed, groups=np.arange(50)), random_split(50, seed=seed)
+        assert all(np.array_equal(alone[part], plain[part]) for part in PARTS)
+    with pytest.raises(ValueError, match=r"groups: expected \[10\], got \(9,\)"):
+        random_split(10, groups=np.zeros(9))
+    with pytest.raises(ValueError, match="the valid part of the split is empty"):
+        random_split(10, groups=np.zeros(10))
+
+
+def test_molecules_are_known_however_they_are_written() -> None:
+    same = molecule_ids(["OCC", "CCO", "[H]OC([H])([H])C", "C(O)C"])
+    assert same.dtype == np.uint64
+    assert len(set(same.tolist())) == 1
+    others = ["CC", "CC.Cl", "C[C@H](N)O", "C[C@@H](N)O", "CC(N)O", "not a molecule", "nor this", ""]
+    assert len({*same.tolist(), *molecule_ids(others).tolist()}) == 1 + len(others)
+
+
+def test_replicates_stay_in_one_part(caplog: pytest.LogCaptureFixture) -> None:
+    smiles = [text for n in range(1, 31) for text in (f"{'C' * n}O", f"O{'C' * n}")]
+    data = molecules_from(smiles, cache=False)
+    with caplog.at_level("INFO"):
+        parts = split(data, "random", seed=4)
+    assert_partition(parts, 60)
+    assert [len(part) for part in parts.values()] == [48, 6, 6]
+    assert shared_molecules(smiles, parts) == ""
+    assert "30 molecules stand in more than one row (60 rows); the rows of each stay" in caplog.text
+    by_row = random_split(60, seed=4)
+    said = "4 molecules of the test part (4 of 6 rows) are in the train part too"
+    assert said in shared_molecules(smiles, by_row)
+    assert shared_molecules([], by_row) == ""
 
 
 def test_a_part_may_be_left_out_on_purpose_only() -> None:
