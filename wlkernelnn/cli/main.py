@@ -15,6 +15,8 @@ VERBS = {
     "fingerprint": "Fingerprints for every row of a table of SMILES, in order.",
     "explain": "Say of every atom how much it adds to the predictions for its molecule.",
     "evaluate": "Score a trained run on a table of SMILES with measured targets.",
+    "export": "Write the networks of a run into one file for torch.export or ONNX.",
+    "convert": "Turn a chemprop training, a command or a config, into a config of train.",
     "cache": "Show or clear the cache of packed data sets, which hold SMILES and targets.",
     "text": "Train on texts and their classes, or a language model; predict and evaluate.",
     "benchmark": "Run a benchmark, and write its tables and figures.",

@@ -27,8 +27,8 @@ class RunOptions:
     """What is trained, and where results go.
 
     Args:
-        output_dir: The run folder: the model, predictions, metrics, config, rejected rows, and report.html,
-            a page that shows them. That of a
+        output_dir: The run folder: the model, predictions, metrics, config, rejected rows, report.html,
+            a page that shows them, and README.md, a model card. That of a
             kernel machine holds the training molecules and their targets, that of a linear machine their
             substructures.
         model: "auto" and "gp" are a kernel machine, a Gaussian process on exact kernels of molecules and on
@@ -165,7 +165,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn.datasets import write_rejects
-    from wlkernelnn.report import PAGE, tried, write_run_page
+    from wlkernelnn.report import CARD, PAGE, tried, write_model_card, write_run_page
     from wlkernelnn.training.folder import check_same_data
     from wlkernelnn.utils.files import alone_in, write_text
 
@@ -193,19 +193,13 @@ def main(argv: list[str] | None = None) -> None:
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise KeyboardInterrupt(where) from None
         picture = draw_run(directory, model.about, report)
+        told = {"split_name": split_name, "command": command_line(parser, parsed)}
+        config = config_text(parsed)
         page = tried(
-            lambda: write_run_page(
-                directory,
-                model,
-                data,
-                split_idx,
-                report,
-                split_name=split_name,
-                command=command_line(parser, parsed),
-                config=config_text(parsed),
-            ),
+            lambda: write_run_page(directory, model, data, split_idx, report, config=config, **told),
             f"no {PAGE}",
         )
+        tried(lambda: write_model_card(directory, model, data, report, **told), f"no {CARD}")
     _show(data, split_name, directory, report)
     if picture is not None:
         print(f"picture of the test part: {picture}")

@@ -2,6 +2,7 @@
 
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder, FeatureEncoder
+from .export import ExportableNetwork, export_inputs, export_network
 from .graph_kernel_network import GraphKernelNetwork
 from .graph_network import GraphNetwork
 from .kernel_stack import KernelStack
@@ -18,10 +19,13 @@ __all__ = [
     "SHORT_NAMES",
     "CodeEncoder",
     "ColourCache",
+    "ExportableNetwork",
     "FeatureEncoder",
     "GraphKernelNetwork",
     "GraphNetwork",
     "KernelStack",
     "KernelStackNetwork",
     "WLKernelNN",
+    "export_inputs",
+    "export_network",
 ]

@@ -1,8 +1,17 @@
-"""Pages that people read: one HTML file each, without scripts, that needs no network."""
+"""Pages that people read: one HTML file each, without scripts, that needs no network; and a model card."""
 
+from .card import CARD, write_model_card
 from .evaluation import write_evaluation_page
 from .explanation import write_explanation_page
 from .page import tried
 from .run import PAGE, write_run_page
 
-__all__ = ["PAGE", "tried", "write_evaluation_page", "write_explanation_page", "write_run_page"]
+__all__ = [
+    "CARD",
+    "PAGE",
+    "tried",
+    "write_evaluation_page",
+    "write_explanation_page",
+    "write_model_card",
+    "write_run_page",
+]

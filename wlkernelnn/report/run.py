@@ -79,7 +79,7 @@ def write_run_page(
     shown: dict[str, str] = {"Data": data_section(data, parts, task, unit, split_name)}
     shown["Model"] = explained(model, report)
     shown["Learning curves"] = _learning(directory, model, report["metric"])
-    shown["Predictions"] = _about_train(report) + predictions(names, task, unit, parts)
+    shown["Predictions"] = paragraph(about_train(report), soft=True) + predictions(names, task, unit, parts)
     if apart:
         part = apart[0]
         shown["Calibration"] = calibration(names, task, unit, parts[part])
@@ -203,10 +203,11 @@ def data_section(
     return row(figures) + html
 
 
-def _about_train(report: Mapping[str, Any]) -> str:
+def about_train(report: Mapping[str, Any]) -> str:
+    """How the training molecules were predicted."""
     if report["train_predictions"] == "fitted":
-        return paragraph("Training molecules are predicted by the model that learned from them.", soft=True)
-    return paragraph("Each training molecule is predicted by what was fitted to others.", soft=True)
+        return "Training molecules are predicted by the model that learned from them."
+    return "Each training molecule is predicted by what was fitted to others."
 
 
 def _learning(directory: Path, model: Model, metric: str) -> str:
@@ -231,8 +232,6 @@ def _learning(directory: Path, model: Model, metric: str) -> str:
 
 
 def _repeat(command: str, config: str, report: Mapping[str, Any]) -> str:
-    versions = [("wlkernelnn", __version__), ("python", platform.python_version())]
-    versions += [(name, _version(name)) for name in PACKAGES]
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processor cores"
     html = f"<pre>{escaped(command)}</pre>" if command else ""
     if config:
@@ -240,7 +239,14 @@ def _repeat(command: str, config: str, report: Mapping[str, Any]) -> str:
     html += paragraph(
         f"Trained in {report['seconds']:,.1f} s; {report['parameters']:,} parameters; {machine}."
     )
-    return html + paragraph("; ".join(f"{name} {version}" for name, version in versions), soft=True)
+    return html + paragraph(versions(), soft=True)
+
+
+def versions() -> str:
+    """Of this package, Python, and the packages that features and fits depend on."""
+    known = [("wlkernelnn", __version__), ("python", platform.python_version())]
+    known += [(name, _version(name)) for name in PACKAGES]
+    return "; ".join(f"{name} {version}" for name, version in known)
 
 
 def _version(package: str) -> str:

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from wlkernelnn.cli.convert.chemprop import ALIASES, COUNTERPARTS, NEEDLESS, SAME, WITHOUT
+from wlkernelnn.cli.main import main
+
+COMMAND = """chemprop train --data-path {table} --task-type regression --split-type scaffold_balanced
+--epochs 50
+--message-hidden-dim 300 --depth=3 -s structure --metrics rmse mae --features-generators morgan_count -q
+--aggregation norm --aggregation-norm 100 --max-lr 1e-3 --data-seed 7 --class-balance --activation RELU"""
+CONFIG = """# as version 2 writes it
+data-path = {table}
+smiles-columns = [structure]
+ignore-columns = [name]
+split-sizes = [0.7, 0.1, 0.2]
+no-cache = False
+output-dir = "runs/a b"
+epochs = 50
+checkpoint = None
+multi-hot-atom-featurizer-mode = V2
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "my set.csv"
+    path.write_text("structure,name,logS,logP\nCCO,a,1,2\n")
+    return path
+
+
+def convert(*words: object, out: Path) -> tuple[dict[str, Any], str]:
+    """Options that ``train`` takes, and the file's comments."""
+    path = out / "config.yaml"
+    assert main(["convert", "--output-path", str(path), *map(str, words)]) == 0
+    with pytest.raises(SystemExit) as left:
+        main(["train", "--config", str(path), "--print-config"])
+    assert left.value.code == 0
+    return yaml.safe_load(path.read_text()), path.read_text().partition("model:")[0]
+
+
+def test_a_command(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(COMMAND.format(table=shlex.quote(str(table))))
+    options, comments = convert(*words, out=tmp_path)
+    assert options == {
+        "model": "wl",
+        "data_path": str(table),
+        "task_type": "regression",
+        "split": "scaffold",
+        "epochs": 50,
+        "hidden_channels": 300,
+        "num_iterations": 3,
+        "smiles_columns": ["structure"],
+        "metric": "rmse",
+        "features": "ogb+morgan",
+        "pooling": "sum",
+        "lr": 1e-3,
+        "output_dir": "runs/my set",
+        "target_columns": ["name", "logS", "logP"],  # chemprop takes all but the SMILES
+    }
+    left_out = ["--aggregation-norm 100", "--class-balance", "data_seed 7: there is one scaffold split"]
+    err = capsys.readouterr().err
+    for line in left_out:
+        assert f"#   {line}\n" in comments
+        assert f"no counterpart: {line}" in err
+    assert "activation" not in comments  # relu is what networks here have
+    assert convert(shlex.join(words), out=tmp_path)[0] == options  # one word
+
+
+def test_a_config_and_the_command_over_it(table: Path, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(CONFIG.format(table=table))
+    options, comments = convert(config, out=tmp_path)
+    assert options["split_sizes"] == [0.7, 0.1, 0.2]
+    assert options["output_dir"] == "runs/a b"
+    assert (options["smiles_columns"], options["target_columns"]) == (["structure"], ["logS", "logP"])
+    assert "--multi-hot-atom-featurizer-mode V2" in comments
+    assert "checkpoint" not in comments
+    over, _ = convert("chemprop", "train", "--config-path", config, "--epochs", 3, out=tmp_path)
+    assert over == {**options, "epochs": 3}
+
+
+def test_version_1(tmp_path: Path) -> None:
+    command = """chemprop_train --data_path far.csv --dataset_type classification --save_dir out --num_folds 5
+    --features_generator rdkit_2d_normalized --no_features_scaling --metric prc-auc --hidden_size 64 --no_cuda
+    --split_type cv --warmup_epochs 2.0"""
+    options, comments = convert(*command.split(), "--target_columns", "y", out=tmp_path)
+    assert options == {
+        "model": "wl",
+        "data_path": "far.csv",
+        "task_type": "classification",
+        "output_dir": "out",
+        "features": "ogb+rdkit",
+        "metric": "average_precision",
+        "hidden_channels": 64,
+        "accelerator": "cpu",
+        "warmup_epochs": 2,
+        "target_columns": ["y"],
+    }
+    for line in ("--num-folds 5", "--no-features-scaling", "--split cv"):
+        assert f"#   {line}\n" in comments
+    (tmp_path / "config.json").write_text(json.dumps({"data_path": "far.csv", "depth": 4, "dropout": 0.1}))
+    options, _ = convert(tmp_path / "config.json", out=tmp_path)
+    assert (options["num_iterations"], options["dropout"]) == (4, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "which training? For example: wlkernelnn convert chemprop train"),
+        (
+            "chemprop predict --test-path a.csv",
+            "(chemprop train …), got chemprop predict",
+        ),
+        ("chemprop train --data-path a.csv --hidden 3", "chemprop has no option --hidden"),
+        ("chemprop train --dat-path a.csv", "no option --dat-path; do you mean --data-path?"),
+        ("chemprop train --epochs 3", "--data-path is missing"),
+        ("chemprop train --data-path a.csv --epochs many", "--epochs many: not as chemprop takes it"),
+        ("nowhere.toml", "nowhere.toml"),
+    ],
+)
+def test_wrong_input(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", *words.split()]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_every_option_has_one_meaning() -> None:
+    assert not {*COUNTERPARTS} & {*NEEDLESS} | {*COUNTERPARTS, *NEEDLESS} & WITHOUT
+    assert {*ALIASES.values()} <= {*COUNTERPARTS, *NEEDLESS} | WITHOUT
+    assert not {*ALIASES} & ({*COUNTERPARTS, *NEEDLESS} | WITHOUT)
+    assert {*SAME} <= WITHOUT
