@@ -8,6 +8,7 @@ import logging
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -127,10 +128,8 @@ def export_network(
 
 
 def _save_onnx(program: torch.export.ExportedProgram, path: Path, inputs: list[str], about: str) -> None:
-    try:
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise ImportError('ONNX needs more packages: pip install "wlkernelnn[onnx]"') from error
+    if find_spec("onnxscript") is None:
+        raise ImportError('ONNX needs more packages: pip install "wlkernelnn[onnx]"')
     # They tell of packages that are not there, and of each other.
     loggers = {log: log.level for log in map(logging.getLogger, ("torch.onnx", "onnx_ir"))}
     with warnings.catch_warnings():
