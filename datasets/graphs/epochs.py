@@ -22,6 +22,22 @@ CHUNK = 1024
 Resampler = Callable[[int], np.ndarray]
 
 
+def place_of(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
+    """The rank of this process and the number of processes: those given, else those of ``torch.distributed``.
+
+    Raises:
+        ValueError: One is given without the other, or they contradict each other.
+    """
+    if rank is not None and not 0 <= rank < (num_replicas or 0):
+        raise ValueError(f"rank must be from 0 to num_replicas - 1, got rank {rank} of {num_replicas}")
+    if rank is None and (num_replicas or 1) > 1:
+        raise ValueError(f"num_replicas={num_replicas} needs a rank")
+    group = torch.distributed
+    if num_replicas is None and group.is_available() and group.is_initialized():
+        return group.get_rank(), group.get_world_size()
+    return rank or 0, num_replicas or 1
+
+
 class EpochLoader(ABC):
     """Mini-batches in an order that depends on the epoch; resumes in the middle of one.
 
@@ -43,10 +59,7 @@ class EpochLoader(ABC):
         batch_size, seed = check_count("batch_size", batch_size), check_count("seed", seed, least=0)
         if shuffle and resample is not None:
             raise ValueError("give either shuffle=True or resample, not both: resample decides the order")
-        if rank is not None and not 0 <= rank < (num_replicas or 0):
-            raise ValueError(f"rank must be from 0 to num_replicas - 1, got rank {rank} of {num_replicas}")
-        if rank is None and (num_replicas or 1) > 1:
-            raise ValueError(f"num_replicas={num_replicas} needs a rank")
+        place_of(rank, num_replicas)
         self.data = data
         self.batch_size = batch_size
         self.shuffle = shuffle
@@ -98,7 +111,7 @@ class EpochLoader(ABC):
         if self.drop_last:
             positions = positions[: len(positions) // self.batch_size * self.batch_size]
         self._done, self._resumed = self._done if self._resumed else 0, False
-        rank, num_replicas = self._place()
+        rank, num_replicas = place_of(self.rank, self.num_replicas)
         # Pieces of whole batches are gathered at once.
         step = max(CHUNK // self.batch_size, 1) * self.batch_size
         for begin in range(self._done * self.batch_size, len(positions), step):
@@ -114,13 +127,6 @@ class EpochLoader(ABC):
                 yield batch
         self._done, self._begun = 0, False
         self.epoch += 1
-
-    def _place(self) -> tuple[int, int]:
-        """The rank, and the number of processes."""
-        group = torch.distributed
-        if self.num_replicas is None and group.is_available() and group.is_initialized():
-            return group.get_rank(), group.get_world_size()
-        return self.rank or 0, self.num_replicas or 1
 
     @abstractmethod
     def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Data]:

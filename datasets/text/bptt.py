@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
+from wlkernelnn.datasets.graphs.epochs import place_of
 from wlkernelnn.utils.checks import check_count
 
 from .vocabulary import TokenIds, as_ids
@@ -29,13 +30,24 @@ class BPTTLoader:
         tokens: Token ids ``[N]``, any integers in a tensor, an array or a list; batches are int64.
         batch_size: Streams B.
         bptt: Length T of a stretch.
+        num_replicas: Processes that share the streams: each has some of them in all of its batches. Default:
+            those of ``torch.distributed`` if it is initialised when an epoch begins, else 1.
+        rank: Which of them this is; default that of ``torch.distributed``.
 
     Raises:
         ValueError: ``tokens`` are not integers ``[N]``, ``batch_size`` or ``bptt`` is not an integer of at
-            least 1, or a stream would be empty.
+            least 1, a stream would be empty, or ``rank`` is not below ``num_replicas``.
     """
 
-    def __init__(self, tokens: TokenIds, batch_size: int = 32, bptt: int = 35) -> None:
+    def __init__(
+        self,
+        tokens: TokenIds,
+        batch_size: int = 32,
+        bptt: int = 35,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+    ) -> None:
+        place_of(rank, num_replicas)
         batch_size, bptt = check_count("batch_size", batch_size), check_count("bptt", bptt)
         tokens = as_ids(tokens)
         if len(tokens) <= batch_size:
@@ -43,6 +55,8 @@ class BPTTLoader:
             raise ValueError(f"{batch_size} streams need {needed}, got {len(tokens)}")
         self.batch_size = batch_size
         self.bptt = bptt
+        self.num_replicas = num_replicas
+        self.rank = rank
         used = (len(tokens) - 1) // batch_size * batch_size
         self._inputs = tokens[:used].view(batch_size, -1)
         self._targets = tokens[1 : used + 1].view(batch_size, -1)
@@ -60,7 +74,10 @@ class BPTTLoader:
 
     def cut(self, lengths: int | list[int]) -> Iterator[tuple[Tensor, Tensor]]:
         """The text in stretches of other lengths: one for all, or each one's."""
-        return zip(self._inputs.split(lengths, 1), self._targets.split(lengths, 1), strict=True)
+        rank, num_replicas = place_of(self.rank, self.num_replicas)
+        begin, end = (self.batch_size * i // num_replicas for i in (rank, rank + 1))
+        both = (streams[begin:end].split(lengths, 1) for streams in (self._inputs, self._targets))
+        return zip(*both, strict=True)
 
 
 # The rule of Merity et al.: now and then half the length, then a normal distribution.

@@ -144,6 +144,8 @@ MAY_DIFFER = (
     "output_dir",
     "data_path",
     "accelerator",
+    "devices",
+    "num_nodes",
     "ensemble_size",
     "resume",
     "num_workers",
@@ -167,11 +169,15 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets import write_rejects
     from wlkernelnn.report import CARD, PAGE, tried, write_model_card, write_run_page
     from wlkernelnn.training.folder import check_same_data
+    from wlkernelnn.training.processes import dismiss, follow
     from wlkernelnn.utils.files import alone_in, write_text
 
     from .pictures import draw_run
 
     check_training(parser, parsed)
+    fit_options = FitOptions(**pick(parsed, FitOptions))
+    if follow(fit_options):
+        return
     directory = run_options.output_dir
     check_run_folder(parser, parsed, directory, MAY_DIFFER)
     data_options.features = features_of(parsed)
@@ -187,11 +193,11 @@ def main(argv: list[str] | None = None) -> None:
         write_text(config_path, config_text(parsed))
         try:
             model, report = train_model(parsed, data, split_idx, directory, again)
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, ChildProcessError) as error:
             if not _network_of(run_options.model):
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
-            raise KeyboardInterrupt(where) from None
+            raise type(error)(where) from None
         picture = draw_run(directory, model.about, report)
         told = {"split_name": split_name, "command": command_line(parser, parsed)}
         config = config_text(parsed)
@@ -200,6 +206,7 @@ def main(argv: list[str] | None = None) -> None:
             f"no {PAGE}",
         )
         tried(lambda: write_model_card(directory, model, data, report, **told), f"no {CARD}")
+    dismiss(fit_options)
     _show(data, split_name, directory, report)
     if picture is not None:
         print(f"picture of the test part: {picture}")

@@ -26,7 +26,7 @@ logger = logging.getLogger("wlkernelnn")
 # The loss is looked at every so many batches: on a GPU this waits for it.
 WATCHED_BATCHES = 50
 # Options that may change when a training resumes.
-MAY_DIFFER = ("epochs", "patience", "accelerator", "cuda_graphs")
+MAY_DIFFER = ("epochs", "patience", "accelerator", "devices", "num_nodes", "cuda_graphs")
 
 
 class DivergedError(ValueError):
@@ -35,6 +35,9 @@ class DivergedError(ValueError):
     def __init__(self, message: str, epoch: int) -> None:
         super().__init__(message)
         self.epoch = epoch
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.epoch), self.__dict__
 
 
 class Origin(Callback):
@@ -152,7 +155,7 @@ class History(Callback):
         measured = {name: float(value) for name, value in sorted(trainer.callback_metrics.items())}
         self.epochs.append({"epoch": trainer.current_epoch, **measured})
         self.seconds.append(time.perf_counter() - self._start)
-        if self.tell:
+        if self.tell and trainer.is_global_zero:
             values = ", ".join(f"{name} {value:.4g}" for name, value in measured.items())
             logger.info(f"epoch {trainer.current_epoch + 1} of {trainer.max_epochs}: {values}")
 

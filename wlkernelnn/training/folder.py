@@ -27,6 +27,8 @@ from .options import LoopOptions
 logger = logging.getLogger("wlkernelnn")
 
 PARTS = ("train", "valid", "test")
+# Options that say on which machines a run is trained; they may change when it resumes.
+ON_MACHINES = ("accelerator", "devices", "num_nodes")
 # The data, network and options that a run was begun with; input rows of each part, counted from 0; scores.
 ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 # What a folder with a joint model of a machine and networks has.
@@ -137,7 +139,7 @@ def begin_run(
     """
     if not resume:
         check_free(directory)
-    told = {name: value for name, value in asdict(options).items() if name != "accelerator"}
+    told = {name: value for name, value in asdict(options).items() if name not in ON_MACHINES}
     origin = {"data": data, "kind": kind, "network": network, "options": told}
     origin = json.loads(json.dumps(origin))  # as it comes from a file
     splits = directory / SPLITS

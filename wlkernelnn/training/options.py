@@ -19,7 +19,7 @@ AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
 AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
 # Ranges of numbers by their names, which mean the same in every training; all others are at least 0.
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(("epochs", "batch_size", "bptt", "lr_decay_samples"), AT_LEAST_1),
+    **dict.fromkeys(("epochs", "batch_size", "bptt", "lr_decay_samples", "devices", "num_nodes"), AT_LEAST_1),
     "seed": (lambda value: 0 <= value < 2**32, "from 0 to 2^32 - 1"),
     "lr": (lambda value: value > 0, "above 0"),
     "lr_decay": (lambda value: 0 < value <= 1, "above 0 and at most 1"),
@@ -39,9 +39,13 @@ class LoopOptions:
         precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed", or in
             short "64", "32", "16" or "bf16" (the last two are mixed).
         accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
+        devices: Processes on this machine that train together, each on a GPU of its own or on processor
+            cores. They share each batch.
+        num_nodes: Machines that train together, each with so many devices: torchrun or SLURM's srun starts
+            the processes.
         matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
             inside and is faster on many processors.
-        batch_size: Graphs, strings or streams of text in a batch.
+        batch_size: Graphs, strings or streams of text in a batch, over all processes.
         lr: Learning rate.
 
     Raises:
@@ -54,6 +58,8 @@ class LoopOptions:
     seed: int = 0
     precision: str = "32-true"
     accelerator: str = "auto"
+    devices: int = 1
+    num_nodes: int = 1
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
     batch_size: int = 64
     lr: float = 1e-3

@@ -174,7 +174,7 @@ def test_several_processes_of_torchrun(
 ) -> None:
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match="torchrun started 2 processes, and a training runs in one"):
+    with pytest.raises(ValueError, match="torchrun started 2 processes, and a training of one device"):
         fit(small_network(parts[0]), *parts, quick(epochs=1), progress=False)
 
 

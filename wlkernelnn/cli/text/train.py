@@ -102,6 +102,10 @@ class TextFitOptions:
         seed: Seed of everything that is drawn.
         precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed".
         accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
+        devices: Processes on this machine that train together, each on a GPU of its own or on processor
+            cores. They share each batch.
+        num_nodes: Machines that train together, each with so many devices: torchrun or SLURM's srun starts
+            the processes.
         matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
             inside and is faster on many processors.
     """
@@ -119,6 +123,8 @@ class TextFitOptions:
     seed: int = 0
     precision: str = LoopOptions.precision
     accelerator: str = LoopOptions.accelerator
+    devices: PositiveInt = LoopOptions.devices
+    num_nodes: PositiveInt = LoopOptions.num_nodes
     matmul_precision: Literal["highest", "high", "medium"] = "highest"
 
     def of(self, task: str) -> ClassifierOptions | LanguageOptions:
@@ -147,7 +153,7 @@ OF_TASKS = {
 }
 OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
 # Options that may change when a run resumes: they change no network.
-MAY_DIFFER = ("output_dir", "accelerator", "ensemble_size", "resume")
+MAY_DIFFER = ("output_dir", "accelerator", "devices", "num_nodes", "ensemble_size", "resume")
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -164,6 +170,7 @@ def main(argv: list[str] | None = None) -> None:
     # Help does not wait for torch.
     from wlkernelnn.datasets.files.table_chunks import is_table
     from wlkernelnn.training.folder import with_seeds
+    from wlkernelnn.training.processes import dismiss, follow
     from wlkernelnn.training.text.networks import encoder
     from wlkernelnn.utils.files import alone_in, write_text
 
@@ -177,6 +184,8 @@ def main(argv: list[str] | None = None) -> None:
     _check_vectors(parsed)
     encoder(network, 1)
     _check_file(data, split, task, table)
+    if follow(options):
+        return
     directory = run.output_dir
     check_run_folder(parser, parsed, directory, MAY_DIFFER)
     train = _train_classifier if task == "classification" else _train_language
@@ -186,9 +195,10 @@ def main(argv: list[str] | None = None) -> None:
         write_text(config_path, config_text(keep))
         try:
             ensemble, report = train(data, split, run, network, vectors, options)
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, ChildProcessError) as error:
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
-            raise KeyboardInterrupt(where) from None
+            raise type(error)(where) from None
+    dismiss(options)
     _show(ensemble, directory, report)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,16 @@ log = logging.getLogger("wlkernelnn")
 EVALUATION_BATCH = 512
 
 
-def _moving_average(decay: float) -> Any:
+@torch.no_grad()
+def _move_average(
+    decay: float, averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Tensor
+) -> None:
     """Exponential averaging whose memory grows with the number of steps, up to ``decay``."""
-
-    @torch.no_grad()
-    def update(averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Tensor) -> None:
-        steps = int(num_averaged)
-        weight = 1.0 - min(decay, (1 + steps) / (10 + steps))
-        # Lightning makes the copy that is averaged before it converts the network to, say, float64.
-        alike = [new.to(old.dtype) for old, new in zip(averaged, current, strict=True)]
-        torch._foreach_lerp_(list(averaged), alike, weight)
-
-    return update
+    steps = int(num_averaged)
+    weight = 1.0 - min(decay, (1 + steps) / (10 + steps))
+    # Lightning makes the copy that is averaged before it converts the network to, say, float64.
+    alike = [new.to(old.dtype) for old, new in zip(averaged, current, strict=True)]
+    torch._foreach_lerp_(list(averaged), alike, weight)
 
 
 def fit(
@@ -77,7 +76,8 @@ def fit(
         ValueError: No training graphs, targets that don't fit the network, an unknown metric or one that
             ``valid`` cannot be scored by, ``patience`` without ``valid``, ``resume`` without ``directory``,
             from a damaged file, or of a training of other data, of another network or with other options
-            (epochs, patience and accelerator may differ), or an accelerator that this machine lacks.
+            (epochs, patience, accelerator and devices may differ), or an accelerator that this machine lacks.
+        ChildProcessError: One of several processes was killed.
         FileExistsError: Another process trains in ``directory``.
         DivergedError: Training diverged.
     """
@@ -109,7 +109,9 @@ def fit(
     )
     averaged: list[Callback] = []
     if options.ema_decay:
-        averaged.append(WeightAveraging(use_buffers=False, multi_avg_fn=_moving_average(options.ema_decay)))
+        averaged.append(
+            WeightAveraging(use_buffers=False, multi_avg_fn=partial(_move_average, options.ema_decay))
+        )
     return train_module(
         NetworkModule(net, options, metric, len(loader)),
         loader,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -17,7 +18,13 @@ from .metrics import get_metric, score
 
 
 def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> Tensor:
-    """Mean loss of the targets that are there (NaN = missing).
+    """Mean loss of the targets that are there: see :func:`summed_loss`."""
+    total, known = summed_loss(net, out, y)
+    return total / known.clamp(min=1)
+
+
+def summed_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Summed loss of the targets that are there (NaN = missing), and their number.
 
     Squared errors in units of the targets' standard deviations, so that tasks of different scales count
     alike, or cross entropies of logits.
@@ -33,7 +40,7 @@ def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> Tensor:
         losses = ((out - target) / net.target_std) ** 2
     else:
         losses = torch.nn.functional.binary_cross_entropy_with_logits(out, target, reduction="none")
-    return torch.where(known, losses, 0.0).sum() / known.sum().clamp(min=1)
+    return torch.where(known, losses, 0.0).sum(), known.sum()
 
 
 def learning_rate_factor(options: FitOptions, step: int, steps_per_epoch: int) -> float:
@@ -61,25 +68,25 @@ class NetworkModule(TrainedModule):
         steps_per_epoch: For the schedule.
     """
 
+    shares_batches = True
+
     def __init__(self, net: GraphNetwork, options: FitOptions, metric: str, steps_per_epoch: int) -> None:
         super().__init__(net, options, metric, get_metric(metric).maximize)
         self.steps_per_epoch = steps_per_epoch
-        self._seen: list[tuple[Tensor, Tensor]] = []
+        self._seen: list[tuple[np.ndarray, ...]] = []
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        loss = masked_loss(self.model, self.model(batch), batch.y)
-        self.log_loss(loss, len(batch.y))
-        return loss
+        return self.mean_loss(*summed_loss(self.model, self.model(batch), batch.y), len(batch.y))
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.model(batch)
-        self.log_loss(masked_loss(self.model, out, batch.y), len(batch.y), "valid_loss")
+        self.mean_loss(*summed_loss(self.model, out, batch.y), len(batch.y), "valid_loss")
         values = out if out.dtype == torch.float64 else out.float()
         values = values if self.model.task == "regression" else values.sigmoid()
-        self._seen.append((batch.y.cpu(), values.cpu()))
+        self._seen.append((batch.y.cpu().numpy(), values.cpu().numpy()))
 
     def on_validation_epoch_end(self) -> None:
-        target, prediction = (torch.cat(parts).numpy() for parts in zip(*self._seen, strict=True))
+        target, prediction = self.gathered(self._seen)
         self._seen.clear()
         self.log_score(score(self.metric, target, prediction))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torchmetrics.classification import MulticlassAccuracy
 
@@ -125,6 +126,7 @@ def _logits(model: StringNetwork, batch: Data) -> Tensor:
 class _ClassifierModule(TrainedModule):
     """Trains a classifier."""
 
+    shares_batches = True
     class_weight: Tensor | None
 
     def __init__(self, model: StringNetwork, options: ClassifierOptions, class_weight: Tensor | None) -> None:
@@ -133,9 +135,12 @@ class _ClassifierModule(TrainedModule):
         self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        loss = torch.nn.functional.cross_entropy(_logits(self.model, batch), batch.y, self.class_weight)
-        self.log_loss(loss, len(batch.y))
-        return loss
+        weight = self.class_weight
+        total = cross_entropy(_logits(self.model, batch), batch.y, weight, reduction="sum")
+        size = len(batch.y)
+        return self.mean_loss(
+            total, total.new_tensor(size) if weight is None else weight[batch.y].sum(), size
+        )
 
     def configure_gradient_clipping(
         self,

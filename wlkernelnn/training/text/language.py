@@ -47,14 +47,19 @@ def fit_language_model(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: The vocabulary is not the model's.
+        ValueError: The vocabulary is not the model's, or there are more devices than streams.
         ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
     """
     options = options or LanguageOptions()
+    devices = options.devices * options.num_nodes
+    if devices > options.batch_size:
+        raise ValueError(f"batch_size={options.batch_size}: {devices} devices need a stream each")
+    if devices > 1 and options.cuda_graphs:
+        raise ValueError("cuda_graphs=True is for one device")
     return train_module(
         _LanguageModule(model, corpus, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
-        BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH),
+        BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH, num_replicas=1),  # every process scores all of it
         origin={"corpus": corpus},
         directory=directory,
         resume=resume,
@@ -86,7 +91,7 @@ def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens | None = None) 
         return _per_string(model, strings)
     device = model.embedding.weight.device
     state, total = None, 0.0
-    loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH)
+    loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH, num_replicas=1)
     with evaluating(model):
         for inputs, targets in loader:
             logits, state = model(inputs.to(device), state=state)
@@ -162,6 +167,8 @@ class TextModule(TrainedModule):
 class _LanguageModule(TextModule):
     """Trains a language model."""
 
+    shares_batches = True
+
     def __init__(self, model: LanguageModel, corpus: Corpus, options: LanguageOptions) -> None:
         super().__init__(model, corpus, options)
         self._train, self._score = (Replay(model, options.cuda_graphs) for _ in range(2))
@@ -174,8 +181,9 @@ class _LanguageModule(TextModule):
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         inputs, targets = batch
         nll, self._state = self._train(inputs, targets, self._state)
-        self.log_loss(nll / targets.numel(), targets.numel())
-        return nll / len(targets)
+        # Summed over the tokens of a stream, and averaged over the streams.
+        size = targets.numel()
+        return targets.size(1) * self.mean_loss(nll, nll.new_tensor(size), size)
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.SGD(self.parameters(), lr=self.options.lr)

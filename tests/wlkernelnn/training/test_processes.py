@@ -1,0 +1,115 @@
+"""Trainings on two processes equal those on one: weights, history and scores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# One process imports everything, once; those that train are forks of it.
+SCRIPT = """
+import json, os, signal, sys
+from pathlib import Path
+import numpy as np
+from pytorch_lightning.plugins.environments import LightningEnvironment
+from tests.molecules import SMALL_RUN, classification_set, quick, regression_set, small_network, write_table
+from tests.wlkernelnn.training.text.test_classification import classifier, reviews
+from tests.wlkernelnn.training.text.test_language import corpus, model
+from wlkernelnn.cli.main import main
+from wlkernelnn.training import (
+    ClassifierOptions, LanguageOptions, fit, fit_classifier, fit_language_model, processes
+)
+from wlkernelnn.training.molecules.module import NetworkModule
+
+processes.START, place = "fork", Path(sys.argv[1])
+exact = {"precision": "64-true", "accelerator": "cpu"}
+
+def same(left, right, tolerance=1e-6):
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        np.testing.assert_allclose(value, right[name], rtol=tolerance, atol=tolerance, err_msg=name)
+
+def same_training(train):
+    (one, result), (two, other) = train(1), train(2)
+    same(one.state_dict(), two.state_dict())
+    for before, after in zip(result.history, other.history, strict=True):
+        same(before, after)
+    assert (result.epoch, len(result.history)) == (other.epoch, 2)
+    return one
+
+# The last batch has one graph: the first process has none of it.
+data = classification_set()
+
+def molecules(devices, **kwargs):
+    net = small_network(data)
+    options = quick(epochs=2, devices=devices, **exact)
+    return net, fit(net, data[:33], data[33:], options, progress=False, **kwargs)
+
+one = same_training(molecules)
+
+def texts(devices):
+    options = ClassifierOptions(epochs=2, batch_size=8, balance=True, devices=devices, **exact)
+    net = classifier()
+    return net, fit_classifier(net, reviews(33), reviews(11, seed=1), options, progress=False)
+
+def language(devices):
+    data = corpus()
+    net = model(len(data.vocabulary))
+    options = LanguageOptions(epochs=2, batch_size=3, bptt=7, lr=0.5, devices=devices, **exact)
+    return net, fit_language_model(net, data, options, progress=False)
+
+same_training(texts)
+same_training(language)
+
+# A process is killed in the second epoch; the training goes on where it was.
+step, parent = NetworkModule.training_step, os.getpid()
+
+def killed(self, batch, batch_idx):
+    if (self.current_epoch, self.global_rank) == (1, 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return step(self, batch, batch_idx)
+
+NetworkModule.training_step = killed
+try:
+    molecules(2, directory=place / "killed")
+except ChildProcessError as error:
+    assert "process 1 of the training (0 … 1) was killed by SIGKILL" in str(error), error
+else:
+    raise AssertionError("nothing was said")
+NetworkModule.training_step = step
+net, result = molecules(2, directory=place / "killed", resume=True)
+same(one.state_dict(), net.state_dict())
+assert len(result.history) == 2
+
+# The command: alone, and as torchrun starts it; the second process writes nothing.
+table = write_table(place / "table.csv", regression_set())
+words = ["train", "--data-path", str(table), "--target-columns", "Act", *SMALL_RUN]
+words += ["--precision", "64-true", "--accelerator", "cpu", "--num-workers", "0", "--no-cache"]
+words += ["--ensemble-size", "2"]
+os.environ |= {"TORCHELASTIC_RUN_ID": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+os.environ["MASTER_PORT"] = str(LightningEnvironment().main_port)
+children = []
+for devices, rank in ((1, 0), (2, 0), (2, 1)):
+    children.append(os.fork())
+    if not children[-1]:
+        os.environ |= {"WORLD_SIZE": str(devices), "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        folder = place / f"devices{devices}"
+        os._exit(main([*words, "--devices", str(devices), "--output-dir", str(folder)]))
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+
+def report(devices):
+    scores = json.loads((place / f"devices{devices}" / "metrics.json").read_text())["scores"]
+    return {part: scores[part]["mean"]["rmse"] for part in ("train", "valid", "test")}
+
+same(report(1), report(2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_processes_equal_one(tmp_path: Path) -> None:
+    words = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path)]
+    done = subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,208 @@
+"""Work that several processes do together: they are started here, or were started by torchrun or SLURM."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import torch
+from pytorch_lightning.plugins.environments import ClusterEnvironment, LightningEnvironment
+
+from .group import connected, environment_of, is_lost, is_started_outside, join, leave, share
+from .options import LoopOptions
+
+logger = logging.getLogger("wlkernelnn")
+
+#: What each process does: a method of an object that pickle takes.
+Work = Callable[[ClusterEnvironment], Any]
+
+# Processes start afresh: a fork would inherit locks that torch's threads hold.
+START = "spawn"
+# The status of a process that the script which it imports would have start processes.
+NO_GUARD = 77
+# Once a process has ended with an error, the others have that many seconds to say theirs.
+GRACE = 3.0
+
+
+def together(work: Work, options: LoopOptions) -> Any:
+    """Do some work in as many processes as the options ask for.
+
+    Returns:
+        The first process's result, in the process that started them; of processes that ``torchrun`` or
+        ``srun`` started, each one's own.
+
+    Raises:
+        Exception: An error of the work, in any process.
+        ChildProcessError: A process was killed; says which.
+    """
+    environment = environment_of(options)
+    if options.devices * options.num_nodes == 1:
+        return work(environment)
+    if not is_started_outside(environment):
+        return _start(work, options)
+    with connected():
+        join(environment)
+        return share(work)(environment)
+
+
+def is_follower(options: LoopOptions) -> bool:
+    """Whether ``torchrun`` or ``srun`` started this process beside the first one."""
+    environment = environment_of(options)
+    return is_started_outside(environment) and environment.global_rank() > 0
+
+
+def follow(options: LoopOptions) -> bool:
+    """Take part in all trainings of the first process, if ``torchrun`` or ``srun`` started this one too.
+
+    For commands: only the first process reads data and writes files; in the end it calls :func:`dismiss`.
+
+    Returns:
+        Whether that was so, and nothing is left to do.
+    """
+    environment = environment_of(options)
+    if is_started_outside(environment):
+        with connected():
+            join(environment)
+            while is_follower(options):
+                if (work := share(None)) is None:
+                    leave()
+                    return True
+                work(environment)
+                share(None)  # of the result
+    return False
+
+
+def dismiss(options: LoopOptions) -> None:
+    """Let the processes that follow this one end."""
+    if is_started_outside(environment_of(options)):
+        share(None)
+        leave()
+
+
+def _start(work: Work, options: LoopOptions) -> Any:
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(NO_GUARD)  # it imports, while it starts, a script which starts processes itself
+    try:
+        packed = pickle.dumps(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"devices={options.devices}: other processes cannot be sent the training: {error}"
+        ) from error
+    context = multiprocessing.get_context(START)
+    port, told = LightningEnvironment().main_port, logger.level if logger.handlers else None
+    processes, receivers = [], []
+    with _sigterm_interrupts():
+        try:
+            for rank in range(options.devices):
+                receiver, sender = context.Pipe(duplex=False)
+                arguments = (packed, rank, options.devices, port, torch.get_num_threads(), told, sender)
+                process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
+                process.start()
+                sender.close()
+                processes.append(process)
+                receivers.append(receiver)
+            return _result(processes, receivers)
+        finally:
+            for process in processes:
+                process.kill()  # files are written whole or not at all
+                process.join()
+
+
+def _result(processes: list[Any], receivers: list[Connection]) -> Any:
+    """The first process's result; else the error that ended the training, not one of those that it led to."""
+    waiting = dict(zip(receivers, range(len(processes)), strict=True))
+    results, errors, dead = {}, [], []
+    while waiting:
+        failed = bool(errors or dead)
+        ready = wait([*waiting], timeout=GRACE if failed else None)
+        if failed and not ready:
+            break
+        for receiver in ready:
+            rank = waiting.pop(receiver)  # type: ignore[call-overload]
+            try:
+                result, error = receiver.recv()  # type: ignore[union-attr]
+            except EOFError:  # it ended without a word
+                dead.append(rank)
+                continue
+            results[rank] = result
+            errors += [] if error is None else [error]
+    if dead:
+        processes[dead[0]].join()
+        raise _dead(dead[0], processes[dead[0]].exitcode, len(processes))
+    if errors:
+        raise next((error for error in errors if not is_lost(error)), errors[0])
+    return results[0]
+
+
+def _dead(rank: int, status: int, count: int) -> Exception:
+    if status == NO_GUARD:
+        return ValueError(
+            f"devices={count}: other processes import the script that runs, and it lacks the line "
+            'if __name__ == "__main__": put what the script does behind that line'
+        )
+    how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    return ChildProcessError(
+        f"process {rank} of the training (0 … {count - 1}) {how}; the training can be resumed"
+    )
+
+
+def _work(
+    packed: bytes, rank: int, count: int, port: int, threads: int, told: int | None, sender: Connection
+) -> None:
+    """In a process that was started: do the work, and send what it returns or why it failed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_RANK": str(rank)}
+    torch.set_num_threads(max(1, threads // count))
+    if told is not None and rank == 0:
+        logger.setLevel(told)
+        logger.addHandler(logging.StreamHandler())
+    environment = LightningEnvironment()
+    environment.set_world_size(count)
+    environment.set_global_rank(rank)
+    try:
+        join(environment)
+        result, error = pickle.loads(packed)(environment), None
+        leave()
+    except BaseException as raised:
+        result, error = None, raised
+        error.add_note("".join(traceback.format_exception(error)))
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # of a class with other arguments
+            error = ChildProcessError(f"{type(error).__name__}: {error}")
+    sender.send((result if rank == 0 else None, error))
+
+
+def _end_with_parent() -> None:
+    """A process whose parent was killed would wait for others for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM is Ctrl-C, as in a training of one process."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt("by SIGTERM")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
