@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from pytorch_lightning.plugins.environments import (
@@ -18,8 +18,6 @@ from pytorch_lightning.plugins.environments import (
 from torch import distributed
 
 from .options import LoopOptions
-
-Value = TypeVar("Value")
 
 # While the first process reads data, the others wait.
 PATIENCE = timedelta(days=30)
@@ -90,7 +88,7 @@ def leave() -> None:
         distributed.destroy_process_group()
 
 
-def share(value: Value) -> Value:
+def share(value: Any) -> Any:
     """The first process's value, in all."""
     values = [value]
     distributed.broadcast_object_list(values, src=0, group=_group, device=torch.device("cpu"))

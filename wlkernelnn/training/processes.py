@@ -117,19 +117,21 @@ def _start(work: Work, options: LoopOptions) -> Any:
                 process.join()
 
 
-def _result(processes: list[Any], receivers: list[Connection]) -> Any:
+def _result(processes: list[Any], receivers: list[Any]) -> Any:
     """The first process's result; else the error that ended the training, not one of those that it led to."""
-    waiting = dict(zip(receivers, range(len(processes)), strict=True))
-    results, errors, dead = {}, [], []
+    waiting: dict[Any, int] = dict(zip(receivers, range(len(processes)), strict=True))
+    results: dict[int, Any] = {}
+    errors: list[BaseException] = []
+    dead: list[int] = []
     while waiting:
         failed = bool(errors or dead)
-        ready = wait([*waiting], timeout=GRACE if failed else None)
+        ready: list[Any] = wait([*waiting], timeout=GRACE if failed else None)
         if failed and not ready:
             break
         for receiver in ready:
-            rank = waiting.pop(receiver)  # type: ignore[call-overload]
+            rank = waiting.pop(receiver)
             try:
-                result, error = receiver.recv()  # type: ignore[union-attr]
+                result, error = receiver.recv()
             except EOFError:  # it ended without a word
                 dead.append(rank)
                 continue
