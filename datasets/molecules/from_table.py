@@ -6,10 +6,10 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -30,13 +30,15 @@ from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
 from wlkernelnn.datasets.splits.by_kind import SplitKind
 from wlkernelnn.datasets.splits.by_kind import split as split_graphs
-from wlkernelnn.datasets.splits.parts import SplitIndex, column_split
+from wlkernelnn.datasets.splits.parts import Sizes, SplitIndex, column_split
+from wlkernelnn.datasets.splits.time import ranks_of, time_split
 from wlkernelnn.utils.checks import check_one_of
 
 from .features import get_features
 from .smiles import MAX_LENGTH, featurize
 
 logger = logging.getLogger("wlkernelnn")
+T = TypeVar("T")
 
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
@@ -51,6 +53,8 @@ def molecules_from(
     target_columns: str | Sequence[str] | None = None,
     split_column: str | None = None,
     split: SplitKind | None = None,
+    time_column: str | None = None,
+    split_sizes: Sizes = (0.8, 0.1, 0.1),
     task: str | None = None,
     metric: str | None = None,
     unit: str = "",
@@ -75,8 +79,11 @@ def molecules_from(
         target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
             none. Blank cells are missing values.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
-        split: ``"random"``, ``"scaffold"`` or ``"flat_scaffold"``, see :func:`~wlkernelnn.datasets.split`:
-            ``split_idx`` becomes that split (80/10/10, seed 0).
+        split: ``"random"``, ``"scaffold"``, ``"flat_scaffold"`` or ``"butina"``, see
+            :func:`~wlkernelnn.datasets.split`, or ``"time"`` (:func:`~wlkernelnn.datasets.time_split`):
+            ``split_idx`` becomes that split (seed 0).
+        time_column: Column of the times of a time split, numbers or dates.
+        split_sizes: Fractions of train, validation and test.
         task: ``"regression"`` or ``"classification"`` (all targets are 0 or 1). Default: classification if
             0 and 1 are the only known targets.
         metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.
@@ -105,14 +112,17 @@ def molecules_from(
     check_one_of("on_invalid", on_invalid, get_args(OnInvalid))
     if split is not None and split_column is not None:
         raise ValueError("give either split or split_column, not both")
+    if (split == "time") != (time_column is not None):
+        raise ValueError("split='time' and time_column go together: give both, or neither")
     get_features(features)  # an unknown name is an error before anything is read
     wanted = names_of(target_columns)
-    frame, where = _frame(source, y, smiles_column, wanted, split_column, name)
+    frame, where = _frame(source, y, smiles_column, wanted, split_column or time_column, name)
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
     smiles = frame[smiles_column].tolist()
     targets, task = _targets(frame, targets_of, task, where)
-    labels = None if split_column is None else _labels(frame, split_column, where)
+    labels = None if split_column is None else _read(column_split, frame, split_column, where)
+    times = None if time_column is None else _read(ranks_of, frame, time_column, where)
     description = Description(
         name=name or (Path(source).name if isinstance(source, (str, os.PathLike)) else ""),
         features=features,
@@ -131,12 +141,14 @@ def molecules_from(
         if labels is not None:
             row = data.row.numpy()
             data.split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in labels.items()}
+        elif times is not None:
+            data.split_idx = time_split(times[data.row.numpy()], split_sizes)
         elif split is not None:
-            data.split_idx = split_graphs(data, split)
+            data.split_idx = split_graphs(data, split, split_sizes)
         return data
 
     data = (
-        cached_store(_key(smiles, targets, labels, split, max_length, description), build)
+        cached_store(_key(smiles, targets, labels, times, split, split_sizes, max_length, description), build)
         if cache
         else build()
     )
@@ -194,7 +206,9 @@ def _frame(
         wanted = [smiles_column, *target_columns, *([split_column] if split_column else [])]
         return read_table(source, list(dict.fromkeys(wanted))), where
     if smiles_column is not None or split_column is not None:
-        raise ValueError("smiles_column and split_column go with a table, not with a list of SMILES")
+        raise ValueError(
+            "smiles_column, split_column and time_column go with a table, not with a list of SMILES"
+        )
     frame = pd.DataFrame({"smiles": pd.Series(list(source), dtype=object)})
     if y is not None:
         values = np.asarray(y)
@@ -225,10 +239,11 @@ def _targets(
     return values, task
 
 
-def _labels(frame: pd.DataFrame, column: str, where: str) -> SplitIndex:
+def _read(read: Callable[[list[object]], T], frame: pd.DataFrame, column: str, where: str) -> T:
+    """What a function reads from a column, whose name its errors get."""
     require_columns([column], list(frame.columns), where)
     try:
-        return column_split(frame[column].tolist())
+        return read(frame[column].tolist())
     except ValueError as error:
         raise ValueError(f"{where}: column {column!r}: {error}") from error
 
@@ -258,7 +273,9 @@ def _key(
     smiles: list[object],
     targets: np.ndarray,
     labels: SplitIndex | None,
+    times: np.ndarray | None,
     split: str | None,
+    split_sizes: Sizes,
     max_length: int,
     description: Description,
 ) -> str:
@@ -266,10 +283,11 @@ def _key(
     table = get_features(description.features)
     # Lists keep what JSON does not know apart from its text.
     content = [
-        *(CACHE_VERSION, rdkit.__version__, split, max_length, vars(description)),
+        *(CACHE_VERSION, rdkit.__version__, split, *split_sizes, max_length, vars(description)),
         [(column.name, column.values) for column in (*table.atom, *table.bond)],
         [text if isinstance(text, str) else [str(text)] for text in smiles],
         None if labels is None else {part: rows.tolist() for part, rows in labels.items()},
+        None if times is None else times.tolist(),
     ]
     return hashlib.sha256(json.dumps(content).encode() + targets.tobytes()).hexdigest()
 

@@ -1,11 +1,15 @@
 """Parts to train on, to validate and to test on."""
 
 from .by_kind import split
+from .clusters import butina_clusters, butina_split
 from .identity import molecule_ids, shared_molecules
 from .parts import column_split, random_split
 from .scaffold import scaffold_split, scaffolds
+from .time import time_split
 
 __all__ = [
+    "butina_clusters",
+    "butina_split",
     "column_split",
     "molecule_ids",
     "random_split",
@@ -13,4 +17,5 @@ __all__ = [
     "scaffolds",
     "shared_molecules",
     "split",
+    "time_split",
 ]

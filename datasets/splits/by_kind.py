@@ -8,13 +8,14 @@ from typing import Literal, get_args
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.utils.checks import check_one_of
 
+from .clusters import butina_split
 from .identity import molecule_ids, replicates
 from .parts import Sizes, SplitIndex, random_split
 from .scaffold import scaffold_split
 
 logger = logging.getLogger("wlkernelnn")
 
-SplitKind = Literal["random", "scaffold", "flat_scaffold"]
+SplitKind = Literal["random", "scaffold", "flat_scaffold", "butina", "time"]
 
 
 def split(
@@ -25,12 +26,15 @@ def split(
     Args:
         data: The molecules.
         kind: ``"random"`` (:func:`random_split`; rows of the same molecule, by its canonical SMILES, stay in
-            one part), ``"scaffold"`` (:func:`scaffold_split`, where ``seed`` has no effect) or
-            ``"flat_scaffold"``, that without chirality.
+            one part), ``"scaffold"`` (:func:`scaffold_split`, where ``seed`` has no effect),
+            ``"flat_scaffold"``, that without chirality, or ``"butina"`` (:func:`butina_split`, without a seed
+            too). ``"time"`` needs times: :func:`time_split`, or ``load_molecules(…, split="time",
+            time_column=…)``.
         sizes, seed: As there.
 
     Raises:
-        ValueError: Unknown ``kind``, bad ``sizes``, or a scaffold split of graphs without SMILES.
+        ValueError: Unknown ``kind``, bad ``sizes``, graphs without SMILES where a split needs them, or what
+            :func:`butina_split` refuses.
     """
     check_one_of("split", kind, get_args(SplitKind))
     smiles = data.smiles
@@ -45,6 +49,12 @@ def split(
                 "of each stay in one part"
             )
         return random_split(len(data), sizes, seed, groups=ids)
+    if kind == "time":
+        raise ValueError(
+            "a time split needs times: time_split(times), or load_molecules(…, split='time', time_column=…)"
+        )
     if len(smiles) != len(data):
-        raise ValueError("a scaffold split needs SMILES; these graphs have none")
+        raise ValueError(f"a {kind} split needs SMILES; these graphs have none")
+    if kind == "butina":
+        return butina_split(smiles, sizes)
     return scaffold_split(smiles, sizes, chirality=kind == "scaffold")

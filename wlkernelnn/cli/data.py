@@ -62,8 +62,8 @@ class DataOptions:
         if self.num_workers is not None and self.num_workers < 0:
             raise ValueError(f"--num-workers: expected at least 0, got {self.num_workers}")
 
-    def load(self, rejects_path: Path | None = None, split_column: str | None = None) -> PackedGraphs:
-        """Read the molecules; the rows that gave none go to ``rejects_path``."""
+    def load(self, rejects_path: Path | None = None, **split: Any) -> PackedGraphs:
+        """Read the molecules; the rows that gave none go to ``rejects_path``; a column may say the split."""
         from wlkernelnn.datasets import load_molecules
         from wlkernelnn.datasets.files.table_chunks import is_table
 
@@ -72,7 +72,6 @@ class DataOptions:
         given = {
             "smiles_column": one_column(self.smiles_columns),
             "target_columns": self.target_columns,
-            "split_column": split_column,
             "task": self.task_type,
             "on_invalid": self.on_invalid,
             "rejects_path": rejects_path,
@@ -82,7 +81,7 @@ class DataOptions:
         }
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return load_molecules(
-            self.data_path, self.root, features=self.features or "ogb", progress=True, **options
+            self.data_path, self.root, features=self.features or "ogb", progress=True, **options, **split
         )
 
 
@@ -121,23 +120,38 @@ class SplitOptions(RandomSplitOptions):
     """How the molecules are split.
 
     Args:
-        split: "random", "scaffold" (by Bemis-Murcko scaffold with chirality, OGB's recipe) or "flat_scaffold"
-            (without, so that stereoisomers stay together, DeepChem's); by default the one recommended for a
-            published data set, random for a file.
+        split: "random" (rows of the same molecule stay together), "scaffold" (by Bemis-Murcko scaffold with
+            chirality, OGB's recipe), "flat_scaffold" (without, so that stereoisomers stay together,
+            DeepChem's), "butina" (by clusters of molecules with a Tanimoto similarity of at least 0.4 to
+            their centre, Morgan fingerprints of radius 2) or "time" (by --time-column: oldest train, newest
+            test); by default the one recommended for a published data set, random for a file.
+        time_column: Column of numbers, such as years, or of dates such as 2020-01-31.
     """
 
-    split: Literal["random", "scaffold", "flat_scaffold"] | None = None
+    split: Literal["random", "scaffold", "flat_scaffold", "butina", "time"] | None = None
+    time_column: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split in ("scaffold", "flat_scaffold") and self.data_seed:
-            raise ValueError("--data-seed is an option of --split random: there is one scaffold split")
+        if self.split not in (None, "random") and self.data_seed:
+            raise ValueError(f"--data-seed is an option of --split random: there is one {self.split} split")
+        if (self.split == "time") != (self.time_column is not None):
+            raise ValueError("--split time and --time-column go together: give both, or neither")
+
+    def of_table(self) -> dict[str, Any]:
+        """What reading the table has to know of a split that a column says."""
+        if self.split == "time":
+            return {"split": "time", "time_column": self.time_column, "split_sizes": self.split_sizes}
+        return {} if self.splits_column is None else {"split_column": self.splits_column}
 
     def apply(self, data: PackedGraphs) -> tuple[dict[str, np.ndarray], str]:
         """Positions of each part in ``data``, and what to call the split."""
         if self.splits_column is not None:
             assert data.split_idx is not None  # made from the column
             return data.split_idx, f"column {self.splits_column}"
+        if self.split == "time":
+            assert data.split_idx is not None  # made from the column
+            return data.split_idx, f"time, column {self.time_column}"
         from wlkernelnn.datasets import MOLECULE_SETS, split
 
         published = MOLECULE_SETS.get(data.description.name)

@@ -184,7 +184,7 @@ def main(argv: list[str] | None = None) -> None:
     config_path = directory / "config.yaml"
     with alone_in(directory):
         rejects_path, again = directory / "rejects.csv", run_options.resume
-        data = data_options.load(None if again else rejects_path, split_options.splits_column)
+        data = data_options.load(None if again else rejects_path, **split_options.of_table())
         if again:
             check_same_data(directory, data.digest())
             write_rejects(rejects_path, data.rejects)

@@ -15,6 +15,7 @@ from wlkernelnn.datasets import (
     content_sha256,
     find_file,
     load_molecules,
+    molecule_ids,
     random_split,
     read_table,
     scaffold_split,
@@ -70,7 +71,8 @@ def test_published_sets(data_root: Path, name: str, rejected: int) -> None:
     assert data.description.unit == spec.unit
     assert list(data.split_idx) == ["train", "valid", "test"]
     if spec.split == "random":
-        assert np.array_equal(data.split_idx["valid"], random_split(len(data))["valid"])
+        groups = molecule_ids(data.smiles)
+        assert np.array_equal(data.split_idx["valid"], random_split(len(data), groups=groups)["valid"])
     frame = read_table(find_file(spec.file, data_root), [spec.smiles_column, spec.target_columns[-1]])
     last = int(data.row[-1])
     assert data.smiles[-1] == frame[spec.smiles_column].iloc[last].strip()
@@ -90,7 +92,9 @@ def test_files_are_what_the_table_says(data_root: Path, name: str) -> None:
 def test_a_set_is_downloaded_once_and_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = "smiles,expt,calc\r\nCCO,-5.0,1\r\nC,2.0,1\r\n" + "CC,0.5,1\r\n" * 18
+    text = "smiles,expt,calc\r\nCCO,-5.0,1\r\nC,2.0,1\r\n" + "".join(
+        f"C{'C' * n},0.5,1\r\n" for n in range(1, 19)
+    )
     served = tmp_path / "served" / "SAMPL.csv"
     served.parent.mkdir()
     served.write_bytes(text.encode())

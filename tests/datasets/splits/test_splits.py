@@ -177,8 +177,10 @@ def test_split_of_a_store_or_a_view() -> None:
     view = data[100:200]
     assert_partition(split(view, "scaffold"), 100)
     assert np.array_equal(split(view, "random", seed=5)["test"], random_split(100, seed=5)["test"])
-    with pytest.raises(ValueError, match="split must be one of random, scaffold, flat_scaffold, got 'time'"):
-        split(data, "time")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"split must be one of random, .*, butina, time, got 'date'"):
+        split(data, "date")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a time split needs times: time_split"):
+        split(data, "time")
 
 
 def test_graphs_without_smiles_have_no_scaffolds() -> None:

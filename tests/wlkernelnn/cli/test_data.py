@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.molecules import MOLECULES, ROWS, regression_set, write_table
@@ -109,6 +110,20 @@ def test_a_scaffold_split(table: Path) -> None:
     assert np.array_equal(split["train"], scaffold_split(data.smiles)["train"])
 
 
+def test_a_column_of_times(table: Path) -> None:
+    frame = pd.read_csv(table).assign(year=np.arange(2060, 2000, -1))
+    frame.to_csv(table, index=False)
+    options = SplitOptions(split="time", time_column="year", split_sizes=(0.5, 0.25, 0.25))
+    data = DataOptions(str(table), target_columns=["Act"]).load(**options.of_table())
+    split, name = options.apply(data)
+    assert name == "time, column year"
+    assert [part.tolist() for part in split.values()] == [
+        [*range(30, 60)],
+        [*range(15, 30)],
+        [*range(15)],
+    ]
+
+
 def test_a_column_of_labels(table: Path) -> None:
     lines = table.read_text().splitlines()
     lines[3] = "C1CC" + lines[3][lines[3].index(",") :]
@@ -135,6 +150,12 @@ def test_a_column_of_labels(table: Path) -> None:
         ),
         ({"data_seed": 1, "splits_column": "part"}, "either --data-seed or --splits-column"),
         ({"data_seed": 1, "split": "scaffold"}, "--data-seed is an option of --split random"),
+        (
+            {"data_seed": 1, "split": "butina"},
+            "--data-seed is an option of --split random: there is one butina",
+        ),
+        ({"split": "time"}, "--split time and --time-column go together"),
+        ({"time_column": "date"}, "--split time and --time-column go together"),
         ({"data_seed": -1}, "--data-seed: expected at least 0, got -1"),
     ],
 )
