@@ -32,6 +32,8 @@ class TableOptions:
         batch_size: Molecules at once: more are faster and take more memory.
         num_workers: Processes that work on parts of the input, each with one thread; by default all cores
             where it pays.
+        scheduler: Work on a Dask cluster (extra cluster): the address of its scheduler, such as
+            tcp://node:8786, or "local" for num_workers processes of Dask on this machine.
         resume: Go on with a run that was interrupted.
     """
 
@@ -44,6 +46,7 @@ class TableOptions:
     max_length: PositiveInt = 5000
     batch_size: int = BATCH
     num_workers: int | None = None
+    scheduler: str | None = None
     resume: bool = False
 
 
@@ -103,6 +106,7 @@ def run(
         max_length=options.max_length,
         batch_size=options.batch_size,
         num_workers=options.num_workers,
+        scheduler=options.scheduler,
         resume=options.resume,
         progress=True,
         columns=columns,

@@ -39,6 +39,7 @@ def predict_tables(
     max_length: int = MAX_LENGTH,
     batch_size: int = BATCH,
     num_workers: int | None = None,
+    scheduler: str | None = None,
     resume: bool = False,
     progress: bool = False,
     columns: Columns | Kind = "prediction",
@@ -62,6 +63,8 @@ def predict_tables(
         max_length: Longer SMILES, in characters, give no molecule.
         batch_size: Molecules that go through a network at once.
         num_workers: Processes to start; 0 works in this one. Default: one per core if the input is long.
+        scheduler: Work on a Dask cluster (extra ``cluster``): the address of its scheduler, such as
+            ``"tcp://node:8786"``, or ``"local"`` for ``num_workers`` processes of Dask on this machine.
         resume: Keep the parts that an earlier run of the same input, networks and options finished.
         progress: Show on stderr how far it is.
         columns: What every row gets, see :class:`Columns`, or only its kind: a ``"prediction"`` of each
@@ -82,15 +85,26 @@ def predict_tables(
     check_main_module()
     check_count("batch_size", batch_size)
     if num_workers is not None:
-        check_count("num_workers", num_workers, least=0)
+        check_count("num_workers", num_workers, least=0 if scheduler is None else 1)
+    if scheduler not in (None, "local"):
+        if "://" not in scheduler:
+            raise ValueError(
+                f"scheduler: expected an address such as tcp://node:8786, or local, got {scheduler!r}"
+            )
+        if num_workers is not None:
+            raise ValueError("num_workers: the cluster behind the scheduler says how many there are")
     columns = Columns(columns) if isinstance(columns, str) else columns
     model = load_run(model_path)
 
     def fill(pieces: Iterator[Piece]) -> Generator[Predicted, None, None]:
         ahead = list(islice(pieces, PARALLEL_FROM))
+        tasks = (Task(piece.first, piece.cells, columns, max_length) for piece in chain(ahead, pieces))
+        if scheduler is not None:
+            from .cluster import predict_on_cluster
+
+            return predict_on_cluster(tasks, model, batch_size, scheduler, num_workers)
         default = joblib.cpu_count() if len(ahead) == PARALLEL_FROM else 0
         processes = default if num_workers is None else num_workers
-        tasks = (Task(piece.first, piece.cells, columns, max_length) for piece in chain(ahead, pieces))
         # A single piece has nothing to remember for others.
         caches = caches_of(model) if len(ahead) > 1 else None
         return predict_tasks(tasks, model_path, model, batch_size, processes, caches)

@@ -7,13 +7,13 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -66,6 +66,15 @@ class Predicted(NamedTuple):
         return [*self.values.T]
 
 
+class FutureLike(Protocol):
+    """A result that may still be on its way, of an executor or of Dask."""
+
+    def result(self) -> Predicted: ...
+
+
+Waiting = deque[tuple[Task, FutureLike]]
+
+
 def predict_task(
     model: Model, task: Task, batch_size: int, caches: Sequence[ColourCache] | None = None
 ) -> Predicted:
@@ -99,7 +108,7 @@ def predict_task(
             raise RuntimeError(f"data row {task.first + 1}: {task.smiles[0]!r}: {said}") from error
         for row, smiles in zip(rows, task.smiles, strict=True):
             predict_task(model, task._replace(first=row, smiles=[smiles]), batch_size)
-        raise RuntimeError(f"{_rows([task])}: {said}, but not for any of them alone") from error
+        raise RuntimeError(f"{rows_of([task])}: {said}, but not for any of them alone") from error
     return Predicted(data.row.numpy() - task.first, values, rejects)
 
 
@@ -138,23 +147,21 @@ def predict_tasks(
     executor = ProcessPoolExecutor(
         num_workers, context, initializer=_start, initargs=(model_path, digests(model))
     )
-    waiting: deque[tuple[Task, Future[Predicted]]] = deque()
+    waiting: Waiting = deque()
     tasks, children = iter(tasks), set[BaseProcess]()
+
+    def submit(task: Task) -> Future[Predicted]:
+        result = executor.submit(_work, task, batch_size)
+        children.update(multiprocessing.active_children())
+        return result
+
     try:
-        for task in tasks:
-            waiting.append((task, executor.submit(_work, task, batch_size)))
-            children.update(multiprocessing.active_children())
-            if len(waiting) > 2 * num_workers:
-                yield waiting[0][1].result()
-                waiting.popleft()
-        while waiting:
-            yield waiting[0][1].result()
-            waiting.popleft()
+        yield from in_order(tasks, submit, lambda: 2 * num_workers, waiting)
     except BrokenProcessPool as error:
         executor.shutdown()  # now all have ended
         if not any(child.exitcode == NO_GUARD for child in children):
             raise ChildProcessError(
-                f"a process died while {_rows([task for task, _ in waiting])} were being predicted; if it "
+                f"a process died while {rows_of([task for task, _ in waiting])} were being predicted; if it "
                 "was memory that ran out, try fewer processes or smaller batches"
             ) from error
     finally:
@@ -165,6 +172,23 @@ def predict_tasks(
             "all is done in this process (put what the script does behind that line, and all cores are used)"
         )
         yield from _here(chain((task for task, _ in waiting), tasks), model, batch_size, caches)
+
+
+def in_order(
+    tasks: Iterable[Task],
+    submit: Callable[[Task], FutureLike],
+    limit: Callable[[], int],
+    waiting: Waiting,
+) -> Iterator[Predicted]:
+    """The results of tasks in their order, of which not more than ``limit()`` are ahead, in ``waiting``."""
+    for task in tasks:
+        waiting.append((task, submit(task)))
+        if len(waiting) > limit():
+            yield waiting[0][1].result()
+            waiting.popleft()
+    while waiting:
+        yield waiting[0][1].result()
+        waiting.popleft()
 
 
 def _here(
@@ -224,5 +248,5 @@ def _work(task: Task, batch_size: int) -> Predicted:
     return predict_task(_model, task, batch_size, _caches)
 
 
-def _rows(tasks: Sequence[Task]) -> str:
+def rows_of(tasks: Sequence[Task]) -> str:
     return f"data rows {tasks[0].first + 1:,} … {tasks[-1].first + len(tasks[-1].smiles):,}"
