@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from rdkit import Chem
 
 from tests.molecules import regression_set
 
@@ -34,6 +36,14 @@ def write_data(folder: Path) -> None:
     table = pd.DataFrame({"smiles": data.smiles, "logS": data.y[:, 0].numpy()})
     for name in ("measured.csv", "library.csv", "later.csv"):
         table.to_csv(folder / name, index=False)
+    (folder / "wanted.smi").write_text("CCO ethanol\n[NH3+]CC(=O)[O-] glycine\n")
+    with gzip.open(folder / "vendor.sdf.gz", "wt") as file, Chem.SDWriter(file) as writer:
+        for smiles, value in zip(
+            [*data.smiles[:40], "CC(=O)[O-].[Na+]"], data.y[:41, 0].tolist(), strict=True
+        ):
+            molecule = Chem.MolFromSmiles(smiles)
+            molecule.SetProp("logS", str(value))
+            writer.write(molecule)
     films = pd.DataFrame({"text": 25 * ["a lovely film", "a dull film"], "label": 25 * ["good", "bad"]})
     films.to_csv(folder / "reviews.csv", index=False)
     esol = {"smiles": table["smiles"], "measured log solubility in mols per litre": table["logS"]}

@@ -10,10 +10,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from rdkit import Chem, rdBase
 
-from .table_chunks import check_file, parquet_chunks, require_columns, separator, text_pieces
+from .table_chunks import (
+    check_file,
+    close_name,
+    parquet_chunks,
+    require_columns,
+    separator,
+    text_pieces,
+)
 
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 # Such as >10 or <= 0.1, of what was not measured beyond.
@@ -22,11 +30,20 @@ BOOLEAN = {"true": "1", "false": "0"}
 
 
 def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read a ``.csv``, ``.tsv`` (each also ``.gz``) or ``.parquet`` table: one row per data row of the file.
+    """Read a table: one row per data row of the file, whose name says what it is.
 
-    Cells of text tables stay the strings they are, blank cells are ``""``; Parquet keeps its types. The
-    index of a text table is called ``line`` and holds the line of the file on which a row ends, so that a
-    message can say where to look.
+    ====================================  ===================================================================
+    ``.csv``, ``.tsv`` (also ``.gz``)      cells stay the strings they are, blank cells are ``""``
+    ``.parquet``                          keeps its types
+    ``.sdf`` (also ``.gz``)               columns ``smiles`` (canonical, with the stereochemistry of the
+                                          structure), ``name`` (the first line), and all properties; where
+                                          RDKit reads no structure, ``smiles`` holds an object with the reason
+    ``.smi``, ``.smiles`` (also ``.gz``)   columns ``smiles`` and ``name``, or those that the first line names
+    ``.xlsx``                             the first sheet, as strings (needs the extra ``excel``)
+    ====================================  ===================================================================
+
+    But for Parquet the index is called ``line`` and holds the line of the file (or the row of the sheet) on
+    which a row ends, so that a message can say where to look.
 
     Args:
         path: The file; its suffix says what it is.
@@ -34,6 +51,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
 
     Raises:
         FileNotFoundError: The file does not exist.
+        ImportError: The package that reads Excel is missing.
         ValueError: The file is empty, is not what its name says, has undecodable bytes, a row with too many
             or too few fields, a repeated column name, or lacks a column.
     """
@@ -49,6 +67,23 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     if not len(frame):
         raise ValueError(f"{path}: the file has a header but no rows")
     return frame
+
+
+def frame_of(table: object) -> pd.DataFrame | None:
+    """A table of pandas, Polars, Arrow or any other package with Arrow's stream interface, as pandas has it.
+
+    ``None`` for all else, such as a single column.
+    """
+    if isinstance(table, pd.DataFrame):
+        return table
+    if hasattr(table, "__arrow_c_stream__") and (hasattr(table, "columns") or hasattr(table, "schema")):
+        return pa.table(table).to_pandas(ignore_metadata=True)
+    return None
+
+
+def items_of(column: object) -> list[object]:
+    """The items of a list, array, Series or column of Arrow."""
+    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)  # type: ignore[call-overload]
 
 
 def place(frame: pd.DataFrame, position: int) -> str:
@@ -204,9 +239,24 @@ def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
     """The column of SMILES: the one given, else the one called smiles, in any case, else the only one.
 
     Raises:
-        ValueError: The column is missing or there twice, or the only column shows a misread file.
+        ValueError: The column is missing or there twice, several columns may be meant, or the only column
+            shows a misread file.
     """
-    found = column_called(list(frame.columns), name, "smiles", where)
+    columns = list(frame.columns)
+    if name is None and "smiles" not in columns and len(columns) > 1:
+        alike = [column for column in map(str, columns) if "smiles" in column.lower()]
+        if [column.lower() for column in alike].count("smiles") != 1:
+            if alike:
+                raise ValueError(
+                    f"{where}: columns {', '.join(alike)}: say which one is meant by smiles_column "
+                    "(--smiles-columns)"
+                )
+            shown, hint = ", ".join(map(repr, columns)), close_name("smiles", map(str, columns))
+            raise ValueError(
+                f"{where}: no column 'smiles'{hint} (columns: {shown}): name that of the SMILES by "
+                "smiles_column (--smiles-columns)"
+            )
+    found = column_called(columns, name, "smiles", where)
     if name is None and found.lower() != "smiles":
         _check_header(found, where)
     return found

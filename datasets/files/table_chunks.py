@@ -1,31 +1,31 @@
-"""Tables (CSV, TSV, Parquet) read piece by piece, however long they are, with errors that name the place."""
+"""Tables read piece by piece, however long they are, with errors that name the place.
+
+This is the one entrance for files: the name says whether it is CSV, TSV, Parquet, SDF, SMILES or Excel.
+"""
 
 from __future__ import annotations
 
 import csv
 import difflib
-import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .download import opened, read_text
+from .lines import lines_of
+from .molecule_files import sdf_rows, smi_rows
+from .rejects import Unreadable
+from .workbook import workbook_rows
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-# First bytes of files that carry a table's name but hold something else.
-_MAGIC = {
-    b"PAR1": "a Parquet file: name it .parquet",
-    b"\x1f\x8b": "gzip-compressed: add .gz to its name",
-    b"PK\x03\x04": "a zip archive or an Excel workbook: save the table as CSV",
-}
+#: Files of molecules.
+MOLECULE_SUFFIXES = (".smi", ".smi.gz", ".smiles", ".smiles.gz", ".sdf", ".sdf.gz")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".xlsx", *MOLECULE_SUFFIXES)
 
 
 class Chunk(NamedTuple):
@@ -33,11 +33,14 @@ class Chunk(NamedTuple):
 
     Attributes:
         table: All columns; those of text tables are strings, those of Parquet have the types of the file.
-        lines: Of a text table, the line of the file on which each row ends.
+        lines: But for Parquet, the line of the file, or the row of the sheet, on which each row ends.
+        unreadable: Of an SDF, what stands in the first column of rows that RDKit does not read; the table has
+            nothing there.
     """
 
     table: pa.Table
     lines: Sequence[int] | None
+    unreadable: Mapping[int, Unreadable]
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -99,7 +102,7 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
     if path.suffix.lower() == ".parquet":
         with _named_errors(path):
             return pq.read_schema(path).remove_metadata()
-    _, header = next(text_rows(path))
+    _, header = next(rows_of(path))
     return pa.schema([(name, pa.string()) for name in header])
 
 
@@ -115,9 +118,12 @@ def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
         yield from parquet_chunks(path, rows)
         return
     for header, cells, lines in text_pieces(path, rows=rows):
-        columns = zip(*cells, strict=True) if cells else [()] * len(header)
+        columns: list[tuple[Any, ...]] = [*zip(*cells, strict=True)] if cells else [()] * len(header)
+        unreadable = {i: cell for i, cell in enumerate(columns[0]) if isinstance(cell, Unreadable)}
+        if unreadable:
+            columns[0] = tuple(None if i in unreadable else cell for i, cell in enumerate(columns[0]))
         arrays = [pa.array(column, pa.string()) for column in columns]
-        yield Chunk(pa.Table.from_arrays(arrays, names=header), lines)
+        yield Chunk(pa.Table.from_arrays(arrays, names=header), lines, unreadable)
 
 
 def parquet_chunks(path: Path, rows: int | None, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
@@ -136,20 +142,20 @@ def parquet_chunks(path: Path, rows: int | None, columns: Sequence[str] | None =
             # Batches end where row groups do.
             rest = pa.concat_tables([rest, table])
             if rest.num_rows >= rows:
-                yield Chunk(rest.slice(0, rows), None)
+                yield Chunk(rest.slice(0, rows), None, {})
                 rest, first = rest.slice(rows), False
         if first or rest.num_rows:
-            yield Chunk(rest, None)
+            yield Chunk(rest, None, {})
 
 
 def text_pieces(
     path: Path, columns: Sequence[str] | None = None, rows: int | None = None
-) -> Iterator[tuple[list[str], list[tuple[str, ...]], list[int]]]:
-    """Pieces of a text table: names of the columns, cells, and the line on which each row ends.
+) -> Iterator[tuple[list[str], list[tuple[Any, ...]], list[int]]]:
+    """Pieces of any table but Parquet: names of the columns, cells, and the line on which each row ends.
 
     By default one piece has all columns and ``rows``. There is at least one, empty if the table is.
     """
-    numbered = text_rows(path)
+    numbered = rows_of(path)
     header = list(next(numbered)[1])
     wanted = header if columns is None else list(columns)
     require_columns(wanted, header, path)
@@ -161,6 +167,16 @@ def text_pieces(
         first = False
 
 
+def rows_of(path: Path) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """The rows of any table but Parquet, as :func:`text_rows` has them: cells are texts.
+
+    Of an SDF, the first may be :class:`~wlkernelnn.datasets.files.rejects.Unreadable`.
+    """
+    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    readers = {".smi": smi_rows, ".smiles": smi_rows, ".sdf": sdf_rows, ".xlsx": workbook_rows}
+    return readers.get(kind, text_rows)(path)
+
+
 def separator(name: str) -> str:
     """What is between the cells of a table in a text file of that name."""
     return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
@@ -169,8 +185,6 @@ def separator(name: str) -> str:
 # Python's own limit is 131,072 characters, and texts of molecules may be longer. What follows a quote that is
 # never closed is one cell: no limit at all would read the rest of the file.
 csv.field_size_limit(max(csv.field_size_limit(), 2**24))
-# Characters of a line: a longer one is not read to its end.
-_LONGEST = 2**26
 
 
 @contextmanager
@@ -189,7 +203,7 @@ def text_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[tupl
     Raises:
         ValueError: See :func:`~wlkernelnn.datasets.read_table`; says where.
     """
-    reader, number = csv.reader(_lines(path), delimiter=separator(path.name), strict=True), 0
+    reader, number = csv.reader(lines_of(path), delimiter=separator(path.name), strict=True), 0
     try:
         if columns is None:
             columns = next(filter(None, reader), [])
@@ -214,42 +228,8 @@ def _hint(path: Path, problem: str) -> str:
     """What may be wrong with a table that the reader of CSV refuses."""
     if "field limit" in problem:
         return ": is the quote behind a long text missing?"
-    first = next(_lines(path), "")
+    first = next(lines_of(path), "")
     for sign in (";", "\t", "|"):
         if f'"{sign}"' in first and sign != separator(path.name):
             return f": is {sign!r} its separator? Expected {separator(path.name)!r}"
     return ""
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Lines with their ends, without the blank ones at the end of the file."""
-    blank: list[str] = []
-    empty = True
-    with opened(path) as file:
-        head = file.peek(1024)  # type: ignore[attr-defined]
-        for magic, what in _MAGIC.items():
-            if head.startswith(magic):
-                twice = path.suffix.lower() == ".gz" and head.startswith(b"\x1f\x8b")
-                what = "compressed twice: decompress it once" if twice else what
-                raise ValueError(f"{path}: not a text table but {what}")
-        # As spreadsheets save "Unicode text", with a byte order mark.
-        encoding = "utf-16" if head.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-        if b"\0" in head and encoding != "utf-16":
-            raise ValueError(f"{path}: not a text table: binary data")
-        try:
-            with io.TextIOWrapper(file, encoding, newline="") as text:
-                for number, line in enumerate(iter(partial(text.readline, _LONGEST), ""), 1):
-                    if len(line) == _LONGEST and line[-1] not in "\r\n":
-                        raise ValueError(f"{path}: line {number} is longer than {_LONGEST:,} characters")
-                    if "\0" in line:
-                        raise ValueError(f"{path}: line {number}: not a text table: binary data")
-                    blank.append(line)
-                    if line.strip("\r\n"):
-                        empty = empty and not line.strip()
-                        yield from blank
-                        blank.clear()
-        except UnicodeDecodeError:
-            read_text(path, encoding.removesuffix("-sig"))  # names the place
-            raise
-    if empty:
-        raise ValueError(f"{path}: the file is empty")

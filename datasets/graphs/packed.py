@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn.datasets.files.rejects import Reject, is_missing
+from wlkernelnn.datasets.files.rejects import Change, Reject, is_missing
 from wlkernelnn.datasets.files.table import kept_by_float32
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
@@ -37,6 +37,7 @@ class PackedGraphs(Packable):
         description: What they mean.
         split_idx: ``{"train": …, "valid": …, "test": …}`` index arrays, if the set has a split.
         rejects: Rows of the input that gave no graph. They belong to the whole set: a view has none.
+        changes: Molecules that standardisation changed, which belong to the whole set too.
 
     Raises:
         ValueError: The arrays contradict each other, or ``split_idx`` has graphs that are not there.
@@ -48,12 +49,14 @@ class PackedGraphs(Packable):
         description: Description | None = None,
         split_idx: dict[str, np.ndarray] | None = None,
         rejects: Sequence[Reject] = (),
+        changes: Sequence[Change] = (),
     ) -> None:
         super().__init__()
         self.arrays = arrays
         self.description = description or Description()
         self.split_idx = split_idx
         self.rejects = list(rejects)
+        self.changes = list(changes)
         self._path: str | None = None
         self._stamp: tuple[int, int] | None = None
         self._colours = Colours()  # shared by all views
@@ -96,7 +99,7 @@ class PackedGraphs(Packable):
         view = copy.copy(self)
         view._indices = np.ascontiguousarray(index)  # torch knows no negative strides
         view.split_idx = None
-        view.rejects = []
+        view.rejects, view.changes = [], []
         return view
 
     def get(self, idx: int) -> Data:
@@ -219,7 +222,9 @@ class PackedGraphs(Packable):
         about = replace(self.description, **description)
         if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())
-        return PackedGraphs(replace(self.arrays, y=targets), about, self.split_idx, self.rejects)
+        return PackedGraphs(
+            replace(self.arrays, y=targets), about, self.split_idx, self.rejects, self.changes
+        )
 
     def compact(self) -> PackedGraphs:
         """A store of the graphs in view alone, without a split."""
@@ -267,6 +272,7 @@ class PackedGraphs(Packable):
             "splits": list(self.split_idx or ()),
             # What stood in a rejected row can be anything; JSON knows strings, numbers and null.
             "rejects": [(int(row), _for_json(value), reason) for row, value, reason in self.rejects],
+            "changes": self.changes,
             "colours": about_colours,
             "key": key,
         }
@@ -311,7 +317,11 @@ class PackedGraphs(Packable):
                 fields[name] = tuple(fields[name])
             fields["edge_values"] = tuple(map(tuple, fields.get("edge_values", ())))
             rejects = [Reject(*reject) for reject in header["rejects"]]
-            result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects)
+            changes = [
+                Change(row, before, after, tuple(steps))
+                for row, before, after, steps in header.get("changes", ())
+            ]
+            result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects, changes)
         except Exception as error:  # of many kinds: a file can say anything
             raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
         result._colours = colours

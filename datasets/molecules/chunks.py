@@ -24,7 +24,8 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 from rdkit import Chem, rdBase
 
-from wlkernelnn.datasets.graphs.perception import FIXED, Perception
+from wlkernelnn.datasets.chemistry.perception import FIXED, Perception
+from wlkernelnn.datasets.chemistry.standardize import standardize_chunk
 from wlkernelnn.datasets.graphs.random_walks import UNITS, walk_encodings
 from wlkernelnn.ops.colours import packed_columns
 from wlkernelnn.ops.colours.refine import numbered
@@ -169,7 +170,7 @@ def _complaint(smiles: str) -> str:
 # The modules of our package that all of this is in, and a lock for the moment that they count as code.
 _PARTS = (
     *(featurize_chunk, Features, Perception, ring_counts, with_ring_nodes, read_molecules),
-    *(walk_encodings, packed_columns, bounds_of),
+    *(walk_encodings, packed_columns, bounds_of, standardize_chunk),
 )
 _MODULES = {part.__module__ for part in _PARTS}
 _REGISTRY = threading.Lock()
@@ -201,7 +202,13 @@ def featurize_chunks(
     chunks: Sequence[Sequence[str]], features: Features, num_workers: int
 ) -> Iterator[tuple[Part, dict[int, str]]]:
     """Featurize the chunks, here or in other processes, and yield the results in order."""
-    work = partial(featurize_chunk, features=features)
+    return each_chunk(partial(featurize_chunk, features=features), chunks, num_workers)
+
+
+def each_chunk(
+    work: Callable[[Sequence[str]], Any], chunks: Sequence[Sequence[str]], num_workers: int
+) -> Iterator[Any]:
+    """What a function of the modules above says of the chunks, here or in other processes, in order."""
     if num_workers == 0:
         return map(work, chunks)
     # joblib starts its processes afresh (a fork would inherit locks that torch's threads hold), and they do

@@ -74,6 +74,8 @@ class Features:
         num_edge_types: Number of edge codes; where rings are nodes, the last one is of the edges that join a
             ring and its atoms, and reads as one more value of the first column.
         descriptors: Names of these numbers, if they are RDKit's descriptors.
+        standardize: Molecules are standardized before, see
+            :func:`~wlkernelnn.datasets.chemistry.standardize.standardize_chunk`.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Features:
     graph_values: str = ""
     num_graph_values: int = 0
     descriptors: tuple[str, ...] = ()
+    standardize: bool = False
 
     node_columns: tuple[str, ...] = field(init=False)
     node_dims: tuple[int, ...] = field(init=False)
@@ -238,6 +241,7 @@ MAX_STEPS = 64
 _ADDITIONS = re.compile(
     r"(?P<codes>[a-z]+)(?P<invariants>\+invariants)?(?P<rings>\+rings)?(?P<ring_nodes>\+ring_nodes)?"
     r"(\+rw(?P<steps>[1-9][0-9]?))?(\+(?P<graph>morgan|descriptors|rdkit))?"
+    r"(?P<standardize>\+standardize)?"
 )
 
 
@@ -253,7 +257,9 @@ def get_features(name: str) -> Features:
             count rings by their size, ``"+ring_nodes"``, a node for each ring (see below), ``"+rw16"``,
             random-walk encodings of 1 … 16 steps (any number from 1 to 64), and either ``"+morgan"``, the
             molecule's Morgan fingerprint, ``"+rdkit"``, RDKit's descriptors, or ``"+descriptors"``, those
-            that take little time: as in ``"ogb+rw16+morgan"``.
+            that take little time: as in ``"ogb+rw16+morgan"``. Last, ``"+standardize"`` standardizes
+            molecules before: RDKit's cleanup, then the largest fragment alone (an organic one if there is
+            any), then no charges where hydrogens can take them.
 
     With ``"+ring_nodes"``, a molecule's graph has a node for each of RDKit's smallest rings behind its atoms,
     joined to the ring's atoms in both directions by edges of a type of their own. The last column of codes,
@@ -270,7 +276,7 @@ def get_features(name: str) -> Features:
         raise ValueError(
             f"unknown features {name!r}, expected one of {sorted(FEATURES)}, followed or not by "
             f"'+invariants', '+rings', '+ring_nodes', '+rw1' … '+rw{MAX_STEPS}' and '+morgan', "
-            "'+descriptors' or '+rdkit', as in 'ogb+rings+rw16+morgan'"
+            "'+descriptors' or '+rdkit', and '+standardize', as in 'ogb+rings+rw16+morgan'"
         )
     graph_values = match["graph"] or ""
     names = descriptor_names(graph_values) if graph_values in ("rdkit", "descriptors") else ()
@@ -286,4 +292,5 @@ def get_features(name: str) -> Features:
         graph_values=graph_values,
         num_graph_values=SIZE if graph_values == "morgan" else len(names),
         descriptors=(*names,),
+        standardize=bool(match["standardize"]),
     )

@@ -16,9 +16,11 @@ import pandas as pd
 import rdkit
 from numpy.typing import ArrayLike
 
-from wlkernelnn.datasets.files.rejects import Reject, listed, write_rejects
+from wlkernelnn.datasets.files.rejects import Reject, as_text, counted, listed, write_rejects
 from wlkernelnn.datasets.files.table import (
     binary_targets,
+    frame_of,
+    items_of,
     numeric_targets,
     place,
     read_table,
@@ -35,7 +37,7 @@ from wlkernelnn.datasets.splits.time import ranks_of, time_split
 from wlkernelnn.utils.checks import check_one_of
 
 from .features import get_features
-from .smiles import MAX_LENGTH, featurize
+from .smiles import MAX_LENGTH, as_smiles, featurize
 
 logger = logging.getLogger("wlkernelnn")
 T = TypeVar("T")
@@ -46,7 +48,7 @@ CACHE_VERSION = 5
 
 
 def molecules_from(
-    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object] | Any,
     y: ArrayLike | None = None,
     *,
     smiles_column: str | None = None,
@@ -67,15 +69,19 @@ def molecules_from(
     progress: bool = False,
     cache: bool = True,
 ) -> PackedGraphs:
-    """Pack the molecules of a table or of a list of SMILES.
+    """Pack the molecules of a table or of a list.
 
     A row gives no molecule if its SMILES cannot be used, or if targets are asked for and it has none;
     ``on_invalid`` says what then happens. Rows in = molecules + rejects, always; the counts are logged.
 
     Args:
-        source: A CSV, TSV or Parquet file (:func:`~wlkernelnn.datasets.read_table`), a data frame, or SMILES.
-        y: Targets ``[n]`` or ``[n, T]`` for a list of SMILES; those of pandas keep their names.
+        source: A file (CSV, TSV, Parquet, SDF, SMILES or Excel, see
+            :func:`~wlkernelnn.datasets.read_table`), a table of pandas, Polars, Arrow or another package that
+            has Arrow's stream interface, or a list or column of SMILES or of RDKit's molecules, which are
+            taken as their canonical SMILES.
+        y: Targets ``[n]`` or ``[n, T]`` for a list; those of pandas keep their names.
         smiles_column: Default: the column called "smiles" (in any case if only one is), or the only column.
+            It may hold RDKit's molecules too.
         target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
             none. Blank cells are missing values.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
@@ -116,10 +122,13 @@ def molecules_from(
         raise ValueError("split='time' and time_column go together: give both, or neither")
     get_features(features)  # an unknown name is an error before anything is read
     wanted = names_of(target_columns)
-    frame, where = _frame(source, y, smiles_column, wanted, split_column or time_column, name)
+    table = frame_of(source)
+    frame, where = _frame(
+        source if table is None else table, y, smiles_column, wanted, split_column or time_column, name
+    )
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
-    smiles = frame[smiles_column].tolist()
+    smiles = [as_smiles(cell) for cell in frame[smiles_column].tolist()]
     targets, task = _targets(frame, targets_of, task, where)
     labels = None if split_column is None else _read(column_split, frame, split_column, where)
     times = None if time_column is None else _read(ranks_of, frame, time_column, where)
@@ -153,11 +162,16 @@ def molecules_from(
         else build()
     )
     logger.info(f"{where}: {len(frame):,} rows in = {len(data):,} molecules + {len(data.rejects):,} rejected")
-    _report_duplicates(frame, smiles, data.row.numpy(), where)
+    kept = data.row.tolist()
+    texts = [str(smiles[row]).strip() for row in kept]
+    if get_features(features).standardize:
+        logger.info(f"{where}: {counted(data.changes, len(data))}")
+        texts = data.smiles
+    _report_duplicates(frame, pd.Series(texts, index=kept, dtype=object), where)
     if rejects_path is not None:
         write_rejects(rejects_path, data.rejects)
     # A whole table without a molecule has another column of SMILES; no split can be made of none.
-    is_list = not isinstance(source, (str, os.PathLike, pd.DataFrame))
+    is_list = table is None and not isinstance(source, (str, os.PathLike))
     lost = not len(data) and (split is not None or not is_list)
     if data.rejects and (on_invalid == "raise" or lost):
         advice = " (on_invalid='skip' leaves them out)" if len(data) else ""
@@ -188,7 +202,7 @@ def target_names(y: object, number: int) -> list[str]:
 
 
 def _frame(
-    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object] | Any,
     y: ArrayLike | None,
     smiles_column: str | None,
     target_columns: list[str],
@@ -209,7 +223,7 @@ def _frame(
         raise ValueError(
             "smiles_column, split_column and time_column go with a table, not with a list of SMILES"
         )
-    frame = pd.DataFrame({"smiles": pd.Series(list(source), dtype=object)})
+    frame = pd.DataFrame({"smiles": pd.Series(items_of(source), dtype=object)})
     if y is not None:
         values = np.asarray(y)
         values = values[:, None] if values.ndim == 1 else values
@@ -263,7 +277,9 @@ def _pack(
         rows=rows,
         **options,
     )
-    unknown = [Reject(row, smiles[row], "no target value") for row in np.flatnonzero(~known).tolist()]
+    unknown = [
+        Reject(row, as_text(smiles[row]), "no target value") for row in np.flatnonzero(~known).tolist()
+    ]
     data = graphs.with_targets(targets[graphs.row.numpy()], **description.of_set())
     data.rejects = sorted([*data.rejects, *unknown], key=lambda reject: reject.row)
     return data
@@ -292,8 +308,7 @@ def _key(
     return hashlib.sha256(json.dumps(content).encode() + targets.tobytes()).hexdigest()
 
 
-def _report_duplicates(frame: pd.DataFrame, smiles: list[object], kept: np.ndarray, where: str) -> None:
-    texts = pd.Series([str(smiles[row]).strip() for row in kept], index=kept, dtype=object)
+def _report_duplicates(frame: pd.DataFrame, texts: pd.Series, where: str) -> None:
     again = texts[texts.duplicated()]
     if len(again):
         first = texts.index[texts == again.iloc[0]][0]

@@ -13,7 +13,7 @@ from rdkit import RDConfig
 
 from wlkernelnn.datasets.files.download import require_file
 from wlkernelnn.datasets.files.table import read_table
-from wlkernelnn.datasets.files.table_chunks import close_name, is_table
+from wlkernelnn.datasets.files.table_chunks import SUFFIXES, close_name, is_table
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
 from .from_table import molecules_from, names_of
@@ -21,11 +21,11 @@ from .published import MOLECULE_SETS, MoleculeSet
 
 
 def load_molecules(
-    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object],
+    source: str | os.PathLike[str] | pd.DataFrame | Sequence[object] | Any,
     root: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> PackedGraphs:
-    """Load a published data set by its name, or any table or list of SMILES.
+    """Load a published data set by its name, or any table or list of molecules.
 
     A published set (one of :data:`~wlkernelnn.datasets.MOLECULE_SETS`) is looked for in ``root`` (default
     ``$WLKERNELNN_DATA``), then in the user's cache; if it is in neither, it is fetched from its publisher
@@ -82,7 +82,7 @@ def _published(name: str) -> MoleculeSet:
         raise ValueError(
             f"no data set is called {name!r}{close_name(name, MOLECULE_SETS) or '.'} Known are "
             f"{', '.join(single)}, and {len(known) - len(single)} sets such as moleculeace/CHEMBL204_Ki; "
-            "a table needs a name that ends in .csv, .tsv or .parquet"
+            f"a table needs a name that ends in {', '.join(SUFFIXES)}"
         )
     return known[key]
 

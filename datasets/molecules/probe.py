@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import rdkit
 
+from wlkernelnn.datasets.chemistry.standardize import standardize_chunk
+
 from .chunks import featurize_chunk
 from .features import get_features
 
@@ -29,6 +31,13 @@ _SMILES = (
     "CC1(C)S[C@@H]2[C@H](NC(=O)Cc3ccccc3)C(=O)N2[C@H]1C(=O)O",
 )
 
+# And what its standardisation may.
+_SALTS = (
+    *("CC(=O)[O-].[Na+]", "O=C(O[Na])c1ccccc1", "CN(=O)=O", "C[NH3+].[Cl-]", "[NH3+]CC(=O)[O-]", "CS(C)=O"),
+    *("C[N+](C)(C)C.F[P-](F)(F)(F)(F)F", "CCN.Cl.O", "CC.CCC(C)C", "[Cl-].[Na+]", "C[N+]#N", "C[Zn]C"),
+    *("Oc1ccccc1S(=O)(=O)[O-]", "[O-][n+]1ccccc1", "CN=[N+]=[N-]", "c1cc[n+](C)cc1.[I-]"),
+)
+
 
 @cache
 def probed(features: str) -> dict[str, Any]:
@@ -36,7 +45,10 @@ def probed(features: str) -> dict[str, Any]:
 
     ``codes`` is a digest of codes and counts, ``values`` are the numbers of the last molecule.
     """
-    part, reasons = featurize_chunk(_SMILES, get_features(features))
+    columns, smiles = get_features(features), [*_SMILES]
+    if columns.standardize:
+        smiles = [text for text, _, _ in standardize_chunk((*_SALTS, *_SMILES))]
+    part, reasons = featurize_chunk(smiles, columns)
     numbers = part.pop("graph_x")
     counts = numbers if numbers.dtype == np.uint8 else numbers[:, :0]
     digest = hashlib.sha256(repr(sorted(reasons)).encode())

@@ -9,17 +9,20 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
+from rdkit import Chem
 from rich.console import Console
 from rich.progress import Progress
 
-from wlkernelnn.datasets.files.rejects import Reject
+from wlkernelnn.datasets.chemistry.standardize import Form, standardize_chunk
+from wlkernelnn.datasets.chemistry.writing import smiles_of
+from wlkernelnn.datasets.files.rejects import Change, Reject, Unreadable, as_text
 from wlkernelnn.datasets.graphs.arrays import Arrays, distinct_rows, pack_strings, smallest
 from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.ops.spans import bounds_of
 from wlkernelnn.utils.checks import check_count
 
-from .chunks import Part, featurize_chunk, featurize_chunks
+from .chunks import Part, each_chunk, featurize_chunk, featurize_chunks
 from .features import Features, get_features
 
 # Molecules per task: enough to share the kinds of atoms, few enough to keep all processes busy to the end.
@@ -31,8 +34,16 @@ PARALLEL_FROM = 5000
 MAX_LENGTH = 5000
 # A much longer text can end the process.
 _LONGEST = 100_000
-# Descriptors take milliseconds of each: smaller tasks, and processes sooner.
+# Descriptors, and standardisation, take milliseconds of each: smaller tasks, and processes sooner.
 _SLOWER = 10
+
+
+def as_smiles(cell: object) -> object:
+    """The SMILES of a molecule of RDKit, or an ``Unreadable``; anything else as it is."""
+    if not isinstance(cell, Chem.Mol):
+        return cell
+    smiles, reason = smiles_of(cell)
+    return Unreadable("", reason) if reason else smiles
 
 
 def featurize(
@@ -50,8 +61,8 @@ def featurize(
     result does not depend on the number of processes.
 
     Args:
-        smiles: One SMILES per molecule. Anything else (``None``, NaN, a number, a blank or malformed string,
-            a name after the SMILES) is rejected.
+        smiles: One SMILES, or one of RDKit's molecules, per molecule. Anything else (``None``, NaN, a number,
+            a blank or malformed string, a name after the SMILES) is rejected.
         features: Name of the columns of codes, see :func:`~wlkernelnn.datasets.get_features`.
         rows: Row to report for each input, default 0 … n−1.
         max_length: Longer SMILES, in characters, are rejected; at most 100,000.
@@ -60,7 +71,8 @@ def featurize(
 
     Returns:
         The graphs with their rows and SMILES (without targets), and the rejects, both in the order of the
-        input.
+        input. With ``"+standardize"`` the SMILES are those of the standard forms, and ``changes`` of the
+        graphs has those that were other molecules before.
 
     Raises:
         TypeError: ``smiles`` is a single string.
@@ -70,7 +82,7 @@ def featurize(
     columns = get_features(features)
     if isinstance(smiles, str | bytes):
         raise TypeError(f"smiles must be a sequence of SMILES, got one string: {_shown(smiles)}")
-    inputs = list(smiles)
+    inputs = [as_smiles(cell) for cell in smiles]
     numbers = list(range(len(inputs))) if rows is None else [int(row) for row in rows]
     if len(numbers) != len(inputs):
         raise ValueError(f"rows must have one entry per SMILES, got {len(numbers)} for {len(inputs)} SMILES")
@@ -82,6 +94,16 @@ def featurize(
     reasons = {place: reason for place, value in enumerate(inputs) if (reason := _defect(value, max_length))}
     places = [place for place in range(len(inputs)) if place not in reasons]
     texts = [str(inputs[place]).strip() for place in places]
+    changes: list[Change] = []
+    if columns.standardize:
+        standard = _standardized(texts, num_workers, progress)
+        for place, text, (after, steps, reason) in zip(places, texts, standard, strict=True):
+            if reason:
+                reasons[place] = reason
+            elif steps:
+                changes.append(Change(numbers[place], text, after, steps))
+        places = [place for place in places if place not in reasons]
+        texts = [after for after, _, reason in standard if not reason]
     slower = _SLOWER if columns.descriptors else 1
     size = max(CHUNK // slower, 1)
     chunks = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
@@ -99,8 +121,20 @@ def featurize(
 
     kept = [(numbers[place], text) for place, text in zip(places, texts, strict=True) if place not in reasons]
     arrays = _merge(parts, [row for row, _ in kept], [text for _, text in kept])
-    rejects = [Reject(numbers[place], inputs[place], reasons[place]) for place in sorted(reasons)]
-    return PackedGraphs(arrays, described(columns, is_undirected=True), rejects=rejects), rejects
+    rejects = [Reject(numbers[place], as_text(inputs[place]), reasons[place]) for place in sorted(reasons)]
+    graphs = PackedGraphs(arrays, described(columns, is_undirected=True), rejects=rejects, changes=changes)
+    return graphs, rejects
+
+
+def _standardized(texts: Sequence[str], num_workers: int | None, progress: bool) -> list[Form]:
+    size = CHUNK // _SLOWER
+    chunks = [texts[begin : begin + size] for begin in range(0, len(texts), size)]
+    if num_workers is None:
+        num_workers = joblib.cpu_count() if len(texts) * _SLOWER >= PARALLEL_FROM else 0
+    done = each_chunk(standardize_chunk, chunks, min(num_workers, len(chunks)))
+    with Progress(console=Console(stderr=True), disable=not progress) as bar:
+        followed = bar.track(done, total=len(chunks), description="Standardizing")
+        return [form for forms in followed for form in forms]
 
 
 def described(features: Features, **more: Any) -> Description:
@@ -125,6 +159,8 @@ def _defect(value: Any, max_length: int) -> str:
 
     RDKit itself stops reading, without a word, at a blank and at any character beyond ASCII.
     """
+    if isinstance(value, Unreadable):
+        return value.reason
     if not isinstance(value, str):
         if pd.api.types.is_scalar(value) and pd.isna(value):
             return f"missing ({value})"

@@ -9,7 +9,7 @@ from rdkit import Chem, rdBase
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from scipy.sparse import csr_array
 
-from wlkernelnn.datasets.graphs.perception import FIXED
+from wlkernelnn.datasets.chemistry.perception import FIXED
 
 from .parts import Sizes, SplitIndex, check_sizes, largest_first
 

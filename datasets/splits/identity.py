@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from rdkit import Chem, rdBase
 
-from wlkernelnn.datasets.graphs.perception import FIXED
+from wlkernelnn.datasets.chemistry.perception import FIXED
 
 from .parts import SplitIndex
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rdkit import Chem, rdBase
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
-from wlkernelnn.datasets.graphs.perception import FIXED
+from wlkernelnn.datasets.chemistry.perception import FIXED
 
 from .parts import Sizes, SplitIndex, check_sizes, largest_first
 

@@ -43,9 +43,10 @@ def check_run_folder(
         directory: The run folder.
         may_differ: Options that may change when a run resumes.
     """
+    from wlkernelnn.datasets.files.rejects import CHANGES
     from wlkernelnn.training.folder import PARTS, check_free, check_resumable
 
-    written = ["rejects.csv", *(f"{part}_predictions.csv" for part in PARTS)]
+    written = ["rejects.csv", CHANGES, *(f"{part}_predictions.csv" for part in PARTS)]
     if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:
         raise ValueError(f"--data-path: {parsed.data_path} is a file that the run would overwrite")
     if not parsed.resume:

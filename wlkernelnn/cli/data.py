@@ -19,9 +19,10 @@ class DataOptions:
     """Where molecules and targets come from.
 
     Args:
-        data_path: A CSV, TSV or Parquet file, or the name of a published data set: chembl2321810, esol,
-            freesolv, lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri, or
-            one of MoleculeACE's, such as moleculeace/CHEMBL204_Ki.
+        data_path: A table (CSV, TSV, Parquet, SDF, a .smi file of SMILES and names, or the first sheet of an
+            Excel workbook), or the name of a published data set: chembl2321810, esol, freesolv,
+            lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri, or one of
+            MoleculeACE's, such as moleculeace/CHEMBL204_Ki.
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1.
@@ -36,6 +37,9 @@ class DataOptions:
             is back at it after 1, 2, ... 16 steps (any number from 1 to 64), "+morgan" each molecule its
             Morgan fingerprint (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in
             "ogb+rings+rw16+rdkit".
+        standardize: Standardize molecules before: RDKit's cleanup, then the largest fragment alone (an
+            organic one if there is any), then no charges where hydrogens can take them. A run folder lists
+            what changed in standardized.csv; its model does the same to all that it predicts for.
         root: Folder with published data sets; by default $WLKERNELNN_DATA.
         on_invalid: What to do with rows that give no molecule or have no target: "raise" an error (the
             default for a file), or "skip" them (the default for a published data set). "nan" is "skip"
@@ -52,6 +56,7 @@ class DataOptions:
     target_columns: list[str] | None = None
     task_type: Literal["regression", "classification"] | None = None
     features: str | None = None
+    standardize: bool = False
     root: str | None = None
     on_invalid: Literal["raise", "skip", "nan"] | None = None
     max_length: PositiveInt = 5000
@@ -80,9 +85,10 @@ class DataOptions:
             "cache": self.cache,
         }
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        return load_molecules(
-            self.data_path, self.root, features=self.features or "ogb", progress=True, **options, **split
-        )
+        features = self.features or "ogb"
+        if self.standardize and not features.endswith("+standardize"):
+            features += "+standardize"
+        return load_molecules(self.data_path, self.root, features=features, progress=True, **options, **split)
 
 
 @dataclass

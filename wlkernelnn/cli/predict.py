@@ -23,8 +23,9 @@ class TableOptions:
     """What is read, by what, and where it goes.
 
     Args:
-        test_path: CSV, TSV or Parquet files with the same columns, or folders of such files. They are read
-            piece by piece and may be of any length.
+        test_path: Tables with the same columns, or folders of such files: CSV, TSV, Parquet, SDF (with its
+            properties as columns), .smi files of SMILES and names, or the first sheet of Excel workbooks.
+            They are read piece by piece and may be of any length.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
         smiles_columns: The column of SMILES; by default the one called smiles.
         rejects_path: CSV file for the rows that gave no molecule; by default beside preds_path.

@@ -167,6 +167,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn.datasets import write_rejects
+    from wlkernelnn.datasets.files.rejects import CHANGES, write_changes
     from wlkernelnn.report import CARD, PAGE, tried, write_model_card, write_run_page
     from wlkernelnn.training.folder import check_same_data
     from wlkernelnn.training.processes import dismiss, follow
@@ -188,6 +189,8 @@ def main(argv: list[str] | None = None) -> None:
         if again:
             check_same_data(directory, data.digest())
             write_rejects(rejects_path, data.rejects)
+        if data.changes:
+            write_changes(directory / CHANGES, data.changes)
         split_idx, split_name = split_options.apply(data)
         parsed.resume = False  # the file says what the run is, not how it came about
         write_text(config_path, config_text(parsed))
@@ -278,6 +281,8 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     from rich.console import Console
     from rich.table import Column, Table
 
+    from wlkernelnn.datasets.files.rejects import CHANGES, counted
+
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
     table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"])))
@@ -289,6 +294,8 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")
+    if data.changes:
+        print(f"{counted(data.changes, len(data))}, see {directory / CHANGES}")
     print(
         f"{report['parameters']:,} parameters, trained in {report['seconds']:.0f} s; run folder: {directory}"
     )

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from wlkernelnn.datasets import PackedGraphs, Reject, featurize
 from wlkernelnn.datasets.files.rejects import is_missing, listed
+from wlkernelnn.datasets.files.table import frame_of, items_of
 from wlkernelnn.datasets.molecules.from_table import target_names
 from wlkernelnn.kernels.base import is_list
 
@@ -98,6 +99,8 @@ def strings_in(X: Any, what: str) -> list[Any]:
     Raises:
         TypeError: X is not a list.
     """
+    frame = frame_of(X)
+    X = X if frame is None else frame
     if isinstance(X, (np.ndarray, pd.DataFrame)) and X.ndim == 2 and X.shape[1] == 1:
         X = np.asarray(X)[:, 0]  # what scikit-learn's ensembles and column selectors give
     if not is_list(X) or np.ndim(X) != 1:
@@ -105,11 +108,13 @@ def strings_in(X: Any, what: str) -> list[Any]:
         raise TypeError(
             f"X: expected a list, array, Series or column of {what}, got {type(X).__name__}{shape}"
         )
-    return list(X)
+    return items_of(X)
 
 
 def target_frame(y: Any, X: Any) -> pd.DataFrame:
     """The targets, a column each, called as pandas calls them or y, y1, …."""
+    frame = frame_of(y)
+    y = y if frame is None else frame
     # numpy would make strings of all items of a list that holds some.
     values = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
     if values.ndim not in (1, 2) or (is_list(X) and len(values) != len(X)):

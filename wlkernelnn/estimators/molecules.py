@@ -68,7 +68,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         """Train the model.
 
         Args:
-            X: SMILES ``[n]``: a list, array or Series.
+            X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
             y: Targets ``[n]``, or ``[n, T]`` with NaN where one is missing (every row has at least one).
 
         Raises:
@@ -162,7 +162,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """Train the model.
 
         Args:
-            X: SMILES ``[n]``: a list, array or Series.
+            X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
             y: Two classes of any names ``[n]``, or 0 and 1 ``[n, T]`` with NaN where one is missing (every
                 row has at least one).
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.files.rejects import CHANGES, counted
 from wlkernelnn.training.folder import network_folders
 from wlkernelnn.training.molecules.columns import Model
 from wlkernelnn.training.molecules.joint import NETWORKS, JointModel
@@ -174,6 +175,8 @@ def data_section(
     ]
     if len(parts) > 1:
         facts.append(("split", f"{split_name}: {counts}" if split_name else counts))
+    if data.changes:
+        facts.append((CHANGES.removesuffix(".csv"), counted(data.changes, len(data)).partition(": ")[2]))
     if missing:
         facts.append(("missing targets", f"{missing:,} of {data.y.numel():,}"))
     html = ""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wlkernelnn.datasets import read_table
-from wlkernelnn.datasets.files import table_chunks
+from wlkernelnn.datasets.files import lines, table_chunks
 from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, read_schema
 
 ROWS = [[f"C{i}", f'a "{i}",\r\nü'] for i in range(10)]
@@ -103,10 +103,10 @@ def test_cells_of_any_length(tmp_path: Path) -> None:
 def test_a_line_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "long.csv"
     path.write_text("smiles\nCCO\n" + 20 * "C" + "\n")
-    monkeypatch.setattr(table_chunks, "_LONGEST", 20)
+    monkeypatch.setattr(lines, "_LONGEST", 20)
     with pytest.raises(ValueError, match=r"long.csv: line 3 is longer than 20 characters"):
         list(table_chunks.text_rows(path))
-    monkeypatch.setattr(table_chunks, "_LONGEST", 21)
+    monkeypatch.setattr(lines, "_LONGEST", 21)
     assert len(list(table_chunks.text_rows(path))) == 3
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from tests.graphs import assert_same_arrays
@@ -97,6 +98,8 @@ def test_all_kinds_of_sources_give_the_same(frame: pd.DataFrame, path: Path, tmp
     for data in (
         molecules_from(str(tmp_path / "set.parquet"), target_columns=["y"], on_invalid="skip"),
         molecules_from(frame, target_columns=["y"], on_invalid="skip"),
+        molecules_from(pa.table({**frame}), target_columns=["y"], on_invalid="skip"),
+        molecules_from(pa.table({**frame})["SMILES"], frame["y"], on_invalid="skip"),
         molecules_from(frame["SMILES"], frame["y"], on_invalid="skip"),
         load_molecules(frame["SMILES"].to_list(), y=[y for _, y in CELLS], on_invalid="skip"),
     ):

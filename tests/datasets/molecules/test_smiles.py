@@ -231,3 +231,53 @@ def test_progress_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
     out, err = capfd.readouterr()
     assert out == ""
     assert "Featurizing" in err
+
+
+# Standardisation
+
+SALTS = {
+    "CC(=O)[O-].[Na+]": ("CC(=O)O", "fragment uncharge"),
+    "O=C(O[Na])c1ccccc1": ("O=C(O)c1ccccc1", "cleanup fragment uncharge"),
+    "C[N+](C)(C)C.F[P-](F)(F)(F)(F)F": ("C[N+](C)(C)C", "fragment"),
+    "OC(C)=O": ("CC(=O)O", ""),
+    "N[C@@H](C)C(=O)O.Cl": ("C[C@H](N)C(=O)O", "fragment"),
+    "CN(=O)=O": ("C[N+](=O)[O-]", ""),
+}
+
+
+def test_molecules_are_standardized(tmp_path: Path) -> None:
+    smiles = [*SALTS, "C1CC", "[Fe+2].[cH-]1cccc1.[cH-]1cccc1"]
+    legacy = Chem.GetUseLegacyStereoPerception()
+    try:
+        for switch in (False, True):  # RDKit's switch for the whole process changes nothing
+            Chem.SetUseLegacyStereoPerception(switch)
+            graphs, rejects = featurize(smiles, features="ogb+standardize")
+            assert graphs.smiles == [after for after, _ in SALTS.values()]
+    finally:
+        Chem.SetUseLegacyStereoPerception(legacy)
+    assert [reject.row for reject in rejects] == [6, 7]
+    assert re.match("SMILES Parse Error: unclosed ring", rejects[0].reason)
+    assert rejects[1].reason == "cannot be standardized: gives c1cccc1, which cannot be"
+    changed = [(row, text, *SALTS[text]) for row, text in enumerate(SALTS) if SALTS[text][1]]
+    assert [(*change[:3], " ".join(change.steps)) for change in graphs.changes] == changed
+    plain, _ = featurize([after for after, _ in SALTS.values()])
+    assert equal(graphs.with_targets(np.zeros(6), features="ogb"), plain.with_targets(np.zeros(6)))
+    # What changed is kept by files, and belongs to the whole set.
+    graphs.save(tmp_path / "set.safetensors")
+    assert PackedGraphs.load(tmp_path / "set.safetensors").changes == graphs.changes
+    assert not graphs[:3].changes
+    # In other processes, whichever way a molecule is written.
+    again = [Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(text), 1, randomSeed=1)[0] for text in SALTS]
+    others, _ = featurize(again * 20, features="ogb+standardize", num_workers=1)
+    assert others.smiles == graphs.smiles * 20
+
+
+def test_molecules_of_rdkit() -> None:
+    unfit = Chem.MolFromSmiles("C(C)(C)(C)(C)C", sanitize=False)
+    graphs, rejects = featurize([Chem.AddHs(Chem.MolFromSmiles("OC[C@H](F)Cl")), None, unfit, Chem.Mol()])
+    assert graphs.smiles == ["OC[C@H](F)Cl"]
+    assert [(reject.row, reject.reason[:17]) for reject in rejects] == [
+        (1, "missing (None)"),
+        (2, "RDKit fails with "),
+        (3, "no atoms"),
+    ]

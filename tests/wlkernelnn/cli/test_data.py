@@ -46,6 +46,16 @@ def test_additions_to_the_features(table: Path) -> None:
     assert (data.description.num_node_values, data.description.num_graph_values) == (7, 2048)
 
 
+def test_standardized_molecules(tmp_path: Path) -> None:
+    (tmp_path / "set.csv").write_text("smiles,y\nCC(=O)[O-].[Na+],1\nCCO,2\n")
+    options: dict[str, Any] = {"target_columns": ["y"], "standardize": True}
+    for features in ("lei", "lei+standardize"):
+        data = DataOptions(str(tmp_path / "set.csv"), features=features, **options).load()
+        assert data.description.features == "lei+standardize"
+        assert data.smiles == ["CC(=O)O", "CCO"]
+        assert data.changes == [(0, "CC(=O)[O-].[Na+]", "CC(=O)O", ("fragment", "uncharge"))]
+
+
 def test_every_bad_row_is_accounted_for(tmp_path: Path) -> None:
     lines = [f'"{smiles}",{i}' for i, (smiles, _) in enumerate(ROWS.values())]
     (tmp_path / "set.csv").write_text("\n".join(["smiles,y", *lines, "CC,", ""]))
@@ -73,7 +83,7 @@ def test_a_published_set() -> None:
             "unknown features 'ogb.ecfp'",
         ),
         ({"data_path": "esoll"}, "no data set is called 'esoll'; did you mean 'esol'"),
-        ({"data_path": "set.xlsx", "target_columns": ["y"]}, "ends in .csv, .tsv or .parquet"),
+        ({"data_path": "set.xls", "target_columns": ["y"]}, "ends in .csv, .* .xlsx, .smi"),
         (
             {"data_path": "chembl", "smiles_columns": ["a", "b"]},
             "--smiles-columns: expected one column, got 2",

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from rdkit import Chem
 
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.estimators.data import molecules_of, target_frame, train_and_valid, two_classes
@@ -16,6 +18,9 @@ FORMS: dict[str, Any] = {
     "column": np.array(SMILES)[:, None],
     "Series": pd.Series(SMILES, index=range(5, 45)),
     "frame": pd.DataFrame({"smiles": SMILES}),
+    "Arrow": pa.table({"smiles": SMILES}),
+    "Arrow column": pa.chunked_array([SMILES]),
+    "molecules": [*map(Chem.MolFromSmiles, SMILES)],
 }
 
 
@@ -56,5 +61,6 @@ def test_targets_are_called_as_pandas_calls_them() -> None:
     assert list(target_frame(pd.Series(ones, name="logS"), SMILES)) == ["logS"]
     assert list(target_frame(np.ones((40, 2)), SMILES)) == ["y1", "y2"]
     assert list(target_frame(pd.DataFrame({"a": ones, 2: ones}), SMILES)) == ["a", "2"]
+    assert list(target_frame(pa.table({"a": ones}), pa.chunked_array([SMILES]))) == ["a"]
     with pytest.raises(ValueError, match=r"y must be \[40\] or \[40, T\], got shape \[3\]"):
         target_frame([1, 2, 3], SMILES)

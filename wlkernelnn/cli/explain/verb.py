@@ -26,7 +26,7 @@ class ExplainOptions:
     """What to explain, and where that goes.
 
     Args:
-        test_path: A CSV, TSV or Parquet file, which is held in memory as a whole.
+        test_path: A table as of predict, one file, which is held in memory as a whole.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
         output_dir: Folder for report.html (a page with all molecules and drawings), drawings, rejects.csv and
             atoms.csv: row, smiles, atom (counted from 0), its

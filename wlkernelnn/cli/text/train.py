@@ -168,14 +168,15 @@ def main(argv: list[str] | None = None) -> None:
     vectors = VectorOptions(**pick(parsed, VectorOptions))
 
     # Help does not wait for torch.
-    from wlkernelnn.datasets.files.table_chunks import is_table
+    from wlkernelnn.datasets.files.table_chunks import MOLECULE_SUFFIXES, is_table
     from wlkernelnn.training.folder import with_seeds
     from wlkernelnn.training.processes import dismiss, follow
     from wlkernelnn.training.text.networks import encoder
     from wlkernelnn.utils.files import alone_in, write_text
 
     # All that can be refused before data are read.
-    table = is_table(data.data_path)
+    # Files of SMILES are texts for a language model.
+    table = is_table(data.data_path) and not data.data_path.lower().endswith(MOLECULE_SUFFIXES)
     parsed.task_type = task = data.task_type or ("classification" if table else "language")
     options = TextFitOptions(**pick(parsed, TextFitOptions)).of(task)
     with_seeds(options, run.ensemble_size)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from wlkernelnn.datasets import Reject, write_rejects
-from wlkernelnn.datasets.files.rejects import listed
+from wlkernelnn.datasets.files.rejects import Unreadable, listed
 from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, read_schema
 from wlkernelnn.training.options import BATCH
 
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
         source: Their file.
         first, first_in_source: How many rows of the input, and of the file, come before.
         column: The column that is read.
-        table, lines: As in :class:`~wlkernelnn.datasets.files.table_chunks.Chunk`.
+        table, lines, unreadable: As in :class:`~wlkernelnn.datasets.files.table_chunks.Chunk`.
     """
 
     source: Path
@@ -42,11 +42,16 @@ class Piece(NamedTuple):
     column: str
     table: pa.Table
     lines: Sequence[int] | None
+    unreadable: Mapping[int, Unreadable]
 
     @property
     def cells(self) -> list[object]:
         """What stands in the column that is read."""
-        return self.table[self.column].to_pylist()
+        cells = self.table[self.column].to_pylist()
+        if self.column == self.table.column_names[0]:
+            for row, cell in self.unreadable.items():
+                cells[row] = cell
+        return cells
 
     def place(self, row: int) -> str:
         """Name a row of the input as what it is in its file."""
@@ -217,9 +222,9 @@ def _pieces(sources: Sequence[Path], schema: pa.Schema, column: str) -> Iterator
         raise ValueError(f"{sources[0]}: column {column!r} holds {kind}, expected text")
     for source in sources:
         in_source = 0
-        for table, lines in read_chunks(source, ROWS):
+        for table, lines, unreadable in read_chunks(source, ROWS):
             if table.num_rows:
-                yield Piece(source, first, in_source, column, table.cast(schema), lines)
+                yield Piece(source, first, in_source, column, table.cast(schema), lines, unreadable)
             first, in_source = first + table.num_rows, in_source + table.num_rows
 
 

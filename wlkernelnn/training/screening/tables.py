@@ -52,7 +52,8 @@ def predict_tables(
     the rounding of a prediction.
 
     Args:
-        inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
+        inputs: Tables with the same columns (see :func:`~wlkernelnn.datasets.read_table`), or folders of
+            such.
         model_path: A run folder, see :func:`load_run`.
         output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files. Like the
             next, it must not be one of the inputs.

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rdkit import Chem
 
 from tests.molecules import MOLECULES, ROWS, regression_set, small_network
 from wlkernelnn.datasets import molecules_from
@@ -75,6 +76,29 @@ def test_features_with_additions(values: str, table: Path, tmp_path: Path) -> No
     np.testing.assert_allclose(came[GOOD], expected[:, 0], rtol=1e-5)
     with pytest.raises(ValueError, match=rf"on features 'ogb\+rw6\+{values}', the data have 'ogb'"):
         load_ensemble(tmp_path / "run").predict(some)
+
+
+def test_an_sdf_and_a_run_that_standardizes(tmp_path: Path) -> None:
+    """Structures, one of them unreadable, in parts; salts are predicted as their acids and bases."""
+    some, features = regression_set(), {"features": "ogb+standardize", "cache": False}
+    data = molecules_from(some.smiles, some.y.numpy(), target_columns=["Act"], **features)
+    about = {"features": "ogb+standardize", "target_names": ["Act"], "task": "regression"}
+    save_checkpoint(tmp_path / "run" / "model_0", small_network(data), about)
+    parents = ["CCO", "CC(=O)O", "CCN", "CC", "C", "c1ccccc1", "CO"]
+    given = ["CCO", "CC(=O)[O-].[Na+]", "CC[NH3+].[Cl-]", *parents[3:]]
+    with Chem.SDWriter(str(tmp_path / "in.sdf")) as writer:
+        for smiles in given:
+            writer.write(Chem.MolFromSmiles(smiles))
+    with open(tmp_path / "in.sdf", "a") as file:
+        file.write("bad\n\n\nCCO\nM  END\n> <note>\nkept\n\n$$$$\n")
+    assert run(tmp_path / "in.sdf", tmp_path / "run", tmp_path / "out.csv") == Counts(8, 1, 8)
+    came = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
+    assert came.columns.tolist() == ["smiles", "name", "note", "Act"]
+    assert came["smiles"].tolist() == [*map(Chem.CanonSmiles, given), ""]
+    assert came.iloc[-1].tolist() == ["", "bad", "kept", ""]
+    expected, _ = load_ensemble(tmp_path / "run").predict(molecules_from(parents, **features))
+    np.testing.assert_allclose(came["Act"][:-1].astype(float), expected[:, 0], rtol=1e-5)
+    assert pd.read_csv(tmp_path / "out.rejects.csv").iloc[0].tolist()[:2] == [8, "bad"]
 
 
 def test_shards_in_and_out(run_folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""RDKit alone: its switches, molecules and MOL blocks as SMILES, standardisation."""
