@@ -20,7 +20,7 @@ from wlkernelnn.bench import BENCHMARKS
 from wlkernelnn.bench.harness.report import picture_metadata, seconds_per_epoch
 from wlkernelnn.cli.main import VERBS, main
 from wlkernelnn.cli.text import VERBS as TEXT_VERBS
-from wlkernelnn.training import LoopOptions
+from wlkernelnn.training import LoopOptions, hpopt
 from wlkernelnn.utils.files import read_json
 
 TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
@@ -35,7 +35,7 @@ def name(page: Path) -> str:
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with small files, trainings of two epochs, and no download."""
+    """A folder with small files, trainings of two epochs, searches of two trials, and no download."""
     write_data(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WLKERNELNN_DATA", str(tmp_path / "data"))
@@ -47,6 +47,10 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         checked(options)
 
     monkeypatch.setattr(LoopOptions, "__post_init__", shortened)
+    search = hpopt.search
+    monkeypatch.setattr(
+        hpopt, "search", lambda *given, **options: search(*given, **options | {"trials": 2, "workers": 1})
+    )
 
 
 def _fake(name: str) -> FakeDataset:

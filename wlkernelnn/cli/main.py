@@ -17,6 +17,7 @@ VERBS = {
     "evaluate": "Score a trained run on a table of SMILES with measured targets.",
     "export": "Write the networks of a run into one file for torch.export or ONNX.",
     "convert": "Turn a chemprop training, a command or a config, into a config of train.",
+    "hpopt": "Search for the options of a network that are best for a table of SMILES.",
     "cache": "Show or clear the cache of packed data sets, which hold SMILES and targets.",
     "text": "Train on texts and their classes, or a language model; predict and evaluate.",
     "benchmark": "Run a benchmark, and write its tables and figures.",

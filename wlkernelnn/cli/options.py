@@ -53,7 +53,8 @@ class VerbParser(argparse.ArgumentParser):
     """Options from the command line and from a YAML file; errors are one line.
 
     argparse reads the words; :meth:`parse_args` gives them and the file's values their types. ``presets``
-    are other defaults, by the value of ``--preset``.
+    are other defaults, by the value of ``--preset``. ``given`` are the names of the options that words or the
+    file give.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class VerbParser(argparse.ArgumentParser):
         self.kinds: dict[str, Any] = {}
         self.defaults: dict[str, Any] = {}
         self.presets = presets or {}
+        self.given: set[str] = set()
         self.add_argument("--config", help="YAML file with any of the options below.")
         self.add_argument(
             "--print-config", action="store_true", default=None, help="Print all options as YAML, and stop."
@@ -84,6 +86,7 @@ class VerbParser(argparse.ArgumentParser):
         path, stop = given.pop("config"), given.pop("print_config")
         words = {name: value for name, value in given.items() if value is not None}
         chosen = ({} if path is None else self.read_config(path)) | self._typed(words)
+        self.given = {*chosen}
         values = self.defaults | dict(self.presets.get(chosen.get("preset", ""), {})) | chosen
         if stop:
             print(config_text(argparse.Namespace(**values)), end="")

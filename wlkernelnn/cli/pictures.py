@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,9 @@ from scipy.stats import norm
 from wlkernelnn.training.molecules.metrics import reliability
 from wlkernelnn.training.molecules.uncertainty import error_by_deviation
 from wlkernelnn.utils.files import atomic_path
+
+if TYPE_CHECKING:
+    from optuna import Study
 
 # In a run folder.
 PICTURE = "test_calibration.svg"
@@ -131,4 +134,38 @@ def _save(figure: Figure, path: Path) -> None:
     for axis in figure.axes:
         axis.grid(linewidth=0.3)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}), atomic_path(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], dpi=120)
+
+
+def draw_study(path: Path, study: Study, metric: str) -> None:
+    """A picture of a search: the score of every trial, the best one so far, and how much each option matters.
+
+    Args:
+        path: A .png, .svg or .pdf file.
+        study: Of Optuna.
+        metric: Name of the score.
+    """
+    from optuna.importance import get_param_importances
+    from optuna.study import StudyDirection
+    from optuna.trial import TrialState
+
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    complete = study.get_trials(states=[TrialState.COMPLETE])
+    numbers, values = zip(*((trial.number, trial.values[0]) for trial in complete), strict=True)
+    best = np.maximum if study.direction == StudyDirection.MAXIMIZE else np.minimum
+    left.plot(numbers, values, "o", label="complete")
+    left.step(numbers, best.accumulate(values), where="post", label="best so far")
+    for state, mark in ((TrialState.PRUNED, "|"), (TrialState.FAIL, "x")):
+        others = [trial.number for trial in study.get_trials(states=[state])]
+        if others:
+            left.plot(others, [max(values)] * len(others), mark, label=state.name.lower())
+    left.set(xlabel="trial", ylabel=f"{metric} of the validation part", title="Trials")
+    left.legend()
+    if len(set(values)) > 1:
+        importance = get_param_importances(study)
+        names = [*importance][::-1]
+        right.barh(names, [importance[name] for name in names])
+    right.set(xlabel="share of the variation of scores", title="Options that matter (few trials say little)")
+    with atomic_path(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=120)

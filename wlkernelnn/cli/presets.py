@@ -1,4 +1,4 @@
-"""Settings of a training by one word."""
+"""Settings of a training by one word, and the ranges in which a search looks for better ones."""
 
 from __future__ import annotations
 
@@ -17,6 +17,35 @@ PRESETS: dict[str, dict[str, Any]] = {
         "epochs": 40,
         "lr": 2e-3,
         "ema_decay": 0.99,
+    },
+}
+
+
+#: What ``wlkernelnn hpopt`` searches of all networks: values to choose from, or the bounds of a number.
+_SHARED: dict[str, Any] = {
+    "hidden_channels": [32, 64, 128, 176, 256],
+    "decay": ["gated", "learned"],
+    "pooling": ["sum", "mean"],
+    "dropout": {"low": 0.0, "high": 0.4, "step": 0.05},
+    "batch_size": [16, 32, 64, 128],
+    "lr": {"low": 2e-4, "high": 1e-2, "log": True},
+    "weight_decay": {"low": 1e-6, "high": 1e-1, "log": True},
+    "ema_decay": [0.0, 0.9, 0.99, 0.999],
+}
+#: The same by network, with its own options. Every default, and what a preset sets, lies inside.
+RANGES: dict[str, dict[str, Any]] = {
+    "wl": {
+        "num_iterations": {"low": 2, "high": 6},
+        "readout": ["last", "sum"],
+        "share_walk_weights": [True, False],
+        **_SHARED,
+    },
+    "stack": {
+        "num_layers": {"low": 2, "high": 6},
+        "compose": ["mul", "add"],
+        "jumping": ["cat", "sum", "last"],
+        "layer_dropout": {"low": 0.0, "high": 0.3, "step": 0.05},
+        **_SHARED,
     },
 }
 

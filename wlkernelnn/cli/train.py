@@ -196,8 +196,6 @@ def main(argv: list[str] | None = None) -> None:
         write_text(config_path, config_text(parsed))
         try:
             model, report = train_model(parsed, data, split_idx, directory, again)
-        except (KeyboardInterrupt, ChildProcessError) as error:
-            if not _network_of(run_options.model):
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None
@@ -227,7 +225,7 @@ def check_training(parser: VerbParser, parsed: Namespace) -> None:
     check_logger(parsed.logger)
     ensemble_options(FitOptions(**pick(parsed, FitOptions)), parsed.ensemble_size)
     _check_idle(parser, parsed)
-    if name := _network_of(parsed.model):
+    if name := network_of(parsed.model):
         SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
     features_of(parsed)
 
@@ -252,7 +250,7 @@ def train_model(
     from wlkernelnn.training.molecules.machine import train_joint, train_machine
     from wlkernelnn.training.molecules.run import train_run
 
-    name = _network_of(parsed.model)
+    name = network_of(parsed.model)
     if not name:
         options = {option: getattr(parsed, option) for option in ("model", "metric", "seed")}
         return train_machine(data, split_idx, directory, **options)
@@ -301,7 +299,7 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     )
 
 
-def _network_of(model: str) -> str:
+def network_of(model: str) -> str:
     """The network in a model, or nothing."""
     name = model.rpartition("+")[2]
     return name if name in NETWORKS else ""
@@ -314,5 +312,5 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
     }
     of_training = {*vars(NetworkOptions()), *vars(FitOptions()), "ensemble_size", "resume", "logger"}
     of_models |= dict.fromkeys(sorted(of_training - {"seed", "metric"}), NETWORKS)
-    check_idle(parser, parsed, "model", {parsed.model, _network_of(parsed.model)}, of_models)
+    check_idle(parser, parsed, "model", {parsed.model, network_of(parsed.model)}, of_models)
     check_idle(parser, parsed, "schedule", {parsed.schedule}, OF_SCHEDULES)

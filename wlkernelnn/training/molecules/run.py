@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pytorch_lightning.callbacks import Callback
 
 from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.molecules.probe import probed
@@ -40,6 +42,7 @@ def train_run(
     resume: bool = False,
     progress: bool = True,
     logger: str | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> tuple[Ensemble, dict[str, Any]]:
     """Train networks that differ in their seeds, keep them in a folder, and score them.
 
@@ -61,6 +64,7 @@ def train_run(
         progress: Show a progress bar.
         logger: "csv", "tensorboard", "wandb" or "mlflow": which of Lightning's loggers keeps the scores of
             every epoch, in ``logs`` of the folder.
+        callbacks: Callbacks of Lightning, for every network.
 
     Returns:
         The ensemble and the content of ``metrics.json``: the scores of the parts, of several targets the
@@ -120,6 +124,7 @@ def train_run(
                 parts.get("valid"),
                 own,
                 progress=progress,
+                callbacks=callbacks,
                 logger=make_logger(logger, directory, where["directory"].parent.name),
                 **where,
             ),

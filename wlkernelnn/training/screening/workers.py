@@ -221,7 +221,7 @@ _failure = ""
 def _start(model_path: Path, expected: list[str]) -> None:
     """Load the model: the same that the other processes have."""
     global _model, _caches, _failure
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     try:
         model = load_run(model_path)
@@ -234,7 +234,7 @@ def _start(model_path: Path, expected: list[str]) -> None:
     _model, _caches = model, caches_of(model)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A process whose parent was killed would wait for work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,0 +1,205 @@
+"""Search for the options of a network that are best for a table of SMILES.
+
+Options that are given, here or in a file for --config, stay as they are; the others that the model has in its
+ranges are searched. Trial 0 has the defaults, so the best one is not worse. Trials are scored on the
+validation part alone; the test part is never touched: "wlkernelnn train --config best.yaml" scores it, once.
+"""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .before import check_run_folder
+from .data import DataOptions, SplitOptions, score_text
+from .options import PositiveInt, VerbParser, add_options, config_text, pick
+from .presets import PRESETS, RANGES
+from .train import (
+    GROUPS,
+    MAY_DIFFER,
+    NETWORKS,
+    RunOptions,
+    check_training,
+    features_of,
+    network_of,
+    train_model,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from optuna import Study, Trial
+
+    from wlkernelnn.datasets import PackedGraphs
+
+# In the folder of a study.
+STUDY, BEST, TRIALS, PICTURE = "study.jsonl", "best.yaml", "trials.csv", "study.png"
+
+
+@dataclass
+class SearchOptions:
+    """How to search, and where results go.
+
+    Args:
+        output_dir: Folder of the study: best.yaml (the best options, for "wlkernelnn train --config"),
+            trials.csv, study.png, config.yaml, rejected rows, and study.jsonl, Optuna's journal.
+        trials: Trainings in all, those of a study that is resumed included.
+        workers: Processes, which share the cores. With one, the same seed gives the same search.
+        resume: Go on with a study that was interrupted, or that shall have more trials; all other options as
+            they were (--config takes the config.yaml of its folder).
+    """
+
+    output_dir: Path
+    trials: PositiveInt = 20
+    workers: PositiveInt = 1
+    resume: bool = False
+
+
+@dataclass
+class Training:
+    """Trains as ``wlkernelnn train`` does, without the test part; gives the score of the validation part."""
+
+    parsed: Namespace
+    data: PackedGraphs
+    split_idx: dict[str, np.ndarray]
+    folder: Path
+
+    def __call__(self, trial: Trial) -> float:
+        import logging
+
+        from wlkernelnn.training.hpopt import Pruning
+
+        parsed, directory = (
+            Namespace(**{**vars(self.parsed), **trial.params}),
+            self.folder / str(trial.number),
+        )
+        # Networks of a joint model see no validation part.
+        more: dict[str, Any] = {"callbacks": [Pruning(trial)]} if parsed.model in NETWORKS else {}
+        logger = logging.getLogger("wlkernelnn")
+        level = logger.level
+        logger.setLevel(logging.ERROR)  # not every epoch of every trial
+        try:
+            _, report = train_model(parsed, self.data, self.split_idx, directory, progress=False, **more)
+        finally:
+            logger.setLevel(level)
+            shutil.rmtree(directory, ignore_errors=True)
+        return float(report["valid"])
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = VerbParser("hpopt", __doc__, presets=PRESETS)
+    for title, source in GROUPS.items():
+        if source is RunOptions:
+            add_options(parser, "Search", SearchOptions)
+            add_options(parser, "Model", RunOptions, ("model", "preset", "ensemble_size"))
+        else:
+            add_options(parser, title, source)
+    parser.set_defaults(model="wl", logger=None)
+    parsed = parser.parse_args(argv)
+    options = SearchOptions(**pick(parsed, SearchOptions))
+    data_options = DataOptions(**pick(parsed, DataOptions))
+    split_options = SplitOptions(**pick(parsed, SplitOptions))
+    ranges = _ranges(parser, parsed)
+
+    if find_spec("optuna") is None:
+        raise ImportError("hpopt needs the package optuna: pip install optuna")
+    from wlkernelnn.training.folder import PARTS
+    from wlkernelnn.training.hpopt import open_study, search
+    from wlkernelnn.training.molecules.fitting import check_fit
+    from wlkernelnn.training.molecules.metrics import get_metric
+    from wlkernelnn.training.options import FitOptions
+    from wlkernelnn.utils.files import alone_in, write_text
+
+    from .pictures import draw_study
+
+    check_training(parser, parsed)
+    directory, resume = options.output_dir, options.resume
+    check_run_folder(parser, parsed, directory, (*MAY_DIFFER, "trials", "workers"))
+    path, folder = directory / STUDY, directory / "trials"
+    if path.exists() and not resume:
+        raise FileExistsError(f"{path}: a study is there already: --resume goes on, or choose another folder")
+    data_options.features = features_of(parsed)
+    with alone_in(directory):
+        data = data_options.load(None if resume else directory / "rejects.csv", split_options.splits_column)
+        split_idx, split_name = split_options.apply(data)
+        if not len(split_idx.get("valid", ())):
+            raise ValueError(
+                f"the split {split_name} has no validation part, by which trials are scored: choose another "
+                "with --split, --split-sizes or --splits-column"
+            )
+        kept = {part: split_idx[part] for part in PARTS if part in split_idx and part != "test"}
+        train, valid = (data[kept[part]] for part in ("train", "valid"))
+        metric = check_fit(train, valid, data.task or "regression", FitOptions(**pick(parsed, FitOptions)))
+        parsed.resume = False
+        write_text(directory / "config.yaml", config_text(parsed))
+        study = open_study(
+            path,
+            maximize=get_metric(metric).maximize,
+            epochs=parsed.epochs,
+            first={name: getattr(parsed, name) for name in ranges},
+            about={"data": data.digest(), "metric": metric},
+        )
+        if "ranges" not in study.user_attrs:
+            study.set_user_attr("ranges", ranges)
+        shutil.rmtree(folder, ignore_errors=True)  # of a search that was killed
+        objective = Training(parsed, data, kept, folder)
+        try:
+            search(
+                study,
+                objective,
+                study.user_attrs["ranges"],
+                path=path,
+                trials=options.trials,
+                workers=options.workers,
+                seed=parsed.seed,
+            )
+        except KeyboardInterrupt as error:
+            where = f"{error} (--config {directory / 'config.yaml'} --resume goes on)".lstrip()
+            raise KeyboardInterrupt(where) from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        best = Namespace(**{**vars(parsed), **study.best_params, "output_dir": directory / "best"})
+        for name in ("trials", "workers"):
+            delattr(best, name)
+        write_text(directory / BEST, config_text(best))
+        columns = ("number", "value", "state", "duration", "params", "user_attrs")
+        study.trials_dataframe(columns).to_csv(directory / TRIALS, index=False)
+        draw_study(directory / PICTURE, study, metric)
+    _show(study, metric, directory)
+
+
+def _ranges(parser: VerbParser, parsed: Namespace) -> dict[str, Any]:
+    """The ranges of the options that are searched.
+
+    Raises:
+        ValueError: There are none.
+    """
+    network = network_of(parsed.model)
+    if not network:
+        raise ValueError(
+            f"--model {parsed.model} finds its numbers itself, there is nothing to search: train it, or "
+            f"choose one of {', '.join(NETWORKS)} or a joint model"
+        )
+    ranges = {name: range_ for name, range_ in RANGES[network].items() if name not in parser.given}
+    if not ranges and not parsed.resume:
+        raise ValueError(f"all options that would be searched are given: {', '.join(RANGES[network])}")
+    return ranges
+
+
+def _show(study: Study, metric: str, directory: Path) -> None:
+    """Print how good the defaults and the best trial are, and what to do with it."""
+    from wlkernelnn.training.hpopt import first_trial
+
+    states = [trial.state.name.lower() for trial in study.trials]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
+    print(f"{len(states)} trials: {counts}; scores are {metric} of the validation part")
+    for title, trial in (("defaults", first_trial(study)), ("best", study.best_trial)):
+        score = "no score" if trial.value is None else score_text(trial.value)
+        print(f"{title}, trial {trial.number}: {score}")
+    print(f"picture: {directory / PICTURE}")
+    print(
+        f"wlkernelnn train --config {directory / BEST} trains with the best options and scores the test part"
+    )
