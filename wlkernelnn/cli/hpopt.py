@@ -76,8 +76,9 @@ class Training:
             Namespace(**{**vars(self.parsed), **trial.params}),
             self.folder / str(trial.number),
         )
-        # Networks of a joint model see no validation part.
-        more: dict[str, Any] = {"callbacks": [Pruning(trial)]} if parsed.model in NETWORKS else {}
+        # Networks of a joint model see no validation part, and several processes would have to end together.
+        pruned = parsed.model in NETWORKS and parsed.devices * parsed.num_nodes == 1
+        more: dict[str, Any] = {"callbacks": [Pruning(trial)]} if pruned else {}
         logger = logging.getLogger("wlkernelnn")
         level = logger.level
         logger.setLevel(logging.ERROR)  # not every epoch of every trial

@@ -196,6 +196,8 @@ def main(argv: list[str] | None = None) -> None:
         write_text(config_path, config_text(parsed))
         try:
             model, report = train_model(parsed, data, split_idx, directory, again)
+        except (KeyboardInterrupt, ChildProcessError) as error:
+            if not network_of(run_options.model):
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None

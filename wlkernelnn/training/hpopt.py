@@ -26,7 +26,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from pytorch_lightning.callbacks import Callback
 
-from wlkernelnn.training.screening.workers import end_with_parent
+from wlkernelnn.training.processes import end_with_parent
 
 logger = logging.getLogger("wlkernelnn")
 

@@ -162,7 +162,7 @@ def _work(
 ) -> None:
     """In a process that was started: do the work, and send what it returns or why it failed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_RANK": str(rank)}
     torch.set_num_threads(max(1, threads // count))
     if told is not None and rank == 0:
@@ -185,7 +185,7 @@ def _work(
     sender.send((result if rank == 0 else None, error))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A process whose parent was killed would wait for others for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:

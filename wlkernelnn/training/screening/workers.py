@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, digests, load_run
+from wlkernelnn.training.processes import end_with_parent
 from wlkernelnn.utils.checks import NotFiniteError
 
 logger = logging.getLogger("wlkernelnn")
@@ -232,14 +232,6 @@ def _start(model_path: Path, expected: list[str]) -> None:
         _failure = f"{model_path}: was replaced while processes started: start again"
         return
     _model, _caches = model, caches_of(model)
-
-
-def end_with_parent() -> None:
-    """A process whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _work(task: Task, batch_size: int) -> Predicted:
