@@ -124,7 +124,7 @@ def main(argv: list[str] | None = None) -> None:
         raise FileExistsError(f"{path}: a study is there already: --resume goes on, or choose another folder")
     data_options.features = features_of(parsed)
     with alone_in(directory):
-        data = data_options.load(None if resume else directory / "rejects.csv", split_options.splits_column)
+        data = data_options.load(None if resume else directory / "rejects.csv", **split_options.of_table())
         split_idx, split_name = split_options.apply(data)
         if not len(split_idx.get("valid", ())):
             raise ValueError(
