@@ -32,6 +32,7 @@ EXTRAS = {
     "grakel": "bench",
     "threadpoolctl": "bench",  # scikit-learn brings it
     "chemprop": "bench",
+    "optuna": "wlkernelnn",
 }
 
 
@@ -88,7 +89,7 @@ def test_base_install_is_what_the_package_imports(imported: dict[str, set[str]])
 
 
 def test_every_extra_is_declared() -> None:
-    users = ("fast", "scatter", "ogb", "theorems", "kernels", "chem")
+    users = ("fast", "scatter", "ogb", "theorems", "kernels", "chem", "hpopt")
     declared = set().union(*(requirements("options.extras_require", extra) for extra in users))
     assert declared == set(EXTRAS) - {"triton"}  # it comes with PyTorch for GPUs
 
