@@ -12,7 +12,7 @@ sys.path.insert(0, str(HERE))
 project = "wlkernelnn"
 author = "The wlkernelnn authors"
 version = release = __version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "pages"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb", "pages", "notebooks"]
 html_theme = "furo"
 html_title = f"wlkernelnn {version}"
 html_show_copyright = False
@@ -29,6 +29,8 @@ autodoc_default_options = {
 }
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+nb_execution_mode = "off"  # docs/notebooks.py
+nb_merge_streams = True
+exclude_patterns = ["_build", "jupyter_execute"]
 
 write_pages(HERE.parent / "bench" / "results", HERE / "results")
