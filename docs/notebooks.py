@@ -1,4 +1,4 @@
-"""Run the tutorials while the pages are built: all in one kernel, whose imports take longer than the cells."""
+"""Run the tutorials while the pages are built, in one kernel: its imports take longer than the cells."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder() -> tempfile.TemporaryDirectory[str]:
 @cache
 def kernel() -> KernelManager:
     """The one for all notebooks."""
-    manager = KernelManager(kernel_name="python3")
+    manager = KernelManager(kernel_name="python3", transport="ipc")
     manager.start_kernel(env={**os.environ, "PYTHONWARNINGS": QUIET})
     atexit.register(manager.shutdown_kernel, now=True)
     return manager
