@@ -246,12 +246,13 @@ def smiles_column_of(frame: pd.DataFrame, name: str | None, where: str) -> str:
     if name is None and "smiles" not in columns and len(columns) > 1:
         alike = [column for column in map(str, columns) if "smiles" in column.lower()]
         if [column.lower() for column in alike].count("smiles") != 1:
-            if alike:
+            if len(alike) > 1:
                 raise ValueError(
                     f"{where}: columns {', '.join(alike)}: say which one is meant by smiles_column "
                     "(--smiles-columns)"
                 )
             shown, hint = ", ".join(map(repr, columns)), close_name("smiles", map(str, columns))
+            hint = f"; did you mean {alike[0]!r}?" if alike else hint
             raise ValueError(
                 f"{where}: no column 'smiles'{hint} (columns: {shown}): name that of the SMILES by "
                 "smiles_column (--smiles-columns)"

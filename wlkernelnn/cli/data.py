@@ -171,7 +171,8 @@ def one_column(columns: list[str] | None, option: str = "--smiles-columns") -> s
     if columns is None:
         return None
     if len(columns) != 1:
-        raise ValueError(f"{option}: expected one column, got {len(columns)}: {', '.join(columns)}")
+        join = "; join them into one, with dots between" if option == "--smiles-columns" else ""
+        raise ValueError(f"{option}: expected one column, got {len(columns)}: {', '.join(columns)}{join}")
     return columns[0]
 
 

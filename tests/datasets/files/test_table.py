@@ -201,6 +201,10 @@ def test_the_smiles_column(tmp_path: Path) -> None:
     assert molecules_from(pd.DataFrame({"a": ["C"], "b": ["CC"]}), smiles_column="b").smiles == ["CC"]
     with pytest.raises(ValueError, match=r"the data frame: no column 'smiles' \(columns: 'a', 'b'\)"):
         molecules_from(pd.DataFrame({"a": ["C"], "b": ["CC"]}))
+    with pytest.raises(
+        ValueError, match=r"did you mean 'Parent SMILES'\? .* smiles_column \(--smiles-columns"
+    ):
+        molecules_from(pd.DataFrame({"Parent SMILES": ["C"], "b": ["CC"]}))
     (tmp_path / "t.csv").write_text("smile,y\nC,1\n")
     with pytest.raises(ValueError, match=r"t\.csv: no column 'smiles'; did you mean 'smile'\?"):
         load_molecules(str(tmp_path / "t.csv"))
