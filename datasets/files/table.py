@@ -120,6 +120,58 @@ def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) 
     )
 
 
+def class_targets(
+    frame: pd.DataFrame, column: str, source: object, classes: Sequence[str] | None = None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """A column of classes by name.
+
+    Names are texts or whole numbers, which are sorted as numbers. Missing values are those of
+    :func:`numeric_targets`.
+
+    Args:
+        frame: The table.
+        column: Name of the column.
+        source: What the table is called in errors.
+        classes: The names, where they are known; default those in the column, sorted.
+
+    Returns:
+        float64 ``[len(frame), 1]``, the class of each row, counted from 0, NaN where missing; and the names.
+
+    Raises:
+        ValueError: The column is missing, a cell is none of the ``classes``, or, without them, there are
+            less than two or more than a class for every two rows, or numbers that are not whole.
+    """
+    require_columns([column], list(frame.columns), source)
+    where, cells = f"{source}: column {column!r}", frame[column]
+    names = cells.astype(str).str.strip()
+    missing = (cells.isna() | names.str.lower().isin(MISSING)).to_numpy(dtype=bool)
+    numbers = pd.to_numeric(names[~missing], errors="coerce")
+    if len(numbers) and numbers.notna().all():
+        if classes is None and len(broken := numbers[numbers % 1 != 0]):
+            raise ValueError(
+                f"{where}: expected classes, names or whole numbers, got {broken.iloc[0]:g}: a regression?"
+            )
+        written = [f"{number:.0f}" if number % 1 == 0 else f"{number:g}" for number in numbers]
+        names[~missing] = np.array(written, dtype=object)
+        found = [f"{number:.0f}" for number in np.unique(numbers)]
+    else:
+        found = sorted(set(names[~missing]))
+    if classes is None:
+        if len(found) < 2 or 2 * len(found) > max(4, len(numbers)):
+            few = "at least two" if len(found) < 2 else "at most one for every two rows"
+            raise ValueError(f"{where}: expected classes, {few}, got {len(found):,} in {len(numbers):,} rows")
+        classes = found
+    numbered = names.map({name: float(number) for number, name in enumerate(classes)})
+    code = np.where(missing, np.nan, numbered.to_numpy(np.float64))
+    if len(unknown := np.flatnonzero(np.isnan(code) & ~missing)):
+        shown, row = ", ".join(map(str, classes)), int(unknown[0])
+        raise ValueError(
+            f"{where}: {place(frame, row)}: {names.iloc[row]!r} is none of the classes {shown}"
+            + (f" (and {len(unknown) - 1:,} more rows)" if len(unknown) > 1 else "")
+        )
+    return code[:, None], tuple(classes)
+
+
 def beyond_float32(values: np.ndarray) -> np.ndarray:
     """Mark values that would be infinite in a float32; NaN stands for a missing value and is not marked."""
     return np.abs(values) > np.finfo(np.float32).max
@@ -207,7 +259,10 @@ def _targets(
                     "give values for them"
                 )
             where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
-            raise ValueError(f"{where}: expected {expected}, got {shown}{more}")
+            hint = (
+                "" if binary or np.isfinite(values).any() else " (task classification takes names of classes)"
+            )
+            raise ValueError(f"{where}: expected {expected}, got {shown}{more}{hint}")
         if len(text) and not binary and (row := _lost_digits(text, values)) is not None:
             where = f"{source}: {place(frame, row)}, column {name!r}"
             raise ValueError(

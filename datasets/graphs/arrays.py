@@ -88,6 +88,21 @@ def check_arrays(arrays: Arrays, description: Description) -> None:
         if wrong:
             value = f"{a.y[tuple(wrong[0])]:g} for graph {wrong[0][0]}"
             raise ValueError(f"PackedGraphs: targets of a classification must be 0, 1 or NaN, got {value}")
+    if description.task == "multiclass":
+        _check_classes(a.y, description.classes)
+
+
+def _check_classes(y: Tensor, classes: Sequence[str]) -> None:
+    """Refuse targets that are not one class 0, 1, … of each graph, or classes without a name."""
+    if y.size(1) != 1:
+        raise ValueError(f"PackedGraphs: multiclass graphs have one target, got {y.size(1)}")
+    known = y[~y.isnan()]
+    if len(wrong := known[(known < 0) | (known % 1 != 0)]):
+        raise ValueError(f"PackedGraphs: classes must be 0, 1, … or NaN, got {wrong[0]:g}")
+    if classes and len(known) and known.max() >= len(classes):
+        raise ValueError(
+            f"PackedGraphs: there are {len(classes)} names of classes, and class {known.max():g}"
+        )
 
 
 def smallest(values: np.ndarray) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # By the task of data that name no metric of their own.
-DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc"}
+DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc", "multiclass": "log_loss"}
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Description:
         features: Name of the featurizer that made the codes (``"ogb"``, ``"duvenaud+rw16"``, …), or ``""``.
         node_dims: Number of values of each column of node codes.
         num_edge_types: Number of values of an edge code; 0 without edge codes.
-        task: ``"regression"``, ``"classification"`` (binary, any number of tasks) or ``None``.
+        task: ``"regression"``, ``"classification"`` (0 and 1, any number of targets), ``"multiclass"`` (one
+            target, classes 0, 1, …) or ``None``.
         metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
         target_names: One name per column of ``y``.
         unit: Unit of the targets, for people.
@@ -28,6 +29,7 @@ class Description:
         edge_values: The row of ``edge_attr`` that each edge code stands for, where PyG's graphs had more than
             one number per edge.
         num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
+        classes: Names of the classes 0, 1, … of the one target, where they have names.
     """
 
     name: str = ""
@@ -43,7 +45,9 @@ class Description:
     num_graph_values: int = 0
     num_node_features: int = 0
     edge_values: tuple[tuple[float, ...], ...] = ()
+    classes: tuple[str, ...] = ()
 
     def of_set(self) -> dict[str, Any]:
         """What is said of the set and its targets: the same for other features of it."""
-        return {name: getattr(self, name) for name in ("name", "task", "metric", "target_names", "unit")}
+        names = ("name", "task", "metric", "target_names", "unit", "classes")
+        return {name: getattr(self, name) for name in names}

@@ -203,6 +203,13 @@ class PackedGraphs(Packable):
         return self.arrays.y.size(1)
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes of a ``"multiclass"`` target: by default their numbers, 0, 1, …"""
+        if self.task != "multiclass" or self.description.classes:
+            return self.description.classes
+        return tuple(map(str, range(int(self.arrays.y.nan_to_num(0.0).max()) + 1)))
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(t.numel() * t.element_size() for t in vars(self.arrays).values())
@@ -213,13 +220,13 @@ class PackedGraphs(Packable):
         Args:
             y: The targets.
             description: What else changes of the :class:`Description`, such as ``target_names``, which are
-                forgotten where there are not as many as targets.
+                forgotten where there are not as many as targets. Names of classes are forgotten unless given.
 
         Raises:
             ValueError: There are not as many targets as graphs, or one is beyond a float32.
         """
         targets = packed_targets(y, self.len())
-        about = replace(self.description, **description)
+        about = replace(self.description, **{"classes": (), **description})
         if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())
         return PackedGraphs(
@@ -315,6 +322,7 @@ class PackedGraphs(Packable):
             fields = dict(header["description"])
             for name in ("node_dims", "target_names"):
                 fields[name] = tuple(fields[name])
+            fields["classes"] = tuple(fields.get("classes", ()))
             fields["edge_values"] = tuple(map(tuple, fields.get("edge_values", ())))
             rejects = [Reject(*reject) for reject in header["rejects"]]
             changes = [

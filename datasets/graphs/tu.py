@@ -55,10 +55,9 @@ def load_tu(
         * ``x`` holds a column for every column of node labels, as codes 0, 1, … in the order of the sorted
           labels; without node labels one column of zeros.
         * ``edge_type`` is such a code of an edge's labels (of its whole row, if there are several columns).
-        * ``y``: class labels as 0, 1, … in the order of the sorted labels (``description.unit`` says which is
-          which), or the values of ``NAME_graph_attributes.txt``, which make it a regression (NaN = missing).
-        * ``description.task`` is ``"classification"`` for up to two classes and ``"multiclass"`` for more,
-          which the networks of this package refuse; kernels and scikit-learn's classifiers don't.
+        * ``y``: class labels as 0, 1, … in the order of the sorted labels (``description.classes`` has the
+          labels), or the values of ``NAME_graph_attributes.txt``, which make it a regression (NaN = missing).
+        * ``description.task`` is ``"classification"`` for up to two classes and ``"multiclass"`` for more.
 
         Attributes of edges, and of nodes without ``use_node_attr``, are left out, with a warning.
         ``torch_geometric.datasets.TUDataset`` has them.
@@ -177,5 +176,5 @@ def _targets(name: str, folder: Place, num_graphs: int) -> tuple[np.ndarray, dic
         "task": "classification" if len(classes) <= 2 else "multiclass",
         "metric": "accuracy",
         "target_names": ("class",),
-        "unit": ", ".join(f"{code} = class {label}" for code, label in enumerate(classes)),
+        "classes": tuple(map(str, classes)),
     }

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from wlkernelnn.datasets.files.rejects import Reject, as_text, counted, listed, write_rejects
 from wlkernelnn.datasets.files.table import (
     binary_targets,
+    class_targets,
     frame_of,
     items_of,
     numeric_targets,
@@ -42,6 +43,7 @@ from .smiles import MAX_LENGTH, as_smiles, featurize
 logger = logging.getLogger("wlkernelnn")
 T = TypeVar("T")
 
+TASKS = ("regression", "classification")
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
 CACHE_VERSION = 5
@@ -58,6 +60,7 @@ def molecules_from(
     time_column: str | None = None,
     split_sizes: Sizes = (0.8, 0.1, 0.1),
     task: str | None = None,
+    classes: tuple[str, ...] | None = None,
     metric: str | None = None,
     unit: str = "",
     name: str = "",
@@ -90,9 +93,12 @@ def molecules_from(
             ``split_idx`` becomes that split (seed 0).
         time_column: Column of the times of a time split, numbers or dates.
         split_sizes: Fractions of train, validation and test.
-        task: ``"regression"`` or ``"classification"`` (all targets are 0 or 1). Default: classification if
-            0 and 1 are the only known targets.
-        metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for classification.
+        task: ``"regression"`` or ``"classification"``: all targets are 0 or 1, or the only one has classes
+            by name, texts or whole numbers (of more than two classes the store's task is ``"multiclass"``).
+            Default: classification if 0 and 1 are the only known targets.
+        classes: Names of the classes of the only target, in their order: other names are refused, and without
+            any all but 0 and 1 are. Default those that are there, sorted.
+        metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for two classes, ``"log_loss"`` for more.
         unit: Unit of the targets, for people.
         name: Name of the set; default the file's.
         features: ``"ogb"``, ``"duvenaud"`` or ``"lei"``, with additions such as ``"ogb+rw16+morgan"``, see
@@ -129,7 +135,7 @@ def molecules_from(
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
     smiles = [as_smiles(cell) for cell in frame[smiles_column].tolist()]
-    targets, task = _targets(frame, targets_of, task, where)
+    targets, task, names = _targets(frame, targets_of, task, classes, where)
     labels = None if split_column is None else _read(column_split, frame, split_column, where)
     times = None if time_column is None else _read(ranks_of, frame, time_column, where)
     description = Description(
@@ -139,6 +145,7 @@ def molecules_from(
         metric=metric or DEFAULT_METRIC.get(task or ""),
         target_names=tuple(map(str, targets_of)),
         unit=unit,
+        classes=names,
     )
 
     def build() -> PackedGraphs:
@@ -239,18 +246,37 @@ def _frame(
 
 
 def _targets(
-    frame: pd.DataFrame, columns: list[str], task: str | None, where: str
-) -> tuple[np.ndarray, str | None]:
+    frame: pd.DataFrame, columns: list[str], task: str | None, classes: tuple[str, ...] | None, where: str
+) -> tuple[np.ndarray, str | None, tuple[str, ...]]:
+    """Targets, their task, and the names of classes, if they have names."""
     if task is not None:
-        check_one_of("task", task, DEFAULT_METRIC)
+        check_one_of("task", task, TASKS)
+    if classes and (task != "classification" or len(columns) != 1):
+        raise ValueError("classes go with task='classification' and one target column")
     if task == "classification":
-        return binary_targets(frame, columns, where), task
+        if len(columns) != 1 or classes == () or (classes is None and _are_binary(frame, columns, where)):
+            return binary_targets(frame, columns, where), task, ()
+        values, names = class_targets(frame, columns[0], where, classes)
+        counts = np.bincount(values[~np.isnan(values)].astype(int), minlength=len(names)).tolist()
+        shown = ", ".join(f"{name} ({count:,})" for name, count in zip(names, counts, strict=True))
+        level = logging.WARNING if classes is None and 1 in counts else logging.INFO
+        logger.log(level, f"{where}: column {columns[0]!r}: {len(names)} classes (rows): {shown}")
+        return values, "multiclass" if len(names) > 2 else task, names
     values = numeric_targets(frame, columns, where)
     if task is None and columns:
         known = np.unique(values[~np.isnan(values)])
         task = "classification" if np.array_equal(known, (0, 1)) else "regression"
         logger.info(f"{where}: taken as a {task} task")
-    return values, task
+    return values, task, ()
+
+
+def _are_binary(frame: pd.DataFrame, columns: list[str], where: str) -> bool:
+    """Whether all known targets are 0 or 1, false or true."""
+    try:
+        binary_targets(frame, columns, where)
+    except ValueError:
+        return False
+    return True
 
 
 def _read(read: Callable[[list[object]], T], frame: pd.DataFrame, column: str, where: str) -> T:

@@ -25,7 +25,8 @@ class DataOptions:
             MoleculeACE's, such as moleculeace/CHEMBL204_Ki.
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
-        task_type: What the targets are; by default classification if they are 0 and 1.
+        task_type: What the targets are; by default classification if they are 0 and 1. "classification" also
+            takes one column of classes by name, texts or whole numbers; of more than two, networks do.
         features: Atom and bond features, by default those that the model needs: of a kernel machine
             "ogb+invariants+descriptors" (more may be added), of others any, by default "ogb". There are
             "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
@@ -67,7 +68,7 @@ class DataOptions:
         if self.num_workers is not None and self.num_workers < 0:
             raise ValueError(f"--num-workers: expected at least 0, got {self.num_workers}")
 
-    def load(self, rejects_path: Path | None = None, **split: Any) -> PackedGraphs:
+    def load(self, rejects_path: Path | None = None, **more: Any) -> PackedGraphs:
         """Read the molecules; the rows that gave none go to ``rejects_path``; a column may say the split."""
         from wlkernelnn.datasets import load_molecules
         from wlkernelnn.datasets.files.table_chunks import is_table
@@ -88,7 +89,7 @@ class DataOptions:
         features = self.features or "ogb"
         if self.standardize and not features.endswith("+standardize"):
             features += "+standardize"
-        return load_molecules(self.data_path, self.root, features=features, progress=True, **options, **split)
+        return load_molecules(self.data_path, self.root, features=features, progress=True, **options, **more)
 
 
 @dataclass

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("wlkernelnn")
 
 PICTURES = (".png", ".svg", ".pdf")
+# Columns for more classes do not fit into 80 characters.
+_MOST_CLASSES = 5
 DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "max_length", "num_workers", "cache")
 
 
@@ -67,6 +69,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn import training
+    from wlkernelnn.training.classes import of_each, output_names
     from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
     from wlkernelnn.training.molecules.trained_on import in_training
 
@@ -78,22 +81,23 @@ def main(argv: list[str] | None = None) -> None:
         if options.plot_path is not None:
             raise ValueError(f"--plot-path: {NOT_RECALIBRATED}")
         logger.info(f"no figures of deviations: {NOT_RECALIBRATED}")
+    classes = None if task == "regression" else tuple(model.about.get("classes", ()))
     targets, columns = _columns(names, options.target_columns or names)
     data = DataOptions(
         **pick(parsed, DataOptions, DATA_OPTIONS),
         target_columns=columns,
-        task_type=task,
+        task_type="regression" if task == "regression" else "classification",
         features=model.about["features"],
-    ).load(options.rejects_path)
+    ).load(options.rejects_path, classes=classes)
     place = [names.index(name) for name in targets]
     mean, std = training.mean_and_std(model, data, options.batch_size)
-    mean, target = mean[:, place], data.measured.numpy()
-    std = None if std is None or without or task == "classification" else std[:, place]
+    mean, target = mean if task == "multiclass" else mean[:, place], data.measured.numpy()
+    std = None if std is None or without or task != "regression" else std[:, place]
 
     known = in_training(options.model_path, model, data.smiles)
 
     print(f"{data.description.name}: {len(data):,} molecules")
-    report = _scores(task, columns, target, mean, options.metrics)
+    report = _scores(task, columns, target, mean, options.metrics, classes or ())
     metrics = list(report["mean"])
     shown = list(metrics)
     if with_std := std is not None and not options.metrics:
@@ -108,6 +112,8 @@ def main(argv: list[str] | None = None) -> None:
         coverage = [name for name in report["mean"] if name.startswith("coverage")]
         _show("share of targets within intervals of 50, 80, 90 and 95 %", coverage, report)
         _show_by_deviation(report)
+    if classes:
+        _show_classes(report, classes)
     for what in _unscored(metrics, report, mean):
         logger.warning(f"{data.description.name}: {what}")
     counts, note = {"molecules": len(data), "rejected": len(data.rejects)}, ""
@@ -129,14 +135,18 @@ def main(argv: list[str] | None = None) -> None:
         from .pictures import draw_deviations, draw_reliability
 
         if std is None:
-            draw_reliability(options.plot_path, columns, target, mean)
+            several = task == "multiclass"
+            truth = of_each(target, mean.shape[1]) if several else target
+            draw_reliability(
+                options.plot_path, output_names(model.about) if several else columns, truth, mean
+            )
         else:
             draw_deviations(options.plot_path, columns, target, mean, std, model.about.get("unit", ""))
         print(f"plot: {options.plot_path}")
     if (path := options.report_path) is not None:
         from wlkernelnn.report import write_evaluation_page
 
-        everything = _scores(task, columns, target, mean)
+        everything = _scores(task, columns, target, mean, classes=classes or ())
         write_evaluation_page(
             path, model, data, columns, mean, std, everything, str(options.model_path), note
         )
@@ -164,12 +174,17 @@ def _columns(names: list[str], given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _scores(
-    task: str, columns: list[str], target: np.ndarray, mean: np.ndarray, metrics: list[str] | None = None
+    task: str,
+    columns: list[str],
+    target: np.ndarray,
+    mean: np.ndarray,
+    metrics: list[str] | None = None,
+    classes: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """The chosen metrics, by default all, of each target and in the mean."""
     from wlkernelnn.training.molecules.metrics import all_scores
 
-    report = all_scores(task, columns, target, mean)
+    report = all_scores(task, columns, target, mean, classes)
     if metrics:
         report["mean"] = {name: report["mean"][name] for name in metrics}
         for column, each in report["targets"].items():
@@ -202,6 +217,20 @@ def _show(title: str, figures: list[str], report: dict[str, Any]) -> None:
         _print(title, some, rows, mean)
 
 
+def _show_classes(report: dict[str, Any], classes: Sequence[str]) -> None:
+    """Print how well each class is found and, of few, as which it is predicted."""
+    figures = ["molecules", "precision", "recall"]
+    rows = {
+        name: [f"{each['count']:,}", score_text(each["precision"]), score_text(each["recall"])]
+        for name, each in report["classes"].items()
+    }
+    if len(classes) <= _MOST_CLASSES:
+        figures += [f"as {name}" for name in classes]
+        for cells, counts in zip(rows.values(), report["confusion"], strict=True):
+            cells += [f"{count:,}" for count in counts]
+    _print("", figures, rows, first="class")
+
+
 def _show_by_deviation(report: dict[str, Any]) -> None:
     """Print errors beside deviations of molecules with small and with large deviations."""
     rows, most = {}, 0
@@ -216,12 +245,18 @@ def _show_by_deviation(report: dict[str, Any]) -> None:
         _print(title, titles, {name: row + [""] * (most - len(row)) for name, row in rows.items()})
 
 
-def _print(title: str, columns: list[str], rows: dict[str, list[str]], last: Sequence[str] = ()) -> None:
+def _print(
+    title: str,
+    columns: list[str],
+    rows: dict[str, list[str]],
+    last: Sequence[str] = (),
+    first: str = "target",
+) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Column, Table
 
-    table = Table("target", *(Column(name, justify="right") for name in columns), title=title or None)
+    table = Table(first, *(Column(escape(name), justify="right") for name in columns), title=title or None)
     for target, cells in rows.items():
         table.add_row(escape(target), *cells)
     if last:

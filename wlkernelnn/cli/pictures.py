@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import norm
 
+from wlkernelnn.training.classes import output_names, probability_columns
 from wlkernelnn.training.molecules.metrics import reliability
 from wlkernelnn.training.molecules.uncertainty import error_by_deviation
 from wlkernelnn.utils.files import atomic_path
@@ -41,10 +42,18 @@ def draw_run(directory: Path, about: dict[str, Any], report: dict[str, Any]) -> 
         Where it is; ``None`` without a test part, or without deviations.
     """
     source, path, names = directory / "test_predictions.csv", directory / PICTURE, about["target_names"]
-    classes = about["task"] == "classification"
+    classes = about["task"] != "regression"
     if "test" not in report or not (classes or "uncertainty" in report):
         return None
     table = pd.read_csv(source)
+    if "classes" in about:
+        outputs = output_names(about)
+        named = [*zip(about["classes"], probability_columns(names[0], about["classes"]), strict=True)]
+        measured = pd.read_csv(source, dtype=str, keep_default_na=False)[names[0]]
+        truth = [np.where(measured == "", np.nan, measured == name) for name, _ in named]
+        both = np.stack(truth, axis=1), table[[column for _, column in named]].to_numpy(float)
+        draw_reliability(path, outputs, *(each[:, -len(outputs) :] for each in both))
+        return path
     target, mean = (table[[f"{name}{end}" for name in names]].to_numpy(float) for end in ("", "_pred"))
     if classes:
         draw_reliability(path, names, target, mean)

@@ -285,12 +285,14 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
 
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
-    table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"])))
+    more = [] if data.task != "multiclass" or report["metric"] == "accuracy" else ["accuracy"]
+    table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"], *more)))
     for part, count in report["counts"].items():
         found, title = report.get(part), part
         if part == "train" and (left := report.get("leave_one_out", report.get("left_out"))) is not None:
             found, title = left, "train, left out"
-        table.add_row(title, f"{count:,}", "" if found is None else score_text(found))
+        others = [score_text(report["scores"][part]["mean"][name]) for name in more]
+        table.add_row(title, f"{count:,}", "" if found is None else score_text(found), *others)
     Console().print(table)
     if data.rejects:
         print(f"{len(data.rejects):,} rows were rejected, see {directory / 'rejects.csv'}")

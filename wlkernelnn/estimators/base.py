@@ -117,7 +117,7 @@ class MoleculeEstimator(SavedEstimator):
         that of a linear machine their substructures.
 
         Targets are called there what pandas calls them, or y, y1, …; of two classes of other names than 0 and
-        1, ``y=<the second class>``, whose probability it is.
+        1, ``y=<the second class>``, whose probability it is. Of more classes predictions have their names.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -126,7 +126,8 @@ class MoleculeEstimator(SavedEstimator):
             FileExistsError: The folder holds a run already.
         """
         check_is_fitted(self)
-        check_target_names(self._fitted.about["target_names"])
+        about = self._fitted.about
+        check_target_names(about["target_names"], about.get("classes", ()))
         super().save(directory)
 
     @property
@@ -166,8 +167,8 @@ class MoleculeEstimator(SavedEstimator):
             arguments["model"] = arguments.pop("network")
         return arguments
 
-    def _fit(self, X: Any, y: np.ndarray, names: Sequence[str]) -> None:
-        """Train on targets ``[n, T]``, NaN where one is missing."""
+    def _fit(self, X: Any, y: np.ndarray, names: Sequence[str], classes: Sequence[str] = ()) -> None:
+        """Train on targets ``[n, T]``, NaN where one is missing; ``classes`` are names of more than two."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         check_one_of("model", self.model, MODELS)
         if self.model in MACHINES:
@@ -175,7 +176,7 @@ class MoleculeEstimator(SavedEstimator):
         elif self.model in JOINT:
             self._fit_joint(X, y, names, seed)
         else:
-            self._fit_networks(X, y, names, seed)
+            self._fit_networks(X, y, names, seed, classes)
 
     def _fit_machine(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
         self._warn(OF_NETWORKS, "arguments of networks (model='wl' or 'stack'), which the machine")
@@ -219,10 +220,12 @@ class MoleculeEstimator(SavedEstimator):
         for name in ("machine_", "ensemble_", "joint_"):
             self.__dict__.pop(name, None)
 
-    def _fit_networks(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
+    def _fit_networks(
+        self, X: Any, y: np.ndarray, names: Sequence[str], seed: int, classes: Sequence[str]
+    ) -> None:
         options, network = self._options(seed), self._network()
         # Names are those of files of predictions, and there are no such files here.
-        data = self._data(X, y, self.features or "ogb")
+        data = self._data(X, y, self.features or "ogb", classes=tuple(classes))
         split_idx = train_and_valid(data, self.validation_fraction, seed)
         with training() as directory:
             ensemble, report = train_run(
@@ -246,10 +249,11 @@ class MoleculeEstimator(SavedEstimator):
             raise ValueError(
                 f"y: {len(unknown):,} rows have no target, the first is data row {unknown[0] + 1}"
             )
-        return molecules_of(X, features).with_targets(y, task=self._task, metric=self._metric, **description)
+        task = "multiclass" if description.get("classes") else self._task
+        return molecules_of(X, features).with_targets(y, task=task, metric=self._metric, **description)
 
     def _predict(self, X: Any) -> np.ndarray:
-        """Values or probabilities, ``[n, T]``."""
+        """Values or probabilities, ``[n, T]``, or those of all classes of more than two, ``[n, C]``."""
         check_is_fitted(self)
         data = molecules_of(X, self._fitted.about["features"])
         model = self._fitted

@@ -38,12 +38,12 @@ def refuse(rejects: list[Reject], size: int, what: str) -> None:
 
 
 def train_and_valid(data: PackedGraphs, fraction: float, seed: int) -> dict[str, np.ndarray]:
-    """Positions of the training and the validation part, which has its share of both classes of a target.
+    """Positions of the training and the validation part, which has its share of all classes of a target.
 
     Raises:
         ValueError: No such fraction, or one that leaves too few in a part.
     """
-    single = data.task == "classification" and data.num_tasks == 1
+    single = data.task != "regression" and data.num_tasks == 1
     return two_parts(len(data), fraction, seed, data.y[:, 0].numpy() if single else None, "molecules")
 
 
@@ -82,14 +82,6 @@ def numbered(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     array = np.asarray(labels)
     check_classification_targets(array)
     classes, number = np.unique(array, return_inverse=True)
-    return classes, number
-
-
-def two_classes(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The two classes, sorted, and the number of each label's."""
-    classes, number = numbered(labels)
-    if len(classes) != 2:
-        raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]})")
     return classes, number
 
 

@@ -13,12 +13,14 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets.files.table import binary_targets, numeric_targets
+from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, mean_and_std, score
+from wlkernelnn.training.classes import of_all_classes
 from wlkernelnn.training.molecules.columns import has_deviations
 from wlkernelnn.training.molecules.recalibration import LEAST_VALUES
 
 from .base import MoleculeEstimator
-from .data import molecules_of, target_frame, two_classes
+from .data import molecules_of, numbered, target_frame
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
@@ -133,7 +135,10 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
 
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
-    """Tells molecules of two classes apart, for one target or several, as ``wlkernelnn train`` does.
+    """Tells molecules of classes apart, for one target or several, as ``wlkernelnn train`` does.
+
+    Several targets have two classes each. A single one may have more, of networks (``model="wl"`` or
+    ``"stack"``).
 
     >>> from wlkernelnn import MoleculeClassifier
     >>> smiles = ["C" * n + end for n in range(1, 11) for end in "ON"]
@@ -142,11 +147,11 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
     array(['alcohol', 'amine'], dtype='<U7')
 
     The arguments, and the attributes but ``classes_``, are those of :class:`MoleculeRegressor`. The
-    validation part of networks with a single target has its share of both classes, and the best epoch is that
+    validation part of networks with a single target has its share of all classes, and the best epoch is that
     of the least ``log_loss``, unless ``fit_options`` have another ``metric``.
 
     Attributes:
-        classes_: The two classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
+        classes_: The classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
     """
 
     _task = "classification"
@@ -154,7 +159,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.model in SHORT_NAMES
         tags.classifier_tags.multi_label = True
         return tags
 
@@ -163,7 +168,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Args:
             X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
-            y: Two classes of any names ``[n]``, or 0 and 1 ``[n, T]`` with NaN where one is missing (every
+            y: Classes of any names ``[n]``, or 0 and 1 ``[n, T]`` with NaN where one is missing (every
                 row has at least one).
 
         Raises:
@@ -172,42 +177,48 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
                 an argument is out of its range.
         """
         frame = target_frame(y, X)
-        names = list(frame.columns)
+        names, several = list(frame.columns), []
         if single := frame.shape[1] == 1:
             if np.ndim(y) == 2:
                 column_or_1d(y, warn=True)
             known = frame[names[0]].notna().to_numpy()
-            classes, number = two_classes(frame[names[0]][known].tolist())
+            classes, number = numbered(frame[names[0]][known].tolist())
+            self._check_number(classes)
             target = np.full((len(frame), 1), np.nan)
             target[known, 0] = number
-            if classes.tolist() != [0, 1]:
+            if len(classes) > 2:
+                several = [*map(str, classes.tolist())]
+            elif classes.tolist() != [0, 1]:
                 names = [f"{names[0]}={classes[1]}"]
         else:
             target = binary_targets(frame, names, "y")
-        self._fit(X, target, names)
+        self._fit(X, target, names, several)
         self.classes_ = classes if single else [np.array([0, 1]) for _ in names]
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Probabilities of both classes, floats ``[n, 2]``; of several targets a list of such arrays.
+        """Probabilities of the classes, floats ``[n, C]``; of several targets a list of arrays ``[n, 2]``.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
             TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
         """
-        positive = self._predict(X)
-        each = [np.stack([1 - column, column], axis=1) for column in positive.T]
-        return each if isinstance(self.classes_, list) else each[0]
+        found = self._predict(X)
+        if isinstance(self.classes_, list):
+            return [of_all_classes(column[:, None]) for column in found.T]
+        return of_all_classes(found)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The more probable class, ``[n]``, or 0 or 1 of every target, ``[n, T]``.
+        """The most probable class, ``[n]``, or 0 or 1 of every target, ``[n, T]``.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
             TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
         """
-        more = (self._predict(X) > 0.5).astype(int)
-        return more if isinstance(self.classes_, list) else self.classes_[more[:, 0]]
+        found = self._predict(X)
+        if isinstance(self.classes_, list):
+            return (found > 0.5).astype(int)
+        return np.asarray(self.classes_[of_all_classes(found).argmax(1)])
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """The fraction of rows all whose known classes are predicted right; NaN if no class is known.
@@ -227,6 +238,13 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         counted = wrong[known.any(axis=1)]
         return float(1 - counted.any(axis=1).mean()) if len(counted) else float("nan")
 
+    def _check_number(self, classes: np.ndarray) -> None:
+        """Refuse one class alone, and more than two of a machine."""
+        if len(classes) == 2 or (len(classes) > 2 and self.model in SHORT_NAMES):
+            return
+        several = ": networks (model='wl' or 'stack') tell more apart" if len(classes) > 2 else ""
+        raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]}){several}")
+
     def _read(self, frame: pd.DataFrame) -> np.ndarray:
         """True classes, read as ``fit`` reads them."""
         classes = self.classes_
@@ -244,7 +262,10 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
     def _set_outputs(self, state: dict[str, Any]) -> None:
         classes, number = state["classes"], len(self._fitted.about["target_names"])
-        expected = [[0, 1]] * number if number > 1 else two_classes(classes)[0].tolist()
+        several = number if number > 1 else len(self._fitted.about.get("classes", "01"))
+        if len(classes) != several:
+            raise ValueError(f"classes: expected {several}, got {len(classes)}")
+        expected = [[0, 1]] * number if number > 1 else numbered(classes)[0].tolist()
         if classes != expected:
             raise ValueError(f"classes: expected {expected}, got {classes}")
         self.classes_ = list(np.array(classes)) if number > 1 else np.array(classes)

@@ -103,7 +103,8 @@ class SavedEstimator(BaseEstimator, ABC):
         if (Path(directory) / ORIGIN).exists():
             raise ValueError(f"{directory}: expected a folder of an estimator alone, but a run is there too")
         fitted, state = cls._load_model(Path(directory)), read_sealed(path)
-        if (task := fitted.about["task"]) != cls._task:
+        task = fitted.about["task"]
+        if (task if task != "multiclass" else "classification") != cls._task:
             raise ValueError(f"{directory}: expected a model for {cls._task}, got one for {task}")
         try:
             if state["format"] != FORMAT:

@@ -89,6 +89,11 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     about = data.description
     names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
     task = about.task or "regression"
+    if task == "multiclass":
+        raise ValueError(
+            f"target {names[0]}: has {len(data.classes)} classes, and a machine tells two apart: take a "
+            "network (model wl or stack)"
+        )
     for name, column in zip(names, data.measured.numpy().T, strict=True):
         known = np.unique(column[~np.isnan(column)])
         if not len(known):
@@ -108,6 +113,8 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
         "name": about.name,
         "descriptors": [*get_features(about.features).descriptors] if about.features else [],
     }
+    if len(about.classes) > 1:
+        result["classes"] = [*about.classes]
     return result | ({"rdkit": probed(about.features)} if about.features else {})
 
 

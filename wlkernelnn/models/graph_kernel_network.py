@@ -23,8 +23,9 @@ class GraphKernelNetwork(GraphNetwork):
     Args:
         node_dims: Number of values of each column of node codes (integers in ``x``).
         num_edge_types: Number of edge codes, ``None`` for graphs without.
-        num_tasks: Number of targets.
-        task: ``"regression"``, or ``"classification"`` (every target is 0 or 1).
+        num_tasks: Number of targets; of a multiclass target, that of its classes.
+        task: ``"regression"``, ``"classification"`` (every target is 0 or 1) or ``"multiclass"`` (one target,
+            classes 0, 1, …).
         hidden_channels: Width of everything.
         num_iterations: Weisfeiler-Lehman iterations: with walks of 2 nodes, a node sees that many edges far.
         walk_length: Number of nodes of a walk: 2 is one edge.
@@ -54,7 +55,7 @@ class GraphKernelNetwork(GraphNetwork):
           ``edge_index [2, E]``, ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]``
           (a single graph has neither of the last two), and with num_graph_values ``graph_x [B,
           num_graph_values]``
-        - output: ``[B, num_tasks]``: regression in the unit of the targets, classification as logits
+        - output: ``[B, num_tasks]``: regression in the unit of the targets, classes as logits
 
     Raises:
         ValueError: An argument is out of its range, or something is missing in a batch.
@@ -66,7 +67,7 @@ class GraphKernelNetwork(GraphNetwork):
         node_dims: Sequence[int] = (),
         num_edge_types: int | None = None,
         num_tasks: int = 1,
-        task: Literal["regression", "classification"] = "regression",
+        task: Literal["regression", "classification", "multiclass"] = "regression",
         hidden_channels: int = 176,
         num_iterations: int = 4,
         walk_length: int = 2,

@@ -32,7 +32,7 @@ from .fingerprint import FingerprintEncoder
 
 logger = logging.getLogger("wlkernelnn")
 
-TASKS = ("regression", "classification")
+TASKS = ("regression", "classification", "multiclass")
 
 
 class GraphNetwork(Configured, torch.nn.Module, ABC):
@@ -71,7 +71,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         super().__init__()
         check_one_of("task", task, TASKS)
         check_one_of("pooling", pooling, ("sum", "mean"))
-        check_count("num_tasks", num_tasks)
+        check_count("num_tasks", num_tasks, least=2 if task == "multiclass" else 1)
         check_count("hidden_channels", hidden_channels)
         check_count("num_node_values", num_node_values, least=0)
         check_count("num_graph_values", num_graph_values, least=0)
@@ -129,7 +129,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         sizes: dict[str, Any] = {
             "node_dims": about.node_dims,
             "num_edge_types": about.num_edge_types or None,
-            "num_tasks": data.num_tasks,
+            "num_tasks": len(data.classes) if about.task == "multiclass" else data.num_tasks,
             "task": about.task or "regression",
         }
         for name, number in (
@@ -342,12 +342,19 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         return out * self.target_std + self.target_mean if self.task == "regression" else out
 
     def predict(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
-        """Values in the unit of the targets, or probabilities of class 1: ``[B, num_tasks]``."""
+        """Values in the unit of the targets, probabilities of class 1, or of a multiclass target those of all
+        classes: ``[B, num_tasks]``.
+        """
         return self.predict_vectors(self.embed(batch, cache))
 
     def predict_vectors(self, vectors: Tensor) -> Tensor:
         """The values of :meth:`predict` from the vectors of :meth:`embed`."""
-        out = self._outputs(vectors)
+        return self.predictions(self._outputs(vectors))
+
+    def predictions(self, out: Tensor) -> Tensor:
+        """The values of :meth:`predict` from those of :meth:`forward`."""
+        if self.task == "multiclass":
+            return out.softmax(dim=1)
         return out if self.task == "regression" else out.sigmoid()
 
 

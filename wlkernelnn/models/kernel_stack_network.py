@@ -48,7 +48,7 @@ class KernelStackNetwork(GraphNetwork):
         node_dims: Sequence[int] = (),
         num_edge_types: int | None = None,
         num_tasks: int = 1,
-        task: Literal["regression", "classification"] = "regression",
+        task: Literal["regression", "classification", "multiclass"] = "regression",
         hidden_channels: int = 128,
         num_layers: int = 4,
         walk_length: int = 2,

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.training.classes import output_names
 from wlkernelnn.training.molecules.columns import Model, kernel_machine
 from wlkernelnn.utils.files import write_text
 
 from .page import escaped, number, page, paragraph, tiles
-from .run import data_section, dated
-from .sections import TITLES, Errors, Predicted, calibration, predictions, score_tables
+from .run import by_class, data_section, dated
+from .sections import TITLES, Errors, Predicted, calibration, class_tables, predictions, score_tables
 
 
 def write_evaluation_page(
@@ -40,8 +41,10 @@ def write_evaluation_page(
         model_path: The run folder.
         note: What to know first.
     """
-    about = model.about
-    task, unit = about["task"], about.get("unit") or ""
+    about, several = model.about, model.about["task"] == "multiclass"
+    task, unit = "regression" if about["task"] == "regression" else "classification", about.get("unit") or ""
+    data, title = by_class(data, about), f"{', '.join(columns[:3])}{' …' if len(columns) > 3 else ''}"
+    columns = output_names(about) if several else columns
     part = Predicted(data, data.y.numpy().astype(np.float64), mean, std)
     machine = kernel_machine(model)
     train = None if machine is None else machine.process_.X_train_
@@ -52,18 +55,18 @@ def write_evaluation_page(
     top = tiles([*figures, (f"{len(data):,}", "molecules")])
     if note:
         top += f"<p><b>{escaped(note)}</b></p>"
-    if len(columns) > 1:
+    if len(scores["targets"]) > 1:
         top += paragraph(f"Scores are means over {len(columns)} targets.", soft=True)
     name = "molecules"
     sections = [
         ("", top),
         ("Scores", score_tables({name: scores}, name)),
         ("Data", data_section(data, {name: part}, task, unit)),
-        ("Predictions", predictions(columns, task, unit, {name: part})),
+        ("Predictions", class_tables(scores, name) + predictions(columns, task, unit, {name: part})),
         ("Calibration", calibration(columns, task, unit, part)),
         ("Worst predictions", errors.cards()),
         ("Applicability", errors.applicability()),
     ]
-    title = f"{', '.join(columns[:3])}{' …' if len(columns) > 3 else ''}: {data.description.name}"
+    title += f": {data.description.name}"
     write_text(path, page(title, dated(), sections, paragraph(f"Model: {model_path}")))
     return path

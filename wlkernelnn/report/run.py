@@ -18,6 +18,7 @@ import pandas as pd
 from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.rejects import CHANGES, counted
+from wlkernelnn.training.classes import of_each, output_names, probability_columns
 from wlkernelnn.training.folder import network_folders
 from wlkernelnn.training.molecules.columns import Model
 from wlkernelnn.training.molecules.joint import NETWORKS, JointModel
@@ -27,7 +28,7 @@ from wlkernelnn.utils.files import write_text
 from .model import explained
 from .page import Html, escaped, number, page, paragraph, row, table, tiles
 from .panels import MOST_TARGETS, classes, histogram, learning
-from .sections import TITLES, Errors, Predicted, calibration, predictions, score_tables
+from .sections import TITLES, Errors, Predicted, calibration, class_tables, predictions, score_tables
 
 #: In a run folder.
 PAGE = "report.html"
@@ -41,6 +42,12 @@ PACKAGES = (
     "scikit-learn",
     "pandas",
 )
+# Scores at the top of the page, beside the metric.
+_IMPORTANT = {
+    "regression": ("rmse", "r2"),
+    "classification": ("roc_auc", "average_precision"),
+    "multiclass": ("accuracy", "f1", "roc_auc"),
+}
 # Reasons of rejects, and networks, that are shown.
 _REASONS, _NETWORKS = 12, 4
 
@@ -71,16 +78,21 @@ def write_run_page(
         Where the page is.
     """
     directory, about = Path(directory), model.about
-    names, task, unit = about["target_names"], about["task"], about.get("unit") or ""
+    names, unit = output_names(about), about.get("unit") or ""
+    data, task = by_class(data, about), "regression" if about["task"] == "regression" else "classification"
     parts = {
-        part: _predicted(directory / f"{part}_predictions.csv", data[split_idx[part]], names)
+        part: _predicted(directory / f"{part}_predictions.csv", data[split_idx[part]], about)
         for part in report["counts"]
     }
     apart = [part for part in ("test", "valid") if part in parts]
     shown: dict[str, str] = {"Data": data_section(data, parts, task, unit, split_name)}
     shown["Model"] = explained(model, report)
     shown["Learning curves"] = _learning(directory, model, report["metric"])
-    shown["Predictions"] = paragraph(about_train(report), soft=True) + predictions(names, task, unit, parts)
+    first = apart[0] if apart else "train"
+    tables = class_tables(report["scores"][first], first)
+    shown["Predictions"] = (
+        paragraph(about_train(report), soft=True) + tables + predictions(names, task, unit, parts)
+    )
     if apart:
         part = apart[0]
         shown["Calibration"] = calibration(names, task, unit, parts[part])
@@ -88,14 +100,15 @@ def write_run_page(
         shown["Worst predictions"] = errors.cards()
         shown["Applicability"] = errors.applicability()
     shown["Repeat"] = _repeat(command, config, report)
-    top = _top(parts, report, names, task, unit, apart)
+    top = _top(parts, report, about, unit, apart)
     path = directory / PAGE
-    title = f"{', '.join(names[:3])}{' …' if len(names) > 3 else ''}: {data.description.name}"
+    targets = about["target_names"]
+    title = f"{', '.join(targets[:3])}{' …' if len(targets) > 3 else ''}: {data.description.name}"
     foot = (
         "This page shows molecules and targets of the data, some training molecules among them: if they are "
         "confidential, so is the page."
     )
-    scores = score_tables(report["scores"], apart[0] if apart else "train")
+    scores = score_tables(report["scores"], first)
     write_text(path, page(title, dated(), [("", top), ("Scores", scores), *shown.items()], foot))
     return path
 
@@ -105,9 +118,22 @@ def dated() -> str:
     return f"wlkernelnn {__version__}, {datetime.now(UTC):%d %B %Y, %H:%M} UTC"
 
 
-def _predicted(path: Path, data: PackedGraphs, names: list[str]) -> Predicted:
+def by_class(data: PackedGraphs, about: Mapping[str, Any]) -> PackedGraphs:
+    """The graphs with a target 0 or 1 for each class of a multiclass target; other graphs as they are."""
+    if about["task"] != "multiclass":
+        return data
+    y, names = of_each(data.arrays.y.numpy(), len(about["classes"])), tuple(output_names(about))
+    several = data.with_targets(y, task="classification", target_names=names)
+    return several if len(data) == data.len() else several[data.index]
+
+
+def _predicted(path: Path, data: PackedGraphs, about: Mapping[str, Any]) -> Predicted:
     """Predictions that lie in a run folder, of these molecules."""
-    predictions = pd.read_csv(path)
+    predictions, names = pd.read_csv(path), about["target_names"]
+    if "classes" in about:
+        columns = probability_columns(names[0], about["classes"])[-data.num_tasks :]
+        mean = predictions[columns].to_numpy(float)
+        return Predicted(data, data.y.numpy().astype(np.float64), mean, None)
     mean = predictions[[f"{name}_pred" for name in names]].to_numpy(float)
     ends = [f"{name}_std" for name in names]
     std = predictions[ends].to_numpy(float) if {*ends} <= {*predictions.columns} else None
@@ -117,17 +143,14 @@ def _predicted(path: Path, data: PackedGraphs, names: list[str]) -> Predicted:
 def _top(
     parts: Mapping[str, Predicted],
     report: Mapping[str, Any],
-    names: list[str],
-    task: str,
+    about: Mapping[str, Any],
     unit: str,
     apart: list[str],
 ) -> str:
     """The scores that matter most, beside those of the simplest prediction."""
-    part = apart[0] if apart else "train"
+    part, names, task = apart[0] if apart else "train", about["target_names"], about["task"]
     metric, means = report["metric"], report["scores"][part]["mean"]
-    chosen = dict.fromkeys(
-        [metric, *(["rmse", "r2"] if task == "regression" else ["roc_auc", "average_precision"])]
-    )
+    chosen = dict.fromkeys([metric, *_IMPORTANT[task]])
     of_mean = f", mean of {len(names)} targets" if len(names) > 1 else ""
     in_unit = {name: f", {unit}" if unit and name in ("rmse", "mae") else "" for name in chosen}
     figures = [
@@ -147,12 +170,17 @@ def _top(
             "There is no part that training did not see: scores say little of new molecules."
         )
     y = parts[part].y
-    constant = score(metric, y, np.broadcast_to(np.nan_to_num(simple), y.shape))
+    if task == "multiclass":
+        y = np.where(np.isnan(y[:, :1]), np.nan, y.argmax(1)[:, None])
+    constant = score(metric, y, np.nan_to_num(np.broadcast_to(simple, parts[part].y.shape)))
     if not np.isfinite(constant):
         return html
+    simplest = "the mean of the training targets"
+    if task == "multiclass":
+        simplest = "the frequencies of the training classes"
     better = means[metric] > constant if METRICS[metric].maximize else means[metric] < constant
     text = (
-        f"Always predicting the mean of the training targets would have {TITLES.get(metric, metric)} "
+        f"Always predicting {simplest} would have {TITLES.get(metric, metric)} "
         f"{number(constant)} on these molecules"
     )
     if better:

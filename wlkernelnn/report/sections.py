@@ -28,6 +28,7 @@ TITLES = {
     "brier": "Brier",
     "ece": "ECE",
     "f1": "F1",
+    "balanced_accuracy": "balanced accuracy",
     "nll": "NLL",
 }
 
@@ -58,6 +59,29 @@ def score_tables(scores: Mapping[str, Mapping[str, Any]], detailed: str = "") ->
         rows = ([name, *(each[metric] for metric in metrics)] for name, each in targets.items())
         html += f"<h3>{escaped(detailed)}, by target</h3>" + table(["target", *titles], rows)
     return html
+
+
+def class_tables(scores: Mapping[str, Any], part: str) -> str:
+    """Of classes with names: how well each is found, and how many of each are predicted as each."""
+    if "classes" not in scores:
+        return ""
+    each, names = scores["classes"], list(scores["classes"])
+    found = table(
+        ["class", "molecules", "precision", "recall"],
+        [(name, one["count"], one["precision"], one["recall"]) for name, one in each.items()],
+    )
+    most = max(map(max, scores["confusion"])) or 1
+    rows = [
+        (name, *(Html(_shaded(count, count / most)) for count in counts))
+        for name, counts in zip(names, scores["confusion"], strict=True)
+    ]
+    confused = table(["measured \\ predicted", *names], rows)
+    titled = ((f"Classes: {part}", found), (f"Confusion: {part}", confused))
+    return row(f"<div><h3>{escaped(title)}</h3>{each}</div>" for title, each in titled)
+
+
+def _shaded(count: int, share: float) -> str:
+    return f'<span style="background:rgba(90,130,200,{0.6 * share:.2f});padding:2px 8px">{count:,}</span>'
 
 
 def predictions(names: Sequence[str], task: str, unit: str, parts: Mapping[str, Predicted]) -> str:

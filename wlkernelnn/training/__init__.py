@@ -10,6 +10,7 @@ from .string_options import ClassifierOptions, LanguageOptions, StringNetworkOpt
 if TYPE_CHECKING:
     from .callbacks import DivergedError
     from .checkpoint import load_checkpoint, save_checkpoint
+    from .classes import class_scores
     from .folder import check_free, write_report
     from .loop import FitResult
     from .molecules import *
@@ -71,7 +72,7 @@ __all__ = [
     "write_report",
 ]
 
-_ROOMS = ("callbacks", "checkpoint", "folder", "loop", "molecules", "screening", "text")
+_ROOMS = ("callbacks", "checkpoint", "classes", "folder", "loop", "molecules", "screening", "text")
 
 
 def __getattr__(name: str) -> Any:

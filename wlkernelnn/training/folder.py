@@ -152,13 +152,20 @@ def begin_run(
         else:
             check_same_data(directory, data)
             for name, value in origin.items():
-                if there[name] != value:
+                if _given(there[name]) != _given(value):
                     path = directory / ORIGIN
                     raise ValueError(
                         f"{path}: the run to resume has {name} {there[name]}, and this is {value}"
                     )
     write_text(splits, json.dumps(rows) + "\n")
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
+
+
+def _given(value: Any) -> Any:
+    """What a run was told; earlier versions lack options that have a default of nothing."""
+    return (
+        {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
+    )
 
 
 def train_networks(

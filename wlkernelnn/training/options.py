@@ -117,6 +117,9 @@ class FitOptions(LoopOptions):
         ema_decay: Decay of the moving average of the weights that is validated and kept, 0 for none. Early
             averages are shorter.
         metric: Validation metric, by default the data set's own.
+        class_weight: "balanced" weights graphs in the training loss so that all classes of a target count
+            alike: by the number of graphs over that of classes times that of the graph's class (King and
+            Zeng 2001). Probabilities are then those of classes that are equally frequent.
         bucket_width: Draw training graphs evenly over buckets of the target of this width (Lei et al. 2017,
             section 6.3: 0.05 for the Clean Energy Project), 0 for plain shuffling.
         seed: Seed of the order of graphs and of dropout; :func:`~wlkernelnn.training.train_run` draws initial
@@ -136,9 +139,12 @@ class FitOptions(LoopOptions):
     lr_decay_samples: int = 100_000
     ema_decay: float = 0.999
     metric: str | None = None
+    class_weight: Literal["balanced"] | None = None
     bucket_width: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.class_weight is not None:
+            check_one_of("class_weight", self.class_weight, ("balanced",))
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min must be from 0 to lr={self.lr:g}, got {self.lr_min!r}")

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from wlkernelnn.datasets import load_molecules, molecules_from
-from wlkernelnn.datasets.files.table import binary_targets, numeric_targets, read_table
+from wlkernelnn.datasets.files.table import binary_targets, class_targets, numeric_targets, read_table
 
+NAN = float("nan")
 TEXT = 'smiles,y,name\nCCO,1.5,ethanol\nC[N+](C)C,,\n1,2e-1,"a, b"\n'
 
 
@@ -294,3 +295,40 @@ def test_bounds_in_place_of_values_are_named(tmp_path: Path) -> None:
         ValueError, match=r"column 'pX': 2 cells are bounds .* '>10': data row 2 \(line 3\), "
     ):
         numeric_targets(read_table(path), ["pX"], path)
+
+
+@pytest.mark.parametrize(
+    ("cells", "names", "codes"),
+    [
+        (["b", " a", "", "b", "a"], ("a", "b"), [1, 0, NAN, 1, 0]),
+        (["10", "9", "9.0", "10", "na"], ("9", "10"), [1, 0, 0, 1, NAN]),
+        ([2.0, 4.0, NAN, 2.0], ("2", "4"), [0, 1, NAN, 0]),
+        (["1A", "2", "2", "1A"], ("1A", "2"), [0, 1, 1, 0]),
+        ([True, False, None], ("False", "True"), [1, 0, NAN]),
+    ],
+    ids=["texts", "numbers", "floats", "mixed", "booleans"],
+)
+def test_classes_by_name(cells: list[object], names: tuple[str, ...], codes: list[float]) -> None:
+    values, classes = class_targets(pd.DataFrame({"c": cells}), "c", "set.csv")
+    assert classes == names
+    np.testing.assert_array_equal(values, np.array(codes)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("cells", "classes", "message"),
+    [
+        (["a", "b", "c"], ("b", "a"), r"set\.csv: column 'c': data row 3: 'c' is none of the classes b, a"),
+        (["7", "1.5"], ("1", "7"), "data row 2: '1.5' is none of the classes 1, 7"),
+        (["1", "1.5", "1"], None, r"expected classes, names or whole numbers, got 1\.5: a regression\?"),
+        (["a", "a"], None, "expected classes, at least two, got 1 in 2 rows"),
+        (["a", "b", "c", "d", "d"], None, "at most one for every two rows, got 4 in 5 rows"),
+    ],
+)
+def test_refused_classes(cells: list[str], classes: tuple[str, ...] | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        class_targets(pd.DataFrame({"c": cells}), "c", "set.csv", classes)
+
+
+def test_names_in_a_column_of_numbers() -> None:
+    with pytest.raises(ValueError, match=r"got 'low' \(and 1 more .*\(task classification takes names of cl"):
+        numeric_targets(pd.DataFrame({"c": ["low", "high"]}), ["c"], "set.csv")

@@ -91,7 +91,7 @@ def test_codes_edges_and_targets_of_a_tiny_set(tmp_path: Path) -> None:
     assert len(data) == 2
     assert (about.name, about.node_dims, about.num_edge_types) == ("TINY", (3, 2), 3)
     assert (about.task, about.metric, about.target_names) == ("classification", "accuracy", ("class",))
-    assert about.unit == "0 = class -1, 1 = class 7"
+    assert about.classes == ("-1", "7")
     assert not about.is_undirected  # 2, 4 has no way back
     assert data.y.tolist() == [[1.0], [0.0]]
     # Nodes 1, 2, 4 are the first graph, 3 and 5 the second; -3, 6, 8 are 0, 1, 2.
@@ -203,13 +203,16 @@ def test_wrong_attributes_of_nodes(
         load_tu("TINY", write(tmp_path, node_attributes=text), use_node_attr=True)
 
 
-def test_networks_refuse_more_than_two_classes(tmp_path: Path) -> None:
+def test_networks_have_a_logit_for_each_of_more_than_two_classes(tmp_path: Path) -> None:
     indicator = {"graph_indicator": "1\n2\n3\n", "A": "", "edge_labels": None, "node_labels": None}
     data = load_tu("TINY", write(tmp_path, **indicator, graph_labels="1\n5\n3\n"))
     assert data.task == "multiclass"
     assert data.y.tolist() == [[0.0], [2.0], [1.0]]
-    with pytest.raises(ValueError, match="task must be one of regression, classification, got 'multiclass'"):
-        GraphKernelNetwork.from_data(data)
+    assert data.classes == ("1", "3", "5")
+    net = GraphKernelNetwork.from_data(data, hidden_channels=4)
+    assert (net.task, net.num_tasks) == ("multiclass", 3)
+    (batch,) = PackedLoader(data)
+    torch.testing.assert_close(net.predict(batch), net(batch).softmax(dim=1))
 
 
 @pytest.mark.parametrize(

@@ -136,8 +136,12 @@ def test_task_and_metric() -> None:
         *("regression", "mae", "K"),
         "mine",
     )
-    with pytest.raises(ValueError, match="data row 3, column 'y': expected 0 or 1"):
+    with pytest.raises(
+        ValueError, match="column 'y': expected classes, at most one for every two rows, got 3"
+    ):
         molecules_from(smiles, [0, 1, 2], task="classification")
+    with pytest.raises(ValueError, match="data row 3, column 'y': expected 0 or 1"):
+        molecules_from(smiles, [0, 1, 2], task="classification", classes=())
     with pytest.raises(ValueError, match="task must be one of regression, classification, got 'ranking'"):
         molecules_from(smiles, [0, 1, 2], task="ranking")
 

@@ -9,7 +9,7 @@ import pytest
 from rdkit import Chem
 
 from wlkernelnn.datasets import load_molecules
-from wlkernelnn.estimators.data import molecules_of, target_frame, train_and_valid, two_classes
+from wlkernelnn.estimators.data import molecules_of, numbered, target_frame, train_and_valid
 
 SMILES = ["C" * n + end for n in range(1, 21) for end in "ON"]
 FORMS: dict[str, Any] = {
@@ -49,8 +49,8 @@ def test_a_validation_part_has_its_share_of_both_classes() -> None:
     ("labels", "classes"),
     [(["b", "a", "b"], ["a", "b"]), ([7, 3, 7], [3, 7]), ([True, False, True], [False, True])],
 )
-def test_two_classes_are_sorted(labels: list[Any], classes: list[Any]) -> None:
-    known, number = two_classes(labels)
+def test_classes_are_sorted(labels: list[Any], classes: list[Any]) -> None:
+    known, number = numbered(labels)
     assert known.tolist() == classes
     assert number.tolist() == [1, 0, 1]
 

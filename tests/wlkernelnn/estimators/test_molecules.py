@@ -350,7 +350,6 @@ def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> Non
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (["a", "b", "c"] * 20, "expected two classes, got 3"),
         (["a"] * 60, "expected two classes, got 1"),
         (["a"] + ["b"] * 59, r"0.1 of 60 molecules \(1 / 59 of each class\) leaves too few"),
         ([1] * 30 + ["x"] * 30, "some classes are strings and some are not"),
@@ -363,6 +362,26 @@ def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> Non
 def test_refused_classes(y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MoleculeClassifier(**SMALL).fit(SMILES, y)
+
+
+def test_more_than_two_classes(tmp_path: Path) -> None:
+    names = np.array(["one", "three", "two"])[np.arange(60) % 3]
+    with pytest.raises(
+        ValueError, match=r"two classes, got 3 .*: networks \(model='wl' or 'stack'\) tell more"
+    ):
+        MoleculeClassifier().fit(SMILES, names)
+    model = MoleculeClassifier(**SMALL, ensemble_size=2).fit(SMILES, names)
+    assert model.classes_.tolist() == ["one", "three", "two"]
+    probability = model.predict_proba(SMILES)
+    assert probability.shape == (60, 3)
+    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-5)
+    assert model.predict(SMILES).tolist() == model.classes_[probability.argmax(axis=1)].tolist()
+    assert model.score(SMILES, names) == pytest.approx((model.predict(SMILES) == names).mean())
+    model.save(tmp_path)
+    again = MoleculeClassifier.load(tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(SMILES), probability)
+    numbers = MoleculeClassifier(**SMALL).fit(SMILES, np.arange(60) % 3 + 4)
+    assert set(numbers.predict(SMILES)) <= {4, 5, 6}
 
 
 @pytest.mark.parametrize("model", [MoleculeRegressor(), MoleculeClassifier()])

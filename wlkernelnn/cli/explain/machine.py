@@ -11,6 +11,7 @@ from rdkit import Chem
 
 from wlkernelnn.machines import Explanation, LinearMachine, MoleculeMachine, explain
 from wlkernelnn.training import JointModel
+from wlkernelnn.training.classes import output_names
 from wlkernelnn.training.molecules.explain import atom_contributions
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _molecules(
     """
     of_atoms = explanation.prediction - explanation.descriptors - explanation.mean
     tables = []
-    for t, name in enumerate(machine.about["target_names"]):
+    for t, name in enumerate(output_names(machine.about)):
         columns = {
             "row": data.row.numpy() + 1,
             "smiles": data.smiles,
@@ -107,7 +108,7 @@ def _substructures(machine: Machine, data: PackedGraphs, explanation: Explanatio
     return pd.DataFrame(
         {
             "row": data.row.numpy()[graph] + 1,
-            "target": [machine.about["target_names"][t] for t in table["target"]],
+            "target": [output_names(machine.about)[t] for t in table["target"]],
             "kernel": table["kernel"],
             "coding": table["coding"],
             "radius": table["radius"],

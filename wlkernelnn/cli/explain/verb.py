@@ -73,6 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
     from wlkernelnn.report import PAGE, tried, write_explanation_page
     from wlkernelnn.training import Ensemble, JointModel, load_run, mean_and_std
+    from wlkernelnn.training.classes import output_names
     from wlkernelnn.training.molecules.columns import kernel_machine
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
@@ -92,7 +93,7 @@ def main(argv: list[str] | None = None) -> None:
         progress=True,
         cache=False,
     )
-    names = model.about["target_names"]
+    names = output_names(model.about)
     tables: dict[str, pd.DataFrame] = {}
     if isinstance(model, Ensemble):
         contributions = atom_contributions(model.networks, data, options.batch_size)
@@ -126,7 +127,7 @@ def main(argv: list[str] | None = None) -> None:
             drawings,
             np.reshape(largest, (len(drawings), len(names))),
             str(options.model_path),
-            model.about["task"] == "classification",
+            model.about["task"] != "regression",
         ),
         f"no {PAGE}",
     )

@@ -65,7 +65,7 @@ def _classes(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, A
 
     from wlkernelnn.datasets import texts_from
     from wlkernelnn.training import class_scores
-    from wlkernelnn.training.text.scores import of_each_class
+    from wlkernelnn.training.classes import of_each_class
 
     about = model.about
     texts = texts_from(

@@ -19,6 +19,7 @@ from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.checkpoint import digest as network_digest
+from wlkernelnn.training.classes import of_all_classes, probability_columns
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of, check_predictions
 
@@ -102,7 +103,8 @@ class Columns:
 
     Attributes:
         kind: A ``"prediction"`` of each target, or a ``"fingerprint"``, which networks and linear machines
-            have.
+            have. Of classes with names the prediction is the most probable class, and the probability of
+            each, ``<target>_p_<class>``.
         std: Also the standard deviation of a new measurement, ``<target>_std``. Several networks have this
             column anyway; without recalibration, and of classes, it is the deviation over the networks.
         interval: Also the bounds within which a new measurement lies with this probability, ``<target>_low``
@@ -142,11 +144,11 @@ class Columns:
             )
         if self.nearest and kernel_machine(model) is None:
             raise ValueError("nearest: a kernel machine has these (train with model auto or gp)")
-        several = isinstance(model, Ensemble) and len(model.networks) > 1
+        several, classes = _have_spread(model), model.about.get("classes", ())
         asked = [name for name in ("std", "interval") if getattr(self, name)]
         if asked and not has_deviations(model):
             if asked != ["std"] or not several:
-                of_classes = model.about["task"] == "classification"
+                of_classes = model.about["task"] != "regression"
                 why = f"classes have probabilities and no {asked[0]}" if of_classes else NOT_RECALIBRATED
                 raise ValueError(f"{asked[0]}: {why}")
             if model.about["task"] == "regression":
@@ -154,6 +156,8 @@ class Columns:
         std = ["_std"] if self.std or several else []
         ends = ["", *std, *(["_low", "_high"] if self.interval else [])]
         names = [f"{name}{end}" for name in model.about["target_names"] for end in ends]
+        if classes:
+            names += probability_columns(names[0], classes)
         return [*names, *(["nearest_similarity"] if self.nearest else [])]
 
     def values(
@@ -164,14 +168,14 @@ class Columns:
         caches: Sequence[ColourCache] | None = None,
     ) -> np.ndarray:
         """The values of :meth:`names`, ``[len(data), len(names)]``: float32, or float64 of predictions that
-        float32 cannot tell apart.
+        float32 cannot tell apart. A class with a name is its number.
 
         Args:
             model, data: What predicts, and for which graphs.
             batch_size: Graphs that go through a network at once.
             caches: See :meth:`Ensemble.caches`.
         """
-        several = isinstance(model, Ensemble) and len(model.networks) > 1
+        several, classes = _have_spread(model), model.about.get("classes", ())
         if self.kind == "fingerprint" and isinstance(model, Ensemble | LinearMachine):
             return (
                 model.embed(data, batch_size, caches)
@@ -184,6 +188,9 @@ class Columns:
             mean, std = mean_and_std(model, data, batch_size, caches)
         with np.errstate(over="ignore"):
             check_predictions(mean.astype(np.float32))
+        if classes:
+            mean = of_all_classes(mean)
+            mean = np.column_stack([mean.argmax(1), mean])
         each = [mean]
         if std is not None and (self.std or several):
             each.append(std)
@@ -196,6 +203,11 @@ class Columns:
         return values.astype(np.float32 if _float32_will_do(model) else np.float64)
 
 
+def _have_spread(model: Model) -> bool:
+    """Whether several networks say how far they agree; of classes with names they do not."""
+    return isinstance(model, Ensemble) and len(model.networks) > 1 and "classes" not in model.about
+
+
 def _float32_will_do(model: Model) -> bool:
     """Whether float32 tells predictions apart, by mean and deviation of the training targets."""
     if isinstance(model, JointModel):
@@ -206,7 +218,7 @@ def _float32_will_do(model: Model) -> bool:
         mean = model.intercept_
     else:
         mean = np.array([target.mean for target in model.process_.targets_])
-    return model.about["task"] == "classification" or bool(float32_resolves(mean, model.scale_).all())
+    return model.about["task"] != "regression" or bool(float32_resolves(mean, model.scale_).all())
 
 
 def nearest(machine: MoleculeMachine, data: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:

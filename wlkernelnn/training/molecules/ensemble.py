@@ -28,6 +28,8 @@ Kind = Literal["prediction", "fingerprint"]
 KINDS = ("prediction", "fingerprint")
 # Entries of ``about`` that all networks of an ensemble share.
 COMMON = ("features", "target_names", "task")
+# Of runs whose classes have names.
+CLASSES = "classes"
 
 
 @final
@@ -37,7 +39,8 @@ class Ensemble:
 
     Attributes:
         networks: Trained networks of the same targets.
-        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit`` and ``name`` of their data set.
+        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit`` and ``name`` of their data set,
+            and ``classes``, the names of the classes of the only target, if they have names.
         recalibration: What their spread says of a new measurement; ``None`` of classes, of runs with too few
             validation molecules, and of runs of earlier versions.
     """
@@ -148,21 +151,28 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     for folder, net in zip(folders, networks, strict=True):
         if not isinstance(net, GraphNetwork):
             raise ValueError(f"{folder}: expected a network of molecules, got {type(net).__name__}")
-    check_alike(folders, abouts, COMMON)
     about, config = abouts[0], folders[0] / CONFIG
-    if len(about["target_names"]) != networks[0].num_tasks:
-        names = about["target_names"]
-        raise ValueError(
-            f"{config}: about.target_names: expected {networks[0].num_tasks} names, got {names!r}"
-        )
+    check_alike(folders, abouts, (*COMMON, CLASSES) if CLASSES in about else COMMON)
+    _check_names(config, about, networks[0])
     if about["features"]:  # graphs other than molecules have none
         try:
             get_features(about["features"])
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
     check_features(path, about)
-    recalibration = Recalibration.load(path, len(networks), networks[0].num_tasks)
+    recalibration = Recalibration.load(path, len(networks), len(about["target_names"]))
     return Ensemble([*networks], about, recalibration)
+
+
+def _check_names(config: Path, about: dict[str, Any], net: GraphNetwork) -> None:
+    """Refuse names of targets or classes of another number than the network's."""
+    several = about["task"] == "multiclass"
+    expected = {"target_names": 1 if several else net.num_tasks}
+    if several or CLASSES in about:
+        expected[CLASSES] = net.num_tasks if several else 2
+    for key, number in expected.items():
+        if len(about.get(key, ())) != number:
+            raise ValueError(f"{config}: about.{key}: expected {number} names, got {about.get(key)!r}")
 
 
 def check_features(path: Path, about: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ from wlkernelnn.training.loop import FitResult, check_patience, train_module
 from wlkernelnn.training.options import FitOptions
 
 from .metrics import get_metric, score
-from .module import NetworkModule
+from .module import NetworkModule, balanced_weights
 
 log = logging.getLogger("wlkernelnn")
 
@@ -86,11 +86,15 @@ def fit(
     for name, data in (("train", train), ("valid", valid)):
         if data is None:
             continue
-        if len(data) == 0 or data.num_tasks != net.config["num_tasks"]:
+        expected = 1 if net.task == "multiclass" else net.num_tasks
+        if len(data) == 0 or data.num_tasks != expected:
             raise ValueError(
                 f"{name} has {len(data)} graphs with {data.num_tasks} targets, expected at least one graph "
-                f"with {net.config['num_tasks']}"
+                f"with {expected}"
             )
+        if net.task == "multiclass" and (data.task != net.task or len(data.classes) > net.num_tasks):
+            classes = len(data.classes) if data.task == net.task else f"a {data.task} and not"
+            raise ValueError(f"{name} has {classes} classes, expected the {net.num_tasks} of the network")
     metric = check_fit(train, valid, net.task, options)
     for task in np.flatnonzero(train.y.isnan().all(0)):
         names = train.description.target_names
@@ -107,13 +111,15 @@ def fit(
         resample=resample,
         quotient=net.depth_for(train),
     )
+    number = net.num_tasks if net.task == "multiclass" else 2
+    weights = balanced_weights(train.y, number) if options.class_weight else None
     averaged: list[Callback] = []
     if options.ema_decay:
         averaged.append(
             WeightAveraging(use_buffers=False, multi_avg_fn=partial(_move_average, options.ema_decay))
         )
     return train_module(
-        NetworkModule(net, options, metric, len(loader)),
+        NetworkModule(net, options, metric, len(loader), weights),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.depth_for(valid)),
         origin={"train": train, "valid": valid, "network": [type(net).__name__, net.config]},
@@ -129,12 +135,17 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
     """Refuse options that don't fit the data of a training; the name of its metric."""
     metric = options.metric or train.metric or DEFAULT_METRIC[task]
     get_metric(metric, task)
-    if valid is not None and math.isnan(score(metric, valid.measured.numpy(), np.zeros(valid.y.shape))):
+    width = len(valid.classes) if valid is not None and task == "multiclass" else 0
+    if valid is not None and math.isnan(
+        score(metric, valid.measured.numpy(), np.zeros((len(valid), width or valid.num_tasks)))
+    ):
         raise ValueError(
             f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
             "it needs (two classes, for example); take another split or metric"
         )
     check_patience(options, valid is not None)
+    if options.class_weight and task == "regression":
+        raise ValueError("class_weight is of classes, and the targets are numbers of a regression")
     _resampler(train, options)  # refuses targets that have no buckets
     return metric
 

@@ -98,7 +98,7 @@ def train_machine(
         FileExistsError, NotADirectoryError: As :func:`train_run`.
     """
     directory, parts = Path(directory), parts_of(data, split_idx)
-    check_target_names(data.description.target_names)
+    check_target_names(data.description.target_names, data.classes)
     if metric is not None:
         get_metric(metric, data.task or "regression")
     with alone_in(directory):
@@ -157,7 +157,7 @@ def train_joint(
     check_one_of("model", model, JOINT)
     directory, options, begin = Path(directory), options or FitOptions(), time.perf_counter()
     machine_name, _, network_name = model.partition("+")
-    check_target_names(data.description.target_names)
+    check_target_names(data.description.target_names, data.classes)
     parts = parts_of(data, split_idx)
     train, every = parts["train"], np.asarray(split_idx["train"])
     if options.metric is not None:

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 from sklearn import metrics as sk
 
+from wlkernelnn.training.classes import CLASS_SCORES, confusion, of_all_classes, of_each_class, recalls
+
 
 class Metric(NamedTuple):
     """A score of one task.
@@ -77,6 +79,7 @@ METRICS = {
     "roc_auc": Metric(sk.roc_auc_score, True, "classification"),
     "average_precision": Metric(sk.average_precision_score, True, "classification"),
     "accuracy": Metric(_at_half(sk.accuracy_score), True, "classification"),
+    "balanced_accuracy": Metric(_at_half(recalls), True, "classification"),
     "f1": Metric(_at_half(lambda y, p: sk.f1_score(y, p, zero_division=0.0)), True, "classification"),
     "mcc": Metric(_at_half(_matthews), True, "classification"),
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
@@ -85,13 +88,21 @@ METRICS = {
 }
 
 
+def metrics_of(task: str | None = None) -> list[str]:
+    """Names of the metrics of a kind of task, or of all. Those of ``"multiclass"`` are ``CLASS_SCORES``, of
+    the same meaning as for two classes.
+    """
+    several = task == "multiclass"
+    return [n for n, m in METRICS.items() if task in (None, m.task) or (several and n in CLASS_SCORES)]
+
+
 def get_metric(name: str, task: str | None = None) -> Metric:
     """Look a metric up.
 
     Raises:
         ValueError: There is no such metric, or it is for another kind of task.
     """
-    known = [n for n, m in METRICS.items() if task is None or m.task == task]
+    known = metrics_of(task)
     if name not in known:
         kind = "" if task is None else f" for {task}"
         raise ValueError(f"metric must be one of {', '.join(known)}{kind}, got {name!r}")
@@ -104,7 +115,8 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
     Args:
         name: A key of ``METRICS``.
         target: ``[G, tasks]``, NaN = missing.
-        prediction: ``[G, tasks]``: values, or probabilities of class 1.
+        prediction: ``[G, tasks]``: values, or probabilities of class 1; or ``[G, classes]``, those of all
+            classes of the only target.
 
     Returns:
         ``[tasks]``, NaN where a task has too few targets (none at all, one for ``r2``, two for ``spearman``,
@@ -115,7 +127,8 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
     """
     metric = get_metric(name)
     target, prediction = np.asarray(target), np.asarray(prediction)
-    if target.ndim != 2 or target.shape != prediction.shape:
+    several = target.shape[1:] == (1,) and name in CLASS_SCORES and prediction.shape[1:] > (1,)
+    if target.ndim != 2 or target.shape != ((*prediction.shape[:1], 1) if several else prediction.shape):
         raise ValueError(
             f"expected targets and predictions of one shape [G, tasks], got {target.shape} and "
             f"{prediction.shape}"
@@ -123,6 +136,10 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
     scores = np.full(target.shape[1], np.nan)
     for task in range(target.shape[1]):
         known = ~np.isnan(target[:, task])
+        if several:
+            if known.any() and np.isfinite(prediction[known]).all():
+                scores[task] = CLASS_SCORES[name](target[known, 0].astype(int), prediction[known])
+            continue
         y, p = target[known, task].astype(np.float64), prediction[known, task].astype(np.float64)
         two_classes = name in ("roc_auc", "average_precision")
         enough = len(np.unique(y)) == 2 if two_classes else len(y) > (name == "r2")
@@ -162,25 +179,42 @@ def score(name: str, target: ArrayLike, prediction: ArrayLike) -> float:
 
 
 def all_scores(
-    task: str, names: Sequence[str], target: ArrayLike, prediction: ArrayLike
+    task: str,
+    names: Sequence[str],
+    target: ArrayLike,
+    prediction: ArrayLike,
+    classes: Sequence[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """Every metric of a kind of task.
 
     Args:
-        task: ``"regression"`` or ``"classification"``.
+        task: ``"regression"``, ``"classification"`` or ``"multiclass"``.
         names: Of the targets.
         target, prediction: See :func:`score_tasks`.
+        classes: Names of the classes of the only target, if they have names.
 
     Returns:
         ``mean``, the mean of each metric over the targets, see :func:`score`; and ``targets``, the metrics of
-        each.
+        each. Of classes with names also ``classes``, precision, recall and count of each, and ``confusion``,
+        how many of each (a row) are predicted as each.
     """
-    metrics = [name for name, metric in METRICS.items() if metric.task == task]
+    metrics = metrics_of(task)
     each = {name: score_tasks(name, target, prediction) for name in metrics}
-    return {
+    return _of_classes(np.asarray(target), np.asarray(prediction), classes) | {
         "mean": {name: score(name, target, prediction) for name in metrics},
         "targets": {
             target_name: {name: float(values[t]) for name, values in each.items()}
             for t, target_name in enumerate(names)
         },
+    }
+
+
+def _of_classes(target: np.ndarray, prediction: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
+    if not classes:
+        return {}
+    known = ~np.isnan(target[:, 0]) & np.isfinite(prediction).all(axis=1)
+    y, probability = target[known, 0].astype(int), of_all_classes(prediction[known])
+    return {
+        "classes": of_each_class(y, probability, classes),
+        "confusion": confusion(y, probability).tolist(),
     }

@@ -17,13 +17,27 @@ from wlkernelnn.training.options import FitOptions
 from .metrics import get_metric, score
 
 
-def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> Tensor:
+def balanced_weights(y: Tensor, num_classes: int) -> Tensor:
+    """Weights by which all classes of a target count alike, ``[num_classes, tasks]``, 1 on average.
+
+    Args:
+        y: Classes from 0 on, ``[G, tasks]``, NaN = missing.
+        num_classes: Their number; classes without a graph have the weight 0.
+    """
+    counts = (y.unsqueeze(0) == torch.arange(num_classes).view(-1, 1, 1)).sum(1)
+    present = (counts > 0).sum(0).clamp(min=1)
+    return torch.where(counts > 0, counts.sum(0) / (present * counts.clamp(min=1)), 0.0)
+
+
+def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:
     """Mean loss of the targets that are there: see :func:`summed_loss`."""
-    total, known = summed_loss(net, out, y)
+    total, known = summed_loss(net, out, y, weights)
     return total / known.clamp(min=1)
 
 
-def summed_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def summed_loss(
+    net: GraphNetwork, out: Tensor, y: Tensor, weights: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Summed loss of the targets that are there (NaN = missing), and their number.
 
     Squared errors in units of the targets' standard deviations, so that tasks of different scales count
@@ -31,15 +45,21 @@ def summed_loss(net: GraphNetwork, out: Tensor, y: Tensor) -> tuple[Tensor, Tens
 
     Args:
         net: The network that made ``out``.
-        out: ``[B, tasks]``.
+        out: ``[B, tasks]``; of a multiclass target ``[B, classes]``.
         y: ``[B, tasks]``.
+        weights: Of classes, see :func:`balanced_weights`; default 1.
     """
     known = ~y.isnan()
     target = torch.where(known, y, 0.0)
     if net.task == "regression":
         losses = ((out - target) / net.target_std) ** 2
+    elif net.task == "multiclass":
+        label = target.long().flatten()
+        losses = torch.nn.functional.cross_entropy(out, label, reduction="none").unsqueeze(1)
     else:
         losses = torch.nn.functional.binary_cross_entropy_with_logits(out, target, reduction="none")
+    if weights is not None:
+        losses = losses * weights.gather(0, target.long())
     return torch.where(known, losses, 0.0).sum(), known.sum()
 
 
@@ -66,23 +86,34 @@ class NetworkModule(TrainedModule):
         options: How.
         metric: What validation logs as ``valid_<metric>``.
         steps_per_epoch: For the schedule.
+        weights: Of classes in the training loss, see :func:`balanced_weights`; default 1.
     """
 
     shares_batches = True
+    weights: Tensor | None
 
-    def __init__(self, net: GraphNetwork, options: FitOptions, metric: str, steps_per_epoch: int) -> None:
+    def __init__(
+        self,
+        net: GraphNetwork,
+        options: FitOptions,
+        metric: str,
+        steps_per_epoch: int,
+        weights: Tensor | None = None,
+    ) -> None:
         super().__init__(net, options, metric, get_metric(metric).maximize)
+        self.register_buffer("weights", weights, persistent=False)
         self.steps_per_epoch = steps_per_epoch
         self._seen: list[tuple[np.ndarray, ...]] = []
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        return self.mean_loss(*summed_loss(self.model, self.model(batch), batch.y), len(batch.y))
+        return self.mean_loss(
+            *summed_loss(self.model, self.model(batch), batch.y, self.weights), len(batch.y)
+        )
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.model(batch)
         self.mean_loss(*summed_loss(self.model, out, batch.y), len(batch.y), "valid_loss")
-        values = out if out.dtype == torch.float64 else out.float()
-        values = values if self.model.task == "regression" else values.sigmoid()
+        values = self.model.predictions(out if out.dtype == torch.float64 else out.float())
         self._seen.append((batch.y.cpu().numpy(), values.cpu().numpy()))
 
     def on_validation_epoch_end(self) -> None:

@@ -88,7 +88,7 @@ def train_run(
     parts = parts_of(data, split_idx)
     task = data.task or "regression"
     names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
-    check_target_names(names)
+    check_target_names(names, data.classes)
     about: dict[str, Any] = {
         "features": data.description.features,
         "target_names": names,
@@ -97,6 +97,8 @@ def train_run(
         "unit": data.description.unit,
         "name": data.description.name,
     }
+    if len(data.classes) > 1:
+        about["classes"] = [*data.classes]
     features = data.description.features
     if features:
         about["rdkit"] = probed(features)

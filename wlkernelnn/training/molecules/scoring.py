@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs, molecule_ids, shared_molecules
+from wlkernelnn.training.classes import of_all_classes, probability_columns
 from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
@@ -75,6 +76,7 @@ def scored(
         that of the test part, where predictions have deviations.
     """
     metric, names = model.about["metric"], model.about["target_names"]
+    classes = model.about.get("classes", ())
     report: dict[str, Any] = {
         "metric": metric,
         "parameters": model.num_parameters,
@@ -92,12 +94,13 @@ def scored(
         target = part.measured.numpy()
         if name == "train":
             mean, std = (mean_and_std(model, part)[0] if train_prediction is None else train_prediction), None
-            target = np.where(np.isnan(mean), np.nan, target)  # not all are left out
+            target = np.where(np.isnan(mean[:, : len(names)]), np.nan, target)  # not all are left out
         else:
             mean, std = mean_and_std(model, part)
-        report["scores"][name] = all_scores(model.about["task"], names, target, mean)
+        report["scores"][name] = all_scores(model.about["task"], names, target, mean, classes)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-            _predictions(part, names, mean, std, name != "train").to_csv(temporary, index=False)
+            table = _predictions(part, names, mean, std, name != "train", classes)
+            table.to_csv(temporary, index=False)
         if name == "train":
             continue
         report[name] = score(metric, target, mean)
@@ -119,9 +122,10 @@ def _shared(parts: dict[str, PackedGraphs]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def check_target_names(names: Sequence[str]) -> None:
+def check_target_names(names: Sequence[str], classes: Sequence[str] = ()) -> None:
     """Refuse names of targets by which columns of the files of predictions could not be told."""
     columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
+    columns += [column for name in names for column in probability_columns(name, classes)]
     if twice := sorted({column for column in columns if columns.count(column) > 1}):
         raise ValueError(
             f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
@@ -130,12 +134,29 @@ def check_target_names(names: Sequence[str]) -> None:
 
 
 def _predictions(
-    data: PackedGraphs, names: list[str], mean: np.ndarray, std: np.ndarray | None, with_smiles: bool
+    data: PackedGraphs,
+    names: list[str],
+    mean: np.ndarray,
+    std: np.ndarray | None,
+    with_smiles: bool,
+    classes: Sequence[str],
 ) -> pd.DataFrame:
-    """Of the training part without SMILES: networks and linear machines keep no training molecules."""
+    """Of the training part without SMILES: networks and linear machines keep no training molecules.
+
+    Classes with names stand there by their names, and the probability of each.
+    """
     columns: dict[str, Any] = {"row": data.row.numpy() + 1}
     if with_smiles and (smiles := data.smiles):
         columns["smiles"] = smiles
+    if classes:
+        probability, known = of_all_classes(mean), np.isfinite(mean).all(axis=1)
+        for name, code, there in (
+            (names[0], data.measured[:, 0].numpy(), ~data.measured[:, 0].isnan().numpy()),
+            (f"{names[0]}_pred", probability.argmax(1), known),
+        ):
+            columns[name] = [classes[int(c)] if k else None for c, k in zip(code, there, strict=True)]
+        columns |= dict(zip(probability_columns(names[0], classes), probability.T, strict=True))
+        return pd.DataFrame(columns)
     for task, name in enumerate(names):
         columns[name] = data.measured[:, task].numpy()
         columns[f"{name}_pred"] = mean[:, task]

@@ -55,15 +55,19 @@ class Predicted(NamedTuple):
         position: int64 ``[B]``: positions in the task that are molecules, ascending.
         values: floats ``[B, columns]``, see :class:`Columns`.
         rejects: The other positions, with their rows in the input and reasons.
+        classes: Names of the classes whose numbers are in the first column, if they have names.
     """
 
     position: np.ndarray
     values: np.ndarray
     rejects: list[Reject]
+    classes: Sequence[str] = ()
 
     @property
     def columns(self) -> list[np.ndarray]:
-        return [*self.values.T]
+        if not self.classes:
+            return [*self.values.T]
+        return [np.array(self.classes, dtype=object)[self.values[:, 0].astype(int)], *self.values.T[1:]]
 
 
 class FutureLike(Protocol):
@@ -109,7 +113,8 @@ def predict_task(
         for row, smiles in zip(rows, task.smiles, strict=True):
             predict_task(model, task._replace(first=row, smiles=[smiles]), batch_size)
         raise RuntimeError(f"{rows_of([task])}: {said}, but not for any of them alone") from error
-    return Predicted(data.row.numpy() - task.first, values, rejects)
+    classes = model.about.get("classes", ()) if task.columns.kind == "prediction" else ()
+    return Predicted(data.row.numpy() - task.first, values, rejects, classes)
 
 
 def predict_tasks(

@@ -1,12 +1,14 @@
 """Training of language models, text classifiers and grown trees; runs of texts."""
 
+from wlkernelnn.training.classes import class_scores
+
 from .awd import AWDOptions, fit_awd
 from .classification import accuracy, class_probabilities, fit_classifier
 from .language import fit_language_model, perplexity
 from .model import StringEnsemble, load_string_run
 from .prediction import TextColumns, predict_texts
 from .run import train_language, train_texts
-from .scores import class_scores, score_strings
+from .scores import score_strings
 from .trees import TreeFit, TreeOptions, fit_trees
 
 __all__ = [

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.datasets import Corpus, PackedStrings, Texts, Vocabulary, load_glove
+from wlkernelnn.training.classes import class_scores, of_each_class
 from wlkernelnn.training.folder import (
     PARTS,
     REPORT,
@@ -35,7 +36,6 @@ from .classification import fit_classifier
 from .language import fit_language_model, perplexity
 from .model import StringEnsemble, load_string_run
 from .networks import classifier, language_model
-from .scores import class_scores, of_each_class
 
 logger = logging.getLogger("wlkernelnn")
 

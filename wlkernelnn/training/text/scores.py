@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import torch
-from sklearn import metrics as sk
 from torch import Tensor
 
 from wlkernelnn.datasets import PackedStrings, StringLoader
@@ -16,7 +12,6 @@ from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.modes import evaluating
 
 SCORES = ("accuracy", "bpc", "perplexity")
-CLASS_SCORES = ("accuracy", "f1", "log_loss", "roc_auc")
 EVALUATION_BATCH = 256
 
 
@@ -72,48 +67,3 @@ def label_score(totals: Tensor, metric: str) -> float:
 def perplexity_of(nll: float) -> float:
     """exp of the negative log-likelihood of a token; at most exp(700), however bad the model."""
     return math.exp(min(nll, 700.0))
-
-
-def class_scores(y: np.ndarray, probability: np.ndarray) -> dict[str, float]:
-    """What predicted probabilities of classes are worth.
-
-    Args:
-        y: True classes ``[n]``, from 0.
-        probability: ``[n, C]``.
-
-    Returns:
-        ``accuracy``; ``f1``, the mean over the classes that occur or were predicted; ``log_loss``; and
-        ``roc_auc``, the mean over the classes that some texts have and some don't, each against all others
-        (of two classes that of the second). NaN where it is not defined.
-    """
-    if not len(y):
-        return dict.fromkeys(CLASS_SCORES, math.nan)
-    predicted, number = probability.argmax(1), probability.shape[1]
-    truth = np.eye(number, dtype=bool)[y]
-    ranked = [
-        c for c in ([1] if number == 2 else range(number)) if truth[:, c].any() and not truth[:, c].all()
-    ]
-    areas = [sk.roc_auc_score(truth[:, c], probability[:, c]) for c in ranked]
-    right = probability[np.arange(len(y)), y].astype(np.float64)
-    return {
-        "accuracy": float((predicted == y).mean()),
-        "f1": float(sk.f1_score(y, predicted, average="macro")),
-        "log_loss": float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean()),
-        "roc_auc": float(np.mean(areas)) if areas else math.nan,
-    }
-
-
-def of_each_class(y: np.ndarray, probability: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
-    """``precision``, ``recall`` and ``count`` of each class by its name; NaN of one that no text has or was
-    predicted for.
-    """
-    predicted, report = probability.argmax(1), {}
-    for number, name in enumerate(classes):
-        of_class, found = y == number, predicted == number
-        both = float((of_class & found).sum())
-        report[name] = {
-            "precision": both / found.sum() if found.any() else math.nan,
-            "recall": both / of_class.sum() if of_class.any() else math.nan,
-            "count": int(of_class.sum()),
-        }
-    return report

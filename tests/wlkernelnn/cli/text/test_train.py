@@ -40,7 +40,8 @@ def test_verbs(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_run(run: Path, table: Path) -> None:
     report = json.loads((run / "metrics.json").read_text())
     assert report["counts"] == {"train": 48, "valid": 6, "test": 6}
-    assert report["scores"]["test"].keys() == {"accuracy", "f1", "log_loss", "roc_auc", "classes"}
+    figures = {"accuracy", "balanced_accuracy", "f1", "mcc", "log_loss", "roc_auc"}
+    assert report["scores"]["test"].keys() == figures | {"classes"}
     assert report["test"] == report["scores"]["test"]["accuracy"] > 0.9
     test = pd.read_csv(run / "test_predictions.csv")
     assert (test["label"] == test["label_pred"]).mean() == report["test"]

@@ -202,6 +202,10 @@ def test_options_that_do_not_fit(parts: tuple[PackedGraphs, PackedGraphs]) -> No
         fail(classification_set(), bucket_width=0.5)
     with pytest.raises(ValueError, match=r"precision must be one of 64-true, .* got 'half'"):
         fail(*parts, precision="half")
+    with pytest.raises(ValueError, match="class_weight is of classes, and the targets are numbers"):
+        fail(*parts, class_weight="balanced")
+    with pytest.raises(ValueError, match="class_weight must be one of balanced, got 'even'"):
+        fail(*parts, class_weight="even")
     with pytest.raises(ValueError, match="abacus"):
         fail(*parts, accelerator="abacus")
     with pytest.raises(ValueError, match="resume=True needs the directory"):
@@ -246,3 +250,25 @@ def test_callbacks_and_a_logger_of_lightning(tmp_path: Path) -> None:
     table = pd.read_csv(tmp_path / "one" / "metrics.csv")
     logged = table.groupby("epoch")["valid_rmse"].max().tolist()
     assert logged == pytest.approx([epoch["valid_rmse"] for epoch in result.history], rel=1e-5)
+
+
+def test_balanced_classes_find_a_rare_one() -> None:
+    """One molecule of eight is of class 1: weights make it more probable."""
+    data = regression_set()[:40].compact()
+    y = (np.arange(40) % 8 == 0).astype(float)
+    data = data.with_targets(y, task="classification", metric="log_loss")
+    found = []
+    for class_weight in (None, "balanced"):
+        net = small_network(data)
+        fit(net, data, options=quick(class_weight=class_weight, epochs=2), progress=False)
+        found.append(predict(net, data)[:, 0])
+    assert found[0].mean() < found[1].mean() - 0.03
+
+
+def test_networks_of_other_classes_are_refused() -> None:
+    data = regression_set()[:40].compact()
+    three, four = (data.with_targets(np.arange(40) % n, task="multiclass") for n in (3, 4))
+    with pytest.raises(ValueError, match="train has 4 classes, expected the 3 of the network"):
+        fit(small_network(three), four)
+    with pytest.raises(ValueError, match="train has a regression and not classes, expected the 3"):
+        fit(small_network(three), data)

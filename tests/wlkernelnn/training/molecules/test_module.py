@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
+from sklearn.utils.class_weight import compute_class_weight
 
 from tests.molecules import classification_set, regression_set, small_network
+from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training import FitOptions
-from wlkernelnn.training.molecules.module import learning_rate_factor, masked_loss
+from wlkernelnn.training.molecules.module import balanced_weights, learning_rate_factor, masked_loss
 
 NAN = float("nan")
 
@@ -42,6 +45,34 @@ def test_loss_of_classification() -> None:
             if not math.isnan(y[i, j]):
                 terms.append(-math.log(p if y[i, j] == 1 else 1 - p))
     assert masked_loss(net, out, y).item() == pytest.approx(sum(terms) / len(terms), rel=1e-5)
+
+
+def of_classes(y: torch.Tensor) -> PackedGraphs:
+    """Molecules with one target of the classes 0, 1, …"""
+    return regression_set()[: len(y)].compact().with_targets(y, task="multiclass")
+
+
+def test_loss_of_several_classes() -> None:
+    y = torch.tensor([0.0, 2.0, NAN, 1.0, 2.0]).unsqueeze(1)
+    net, out = small_network(of_classes(y)), torch.randn(5, 3)
+    terms = [-out[i].log_softmax(0)[int(y[i, 0])] for i in (0, 1, 3, 4)]
+    torch.testing.assert_close(masked_loss(net, out, y), torch.stack(terms).mean())
+    weights = torch.tensor([[3.0], [0.0], [0.5]])
+    expected = (3 * terms[0] + 0.5 * terms[1] + 0.5 * terms[3]) / 4
+    torch.testing.assert_close(masked_loss(net, out, y, weights), expected)
+
+
+def test_balanced_weights() -> None:
+    y = torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, NAN], [0.0, NAN], [NAN, 1.0]])
+    weights = balanced_weights(y, 2)
+    expected = compute_class_weight("balanced", classes=np.arange(2), y=[0, 1, 0, 0])
+    assert weights[:, 0].tolist() == pytest.approx(expected)
+    assert weights[:, 1].tolist() == [0.0, 1.0]  # one class alone
+    net = small_network(classification_set())
+    out = torch.randn(5, 2)
+    alone = masked_loss(net, out[:, :1], y[:, :1], weights[:, :1]).item()
+    losses = torch.nn.functional.binary_cross_entropy_with_logits(out[:4, 0], y[:4, 0], reduction="none")
+    assert alone == pytest.approx(((losses[0] + losses[2] + losses[3]) / 3 + losses[1]).item() / 2)
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])

@@ -1,0 +1,114 @@
+"""Classes by name: their probabilities, the columns of tables that hold these, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import metrics as sk
+
+
+def probability_columns(target: str, classes: Sequence[str]) -> list[str]:
+    """Names of the columns of probabilities of a target's classes."""
+    return [f"{target}_p_{name}" for name in classes]
+
+
+def output_names(about: Mapping[str, Any]) -> list[str]:
+    """What each output of a model is of: a target, or a class with a name (of two the second)."""
+    if "classes" not in about:
+        return [*about["target_names"]]
+    names = [f"{about['target_names'][0]}={name}" for name in about["classes"]]
+    return names if about["task"] == "multiclass" else names[1:]
+
+
+def of_each(y: np.ndarray, number: int) -> np.ndarray:
+    """Classes ``[n, 1]`` as a target 0 or 1 for each class, float64 ``[n, number]``; NaN = missing."""
+    return np.where(np.isnan(y), np.nan, y == np.arange(number)).astype(np.float64)
+
+
+def of_all_classes(prediction: np.ndarray) -> np.ndarray:
+    """Probabilities of all classes ``[n, C]``, from these or from those of class 1 alone ``[n, 1]``."""
+    return np.hstack([1 - prediction, prediction]) if prediction.shape[1] == 1 else prediction
+
+
+def _accuracy(y: np.ndarray, probability: np.ndarray) -> float:
+    """The share of graphs whose most probable class is theirs."""
+    return float((probability.argmax(1) == y).mean())
+
+
+def recalls(y: np.ndarray, predicted: np.ndarray) -> float:
+    """The balanced accuracy: the mean share that is right of each class that occurs."""
+    return float(np.mean([(predicted[y == one] == one).mean() for one in np.unique(y)]))
+
+
+def _macro_f1(y: np.ndarray, probability: np.ndarray) -> float:
+    """The mean over the classes that occur or were predicted."""
+    return float(sk.f1_score(y, probability.argmax(1), average="macro"))
+
+
+def _log_loss(y: np.ndarray, probability: np.ndarray) -> float:
+    """The mean negative logarithm of the probability of the true class."""
+    right = probability[np.arange(len(y)), y].astype(np.float64)
+    return float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean())
+
+
+def _roc_auc(y: np.ndarray, probability: np.ndarray) -> float:
+    """The mean over the classes that some have and some don't, each against all others; NaN without any."""
+    number = probability.shape[1]
+    truth = np.eye(number, dtype=bool)[y]
+    ranked = [
+        c for c in ([1] if number == 2 else range(number)) if truth[:, c].any() and not truth[:, c].all()
+    ]
+    areas = [sk.roc_auc_score(truth[:, c], probability[:, c]) for c in ranked]
+    return float(np.mean(areas)) if areas else math.nan
+
+
+#: Scores of classes ``[n]``, numbered from 0, by probabilities ``[n, C]``.
+CLASS_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "accuracy": _accuracy,
+    "balanced_accuracy": lambda y, p: recalls(y, p.argmax(1)),
+    "f1": _macro_f1,
+    "mcc": lambda y, p: float(sk.matthews_corrcoef(y, p.argmax(1))),
+    "log_loss": _log_loss,
+    "roc_auc": _roc_auc,
+}
+
+
+def class_scores(y: np.ndarray, probability: np.ndarray) -> dict[str, float]:
+    """What predicted probabilities of classes are worth.
+
+    Args:
+        y: True classes ``[n]``, from 0.
+        probability: ``[n, C]``.
+
+    Returns:
+        ``accuracy``; ``balanced_accuracy``, the mean recall of the classes that occur; ``f1``, the mean over
+        the classes that occur or were predicted; ``mcc``, Matthews' correlation; ``log_loss``; and
+        ``roc_auc``, the mean over the classes that some texts have and some don't, each against all others
+        (of two classes that of the second). NaN where it is not defined.
+    """
+    return {name: score(y, probability) if len(y) else math.nan for name, score in CLASS_SCORES.items()}
+
+
+def of_each_class(y: np.ndarray, probability: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
+    """``precision``, ``recall`` and ``count`` of each class by its name; NaN of one that no text has or was
+    predicted for.
+    """
+    matrix = confusion(y, probability)
+    found, count = matrix.sum(0), matrix.sum(1)
+    return {
+        name: {
+            "precision": float(right / found[number]) if found[number] else math.nan,
+            "recall": float(right / count[number]) if count[number] else math.nan,
+            "count": int(count[number]),
+        }
+        for number, (name, right) in enumerate(zip(classes, matrix.diagonal(), strict=True))
+    }
+
+
+def confusion(y: np.ndarray, probability: np.ndarray) -> np.ndarray:
+    """How many of each class are predicted as each class, ``[C, C]``: a row for each true class."""
+    number = probability.shape[1]
+    return np.bincount(y * number + probability.argmax(1), minlength=number**2).reshape(number, number)
