@@ -143,6 +143,19 @@ def test_means_that_were_measured_are_in_result_files() -> None:
         assert any(near), " ± ".join(pair)
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")), ids=name)
+def test_tutorials_are_committed_without_outputs(path: Path) -> None:
+    """They are made while the pages are built."""
+    code = [cell for cell in read_json(path)["cells"] if cell["cell_type"] == "code"]
+    assert len(code) >= 5
+    assert not [cell for cell in code if cell["outputs"] or cell["execution_count"]]
+    for command in commands(
+        "".join("".join(cell["source"]) for cell in code).replace("-m wlkernelnn ", "`wlkernelnn ")
+    ):
+        words = shlex.split(command)
+        assert {word for word in words if word.startswith("--")} <= options_of(words[0]), command
+
+
 def test_readme_is_short() -> None:
     assert len(README.read_text("utf-8").splitlines()) <= 120
 

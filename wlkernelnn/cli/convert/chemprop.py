@@ -59,7 +59,12 @@ _FEATURES = one_of(
     v1_rdkit_2d="ogb+rdkit",
     v1_rdkit_2d_normalized="ogb+rdkit",
 )
-_SPLIT = one_of(random="random", scaffold="scaffold", scaffold_balanced="scaffold")
+_SPLIT = one_of(
+    random="random",
+    random_with_repeated_smiles="random",
+    scaffold="scaffold",
+    scaffold_balanced="scaffold",
+)
 _POOLING = one_of(mean="mean", sum="sum", norm="sum")
 
 #: Options with a counterpart: ours, how to convert the value, and what differs.
@@ -69,7 +74,11 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str]] = {
     "target-columns": ("target_columns", texts, ""),
     "task-type": ("task_type", _TASK, ""),
     "splits-column": ("splits_column", text, ""),
-    "split": ("split", _SPLIT, "in a scaffold split the largest groups are always trained on"),
+    "split": (
+        "split",
+        _SPLIT,
+        "the same molecule stays in one part; of scaffolds the largest are trained on",
+    ),
     "split-sizes": ("split_sizes", numbers, ""),
     "data-seed": ("data_seed", whole, ""),
     "pytorch-seed": ("seed", whole, ""),
