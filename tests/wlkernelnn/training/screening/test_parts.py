@@ -13,8 +13,9 @@ import pytest
 from filelock import FileLock, Timeout
 
 from wlkernelnn.datasets import Reject
+from wlkernelnn.training.screening import parts as parts_file
 from wlkernelnn.training.screening.parts import MANIFEST, Counts, Parts
-from wlkernelnn.utils.files import LOCK, UNFINISHED
+from wlkernelnn.utils.files import LOCK, UNFINISHED, read_sealed
 
 ORIGIN = {"input": [["a.csv", "1234"]], "options": {"batch_size": 3}}
 
@@ -164,6 +165,24 @@ def test_a_kill_at_any_step_of_the_last_tidying(tmp_path: Path, monkeypatch: pyt
         assert {path.name for path in tmp_path.iterdir() if path.name.startswith(UNFINISHED)} == set()
         points += 1
     assert points > 8
+
+
+def test_the_manifest_is_written_less_often_as_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill loses the parts that it lacks; an error and the end of the run lose none."""
+    monkeypatch.setattr(parts_file, "OFTEN", 2)
+    killed = Parts(tmp_path / "parts", ".csv", ORIGIN, resume=False)
+    noted = []
+    for begin in range(8):
+        killed.add(table(begin, begin + 1), [], Counts(1, 0, 1))
+        noted.append(len(read_sealed(tmp_path / "parts" / MANIFEST)["parts"]))
+    assert noted == [1, 2, 2, 4, 4, 4, 4, 8]
+    for rows in (3, 4):
+        with Parts.alone(tmp_path / "parts", ".csv", ORIGIN, resume=True) as parts:
+            assert parts.counts.read == 5 + rows
+            parts.add(table(8, 9), [], Counts(1, 0, 1))
+            assert len(read_sealed(tmp_path / "parts" / MANIFEST)["parts"]) == 5 + rows
 
 
 def test_parts_of_another_run_are_refused(tmp_path: Path) -> None:
