@@ -52,7 +52,8 @@ def random_split(
         fits = np.flatnonzero(room >= counts[g])
         part[g] = fits[0] if len(fits) else room.argmax()
         room[part[g]] -= counts[g]
-    return named([np.flatnonzero(part[group] == p) for p in range(len(PARTS))], sizes)
+    cause = f"; they are {len(first):,} different ones, which are not split" if len(first) < n else ""
+    return named([np.flatnonzero(part[group] == p) for p in range(len(PARTS))], sizes, cause)
 
 
 def column_split(labels: Sequence[object]) -> SplitIndex:

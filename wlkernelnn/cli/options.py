@@ -199,6 +199,9 @@ def add_options(
             options = {"action": argparse.BooleanOptionalAction}
         elif get_origin(kind) is list:
             options |= {"nargs": "+", "action": "extend"}
+        elif _several(kind):
+            options["nargs"] = "+"
+            options["metavar"] = f"{{{','.join(map(str, get_args(get_args(kind)[0])))}}}"
         elif get_origin(kind) is tuple:
             options["nargs"] = len(get_args(kind))
         elif get_origin(kind) is Literal:
@@ -281,6 +284,10 @@ def _converted(value: Any, kind: Any) -> Any:
             except ValueError as error:
                 raise ValueError(f", value {i + 1}{error}") from None
         return result
+    if _several(kind):
+        items = value if isinstance(value, list) else [value]
+        found = [_converted(item, get_args(kind)[0]) for item in items]
+        return found[0] if len(found) == 1 else found
     for one in get_args(kind) if several in (Union, types.UnionType) else (kind,):
         base = get_args(one)[0] if get_origin(one) is Annotated else one
         if get_origin(base) is Literal:
@@ -297,6 +304,13 @@ def _converted(value: Any, kind: Any) -> Any:
             if one != PositiveInt or result >= 1:
                 return result
     raise ValueError(f": expected {_words(kind)}, got {value if value != '' else 'nothing'}")
+
+
+def _several(kind: Any) -> bool:
+    """Whether a type is one of some words, or a list of them."""
+    return get_origin(kind) in (Union, types.UnionType) and any(
+        get_origin(one) is list for one in get_args(kind)
+    )
 
 
 def _words(kind: Any) -> str:

@@ -6,6 +6,7 @@ from argparse import SUPPRESS, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,13 +14,31 @@ from wlkernelnn.training.options import FitOptions
 
 from .before import check_idle, check_run_folder
 from .data import DataOptions, SplitOptions, score_text
-from .options import VerbParser, add_options, command_line, config_text, pick
+from .options import PositiveInt, VerbParser, add_options, command_line, config_text, pick
 from .presets import PRESETS, check_preset
 
 if TYPE_CHECKING:
     import numpy as np
 
     from wlkernelnn.datasets import PackedGraphs
+
+
+ModelName = Literal["auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"]
+
+
+@dataclass
+class CVOptions:
+    """Repeated cross-validation, instead of one training; no model is kept.
+
+    Args:
+        cv: Number of folds: on each, models are scored that were trained on the others; networks keep a tenth
+            of these for validation. Several models are compared on the same folds: --model gp wl. Groups
+            of --split (scaffolds, clusters, replicates) stay in one fold.
+        repeats: How often the folds are drawn anew.
+    """
+
+    cv: int | None = None
+    repeats: PositiveInt = 1
 
 
 @dataclass
@@ -49,9 +68,7 @@ class RunOptions:
     """
 
     output_dir: Path
-    model: Literal[
-        "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
-    ] = "auto"
+    model: ModelName | list[ModelName] = "auto"
     preset: Literal["fast", "balanced", "best"] | None = None
     ensemble_size: int = 1
     resume: bool = False
@@ -129,6 +146,7 @@ GROUPS: dict[str, type] = {
     "Data": DataOptions,
     "Split": SplitOptions,
     "Run": RunOptions,
+    "Cross-validation": CVOptions,
     "Network": NetworkOptions,
     **{f"Network {name}": own for name, own in OWN_OPTIONS.items()},
     "Training": FitOptions,
@@ -176,6 +194,13 @@ def main(argv: list[str] | None = None) -> None:
     from .pictures import draw_run
 
     check_training(parser, parsed)
+    if parsed.cv is not None:
+        models = _models_of(parsed)
+        networks = [name for name in models if name in NETWORKS]
+        # By its name, as verbs are imported: it stands on this room.
+        verb = import_module("wlkernelnn.cli.crossval.verb")
+        verb.cross_validation(parser, parsed, models, networks, features_of, train_model, MAY_DIFFER)
+        return
     fit_options = FitOptions(**pick(parsed, FitOptions))
     if follow(fit_options):
         return
@@ -197,7 +222,7 @@ def main(argv: list[str] | None = None) -> None:
         try:
             model, report = train_model(parsed, data, split_idx, directory, again)
         except (KeyboardInterrupt, ChildProcessError) as error:
-            if not network_of(run_options.model):
+            if not network_of(parsed.model):
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None
@@ -227,9 +252,16 @@ def check_training(parser: VerbParser, parsed: Namespace) -> None:
     check_logger(parsed.logger)
     ensemble_options(FitOptions(**pick(parsed, FitOptions)), parsed.ensemble_size)
     _check_idle(parser, parsed)
-    if name := network_of(parsed.model):
-        SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
-    features_of(parsed)
+    for model in (models := _models_of(parsed)):
+        if name := network_of(model):
+            SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
+        features_of(Namespace(**{**vars(parsed), "model": model}))
+    if parsed.cv is None and len(models) > 1:
+        raise ValueError(f"--model: several models are compared by --cv, and here are {', '.join(models)}")
+    if parsed.cv is None and parsed.repeats != 1:
+        raise ValueError("--repeats is an option of --cv")
+    if len({*models}) < len(models):
+        raise ValueError(f"--model: expected different models, got {', '.join(models)}")
 
 
 def features_of(parsed: Namespace) -> str | None:
@@ -303,6 +335,10 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     )
 
 
+def _models_of(parsed: Namespace) -> list[str]:
+    return parsed.model if isinstance(parsed.model, list) else [parsed.model]
+
+
 def network_of(model: str) -> str:
     """The network in a model, or nothing."""
     name = model.rpartition("+")[2]
@@ -316,5 +352,6 @@ def _check_idle(parser: VerbParser, parsed: Namespace) -> None:
     }
     of_training = {*vars(NetworkOptions()), *vars(FitOptions()), "ensemble_size", "resume", "logger"}
     of_models |= dict.fromkeys(sorted(of_training - {"seed", "metric"}), NETWORKS)
-    check_idle(parser, parsed, "model", {parsed.model, network_of(parsed.model)}, of_models)
+    models = _models_of(parsed)
+    check_idle(parser, parsed, "model", {*models, *map(network_of, models)}, of_models)
     check_idle(parser, parsed, "schedule", {parsed.schedule}, OF_SCHEDULES)

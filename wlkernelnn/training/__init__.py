@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .callbacks import DivergedError
     from .checkpoint import load_checkpoint, save_checkpoint
     from .classes import class_scores
+    from .crossval import *
     from .folder import check_free, write_report
     from .loop import FitResult
     from .molecules import *
@@ -40,6 +41,8 @@ __all__ = [
     "check_free",
     "class_probabilities",
     "class_scores",
+    "corrected_t_test",
+    "cross_validate",
     "embed",
     "error_by_deviation",
     "fit",
@@ -72,7 +75,7 @@ __all__ = [
     "write_report",
 ]
 
-_ROOMS = ("callbacks", "checkpoint", "classes", "folder", "loop", "molecules", "screening", "text")
+_ROOMS = ("callbacks", "checkpoint", "classes", "crossval", "folder", "loop", "molecules", "screening", "text")
 
 
 def __getattr__(name: str) -> Any:

@@ -353,7 +353,16 @@ def test_a_table_that_the_run_would_overwrite(
             "--splits-column s",
             "column 's': data row 1: expected a split label",
         ),
-        ("smiles,y\n" + "CCO,1\nCC,0\n" * 9, "--metric rmse", "metric must be one of roc_auc, .* got 'rmse'"),
+        (
+            "smiles,y\n" + "".join(f"{'C' * n}O,{n % 2}\n" for n in range(1, 19)),
+            "--metric rmse",
+            "metric must be one of roc_auc, .* got 'rmse'",
+        ),
+        (
+            "smiles,y\n" + "CCO,1\nCC,0\n" * 9,
+            "",
+            "valid part .* is empty: 18 molecules .*; they are 2 different ones, which are not split",
+        ),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--lr 0", "lr must be above 0, got 0"),
         (
             "smiles,y\n" + "CCO,1\nCC,2\n" * 9,

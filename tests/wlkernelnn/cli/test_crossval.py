@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.molecules import regression_set, write_table
+from wlkernelnn.cli.main import main
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "set.csv", regression_set())
+
+
+def cross(table: Path, *arguments: Any) -> int:
+    given = ("--data-path", table, "--target-columns", "Act", *arguments)
+    return main(["train", *map(str, given)])
+
+
+def test_two_models_on_the_same_folds(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "cv"
+    given = ("--cv", 2, "--model", "linear", "wl", "--epochs", 1, "--hidden-channels", 8)
+    assert cross(table, *given, "--output-dir", folder) == 0
+    out = capsys.readouterr().out
+    assert "mean ± standard deviation over 1 × 2 folds (split: random)" in out
+    assert "linear − wl" in out
+    assert "no model is kept: train without --cv for one" in out
+    assert max(map(len, (line for line in out.splitlines() if str(tmp_path) not in line))) <= 80
+    report = json.loads((folder / "cv.json").read_text())
+    for model in ("linear", "wl"):
+        figures = report["models"][model]["rmse"]
+        assert f"{figures['mean']:.4f} ± {figures['std']:.4f}" in out
+    scores = pd.read_csv(folder / "cv.csv")
+    assert len(scores) == 4
+    tested = [pd.read_csv(folder / "folds" / f"linear_repeat1_fold{fold}.csv") for fold in (1, 2)]
+    assert sorted(pd.concat(tested)["row"]) == [*range(1, 61)]
+    page = (folder / "report.html").read_text()
+    assert "Cross-validation: set.csv" in page
+    assert "linear − wl" in page
+    # Goes on from its own config, with nothing to do; another number of folds is another cross-validation.
+    before = (folder / "folds" / "wl_repeat1_fold2.json").stat().st_mtime_ns
+    assert main(["train", "--config", str(folder / "config.yaml"), "--resume"]) == 0
+    assert (folder / "folds" / "wl_repeat1_fold2.json").stat().st_mtime_ns == before
+    assert json.loads((folder / "cv.json").read_text()) == report
+    capsys.readouterr()
+    assert main(["train", "--config", str(folder / "config.yaml")]) == 1
+    assert "holds a cross-validation already" in capsys.readouterr().err
+    assert main(["train", "--config", str(folder / "config.yaml"), "--resume", "--cv", "3"]) == 1
+    assert "the run to resume has cv=2, but 3 is given" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ("--model", "linear", "wl"),
+            "--model: several models are compared by --cv, and here are",
+        ),
+        (("--repeats", 2), "--repeats is an option of --cv"),
+        (("--cv", 1), "--cv: expected at least 2 folds, got 1"),
+        (("--cv", 2, "--model", "gp", "gp"), "--model: expected different models, got gp, gp"),
+        (("--cv", 2, "--split", "time", "--time-column", "t"), "--split time does not go with --cv"),
+        (("--cv", 2, "--splits-column", "part"), "--splits-column does not go with --cv"),
+        (("--cv", 2, "--split-sizes", 0.5, 0.5, 0), "--split-sizes does not go with --cv"),
+        (
+            ("--cv", 2, "--model", "gp", "linear", "--epochs", 3),
+            "--epochs is an option of --model wl",
+        ),
+    ],
+)
+def test_what_does_not_go_together(
+    given: tuple[Any, ...], message: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cross(table, *given, "--output-dir", tmp_path / "cv") == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "cv").exists()
+
+
+def test_a_model_that_is_unknown(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cross(table, "--cv", 2, "--model", "gp", "gin", "--output-dir", tmp_path / "cv")
+    assert "--model: expected one of auto, gp, linear" in capsys.readouterr().err

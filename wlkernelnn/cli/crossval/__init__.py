@@ -1,0 +1,1 @@
+"""``wlkernelnn train --cv``."""
