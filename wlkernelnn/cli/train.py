@@ -146,7 +146,6 @@ GROUPS: dict[str, type] = {
     "Data": DataOptions,
     "Split": SplitOptions,
     "Run": RunOptions,
-    "Cross-validation": CVOptions,
     "Network": NetworkOptions,
     **{f"Network {name}": own for name, own in OWN_OPTIONS.items()},
     "Training": FitOptions,
@@ -177,6 +176,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = VerbParser("train", __doc__, presets=PRESETS)
     for title, source in GROUPS.items():
         add_options(parser, title, source)
+    add_options(parser, "Cross-validation", CVOptions)
     parser.add_argument("--network", dest="model", help=SUPPRESS)  # its name until there were machines
     parsed = parser.parse_args(argv)
     data_options = DataOptions(**pick(parsed, DataOptions))
@@ -193,7 +193,9 @@ def main(argv: list[str] | None = None) -> None:
 
     from .pictures import draw_run
 
-    check_training(parser, parsed)
+    check_training(parser, parsed, several=parsed.cv is not None)
+    if parsed.cv is None and parsed.repeats != 1:
+        raise ValueError("--repeats is an option of --cv")
     if parsed.cv is not None:
         models = _models_of(parsed)
         networks = [name for name in models if name in NETWORKS]
@@ -242,8 +244,8 @@ def main(argv: list[str] | None = None) -> None:
         print(f"report: {page}")
 
 
-def check_training(parser: VerbParser, parsed: Namespace) -> None:
-    """Refuse what can be refused before data are read."""
+def check_training(parser: VerbParser, parsed: Namespace, several: bool = False) -> None:
+    """Refuse what can be refused before data are read; ``several`` models may be compared."""
     from wlkernelnn.models import SHORT_NAMES
     from wlkernelnn.training.loggers import check_logger
     from wlkernelnn.training.molecules.run import ensemble_options
@@ -256,10 +258,10 @@ def check_training(parser: VerbParser, parsed: Namespace) -> None:
         if name := network_of(model):
             SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
         features_of(Namespace(**{**vars(parsed), "model": model}))
-    if parsed.cv is None and len(models) > 1:
-        raise ValueError(f"--model: several models are compared by --cv, and here are {', '.join(models)}")
-    if parsed.cv is None and parsed.repeats != 1:
-        raise ValueError("--repeats is an option of --cv")
+    if len(models) > 1 and not several:
+        raise ValueError(
+            f"--model: several models are compared by train --cv, and here are {', '.join(models)}"
+        )
     if len({*models}) < len(models):
         raise ValueError(f"--model: expected different models, got {', '.join(models)}")
 

@@ -75,7 +75,17 @@ __all__ = [
     "write_report",
 ]
 
-_ROOMS = ("callbacks", "checkpoint", "classes", "crossval", "folder", "loop", "molecules", "screening", "text")
+_ROOMS = (
+    "callbacks",
+    "checkpoint",
+    "classes",
+    "crossval",
+    "folder",
+    "loop",
+    "molecules",
+    "screening",
+    "text",
+)
 
 
 def __getattr__(name: str) -> Any:

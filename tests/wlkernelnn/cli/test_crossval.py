@@ -60,7 +60,7 @@ def test_two_models_on_the_same_folds(
     [
         (
             ("--model", "linear", "wl"),
-            "--model: several models are compared by --cv, and here are",
+            "--model: several models are compared by train --cv, and here are",
         ),
         (("--repeats", 2), "--repeats is an option of --cv"),
         (("--cv", 1), "--cv: expected at least 2 folds, got 1"),

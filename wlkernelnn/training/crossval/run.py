@@ -59,7 +59,8 @@ def cross_validate(
         resume: Take the folds that are finished as they are.
 
     Returns:
-        ``metric``, ``folds``, ``repeats``, and ``models`` and ``differences``: see ``cv.json`` in the manual.
+        ``metric``, ``folds``, ``repeats``, ``molecules``, and ``models`` and ``differences`` of the scores:
+        of each model and metric ``mean``, ``std`` and ``folds``; of each pair also ``t`` and ``p``.
 
     Raises:
         FileExistsError: The folder holds a cross-validation, and ``resume`` is off.
