@@ -26,6 +26,7 @@ from .table_chunks import (
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 # Such as >10 or <= 0.1, of what was not measured beyond.
 _CENSORED = re.compile(r"\s*(<|>|≤|≥|~|=<|=>)=?\s*[-+.\d]")
+_BOUND = re.compile(r"^\s*=?([<>≤≥])=?\s*([-+.\d].*)$")
 BOOLEAN = {"true": "1", "false": "0"}
 
 
@@ -118,6 +119,24 @@ def binary_targets(frame: pd.DataFrame, columns: Sequence[str], source: object) 
     return _targets(
         frame, columns, source, "0 or 1 (or false or true), or nothing for a missing label", binary=True
     )
+
+
+def without_bounds(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[pd.DataFrame, np.ndarray]:
+    """The table with the numbers of bounds such as ``>10`` and ``<= 0.1``, and which cells are bounds.
+
+    Returns:
+        The table; and int8 ``[len(frame), T]``: 1 of a value that is at least the number, −1 of one that is
+        at most it, 0 of measured values.
+    """
+    sides = np.zeros((len(frame), len(columns)), np.int8)
+    frame = frame.copy()
+    for j, name in enumerate(columns):
+        if name in frame and not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            found = frame[name].astype(str).str.extract(_BOUND)
+            there = found[0].notna().to_numpy()
+            sides[:, j] = np.where(found[0].isin(("<", "≤")), -1, 1) * there
+            frame[name] = frame[name].where(~there, found[1])
+    return frame, sides
 
 
 def class_targets(
@@ -255,8 +274,8 @@ def _targets(
                 rows = ", ".join(place(frame, row) for row in bounds[:5]) + (", …" if len(bounds) > 5 else "")
                 raise ValueError(
                     f"{source}: column {name!r}: {len(bounds):,} cells are bounds and not values, such as "
-                    f"{frame[name].iloc[bounds[0]]!r}: {rows}; leave these rows out or their cells blank, or "
-                    "give values for them"
+                    f"{frame[name].iloc[bounds[0]]!r}: {rows}; leave these rows out or their cells blank, "
+                    "give values for them, or have networks learn from bounds (censored)"
                 )
             where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
             hint = (

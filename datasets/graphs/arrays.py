@@ -42,6 +42,8 @@ class Arrays:
         smiles: uint8, the SMILES of all graphs end to end (UTF-8); smiles_ptr: int64 ``[G+1]``.
         graph_x: uint8 (counts) or float32 (numbers) ``[G, num_graph_values]`` features of whole graphs; ``[0,
             0]`` without.
+        censored: int8 ``[G, tasks]``: 1 where a target is a lower bound of what was not measured, −1 where
+            it is an upper one, else 0; ``[0, 0]`` without bounds.
     """
 
     node_type: Tensor
@@ -56,6 +58,7 @@ class Arrays:
     smiles: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.uint8))
     smiles_ptr: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
     graph_x: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.uint8))
+    censored: Tensor = field(default_factory=lambda: torch.zeros(0, 0, dtype=torch.int8))
 
 
 def check_lengths(**lengths: tuple[int, int]) -> None:
@@ -81,6 +84,7 @@ def check_arrays(arrays: Arrays, description: Description) -> None:
         y=(a.y.size(0), num_graphs),
         row=(a.row.numel(), num_graphs),
         graph_x=(a.graph_x.size(0), num_graphs if num_columns else 0),
+        censored=(a.censored.numel(), a.y.numel() if a.censored.numel() else 0),
         target_names=(len(description.target_names) or a.y.size(1), a.y.size(1)),
     )
     if description.task == "classification":

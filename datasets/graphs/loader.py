@@ -52,7 +52,7 @@ class PackedLoader(EpochLoader):
     A batch holds ``x [N, F]``, ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target, pointers known),
     ``edge_type [E]``, ``y [B, tasks]``, ``batch [N]``, ``ptr [B+1]`` and B as ``num_graphs``; indices and
     codes are int64. Where graphs have features of their own, these are ``graph_x [B, num_graph_values]``,
-    uint8 or float32.
+    uint8 or float32; where targets are bounds, ``censored [B, tasks]`` says so.
 
     Args:
         data: The graphs, or a view on some of them; graphs of PyG are packed here.
@@ -113,6 +113,7 @@ class PackedLoader(EpochLoader):
         x = features_of(a["node_table"]).take(node_type, axis=0)
         y = data.all_y.numpy().take(graphs, axis=0)
         graph_x = a["graph_x"].take(graphs, axis=0) if data.description.num_graph_values else None
+        censored = a["censored"].take(graphs, axis=0) if a["censored"].size else None
         batch = np.repeat(places_of(np.zeros(len(bounds) - 1, np.int64), bounds), num_nodes)
         edges_to = bounds_of(degree)
         edge_index = np.empty((2, len(source)), dtype=np.int64)
@@ -144,6 +145,8 @@ class PackedLoader(EpochLoader):
             }
             if graph_x is not None:
                 parts["graph_x"] = torch.from_numpy(graph_x[g0:g1])
+            if censored is not None:
+                parts["censored"] = torch.from_numpy(censored[g0:g1])
             if quotient is None:
                 yield plain_data(**parts)
                 continue

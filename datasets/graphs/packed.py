@@ -147,8 +147,19 @@ class PackedGraphs(Packable):
 
     @property
     def measured(self) -> Tensor:
-        """Targets of the graphs in view as they were given, float64 ``[len(self), tasks]``: a copy."""
-        return self.arrays.y[torch.from_numpy(self.index)].double()
+        """Targets of the graphs in view as they were given, float64 ``[len(self), tasks]``: a copy. NaN where
+        one is missing, or a bound.
+        """
+        y, sides = self.arrays.y[torch.from_numpy(self.index)].double(), self.censored
+        return y if sides is None else y.masked_fill(sides != 0, torch.nan)
+
+    @property
+    def censored(self) -> Tensor | None:
+        """Which targets of the graphs in view are bounds, int8 ``[len(self), tasks]``: 1 a lower one, −1 an
+        upper one; ``None`` without any.
+        """
+        sides = self.arrays.censored
+        return sides[torch.from_numpy(self.index)] if sides.numel() else None
 
     @property
     def row(self) -> Tensor:
@@ -188,7 +199,8 @@ class PackedGraphs(Packable):
         """SHA-256 of which graphs of which arrays are in view, with their features and targets."""
         a, index = self.arrays, torch.from_numpy(self.index)
         graphs = (a.node_table, a.node_type, a.node_ptr, a.source, a.in_degree, a.edge_type, a.graph_x)
-        return content_hash(self.description.features, index, *graphs, self.y)
+        sides = () if self.censored is None else (self.censored,)
+        return content_hash(self.description.features, index, *graphs, self.y, *sides)
 
     @property
     def task(self) -> str | None:
@@ -214,11 +226,14 @@ class PackedGraphs(Packable):
         """Bytes of all arrays."""
         return sum(t.numel() * t.element_size() for t in vars(self.arrays).values())
 
-    def with_targets(self, y: np.ndarray | Tensor, **description: Any) -> PackedGraphs:
+    def with_targets(
+        self, y: np.ndarray | Tensor, censored: np.ndarray | None = None, **description: Any
+    ) -> PackedGraphs:
         """The same graphs (all of them, not a view) with other targets ``[G]`` or ``[G, tasks]``.
 
         Args:
             y: The targets.
+            censored: Which of them are bounds: 1 lower, −1 upper ones, ``[G, tasks]``; default none.
             description: What else changes of the :class:`Description`, such as ``target_names``, which are
                 forgotten where there are not as many as targets. Names of classes are forgotten unless given.
 
@@ -229,9 +244,9 @@ class PackedGraphs(Packable):
         about = replace(self.description, **{"classes": (), **description})
         if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())
-        return PackedGraphs(
-            replace(self.arrays, y=targets), about, self.split_idx, self.rejects, self.changes
-        )
+        sides = np.zeros((0, 0)) if censored is None or not censored.any() else censored
+        arrays = replace(self.arrays, y=targets, censored=torch.from_numpy(sides.astype(np.int8)))
+        return PackedGraphs(arrays, about, self.split_idx, self.rejects, self.changes)
 
     def compact(self) -> PackedGraphs:
         """A store of the graphs in view alone, without a split."""
@@ -254,6 +269,8 @@ class PackedGraphs(Packable):
             (taken["smiles"],), _, taken["smiles_ptr"] = take_spans(a["smiles_ptr"], index, a["smiles"])
         if self.description.num_graph_values:
             taken["graph_x"] = a["graph_x"][index]
+        if a["censored"].size:
+            taken["censored"] = a["censored"][index]
         tensors = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in taken.items()}
         return PackedGraphs(Arrays(**tensors), self.description)
 

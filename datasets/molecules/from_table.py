@@ -26,6 +26,7 @@ from wlkernelnn.datasets.files.table import (
     place,
     read_table,
     smiles_column_of,
+    without_bounds,
 )
 from wlkernelnn.datasets.files.table_chunks import read_schema, require_columns
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, Description
@@ -61,6 +62,7 @@ def molecules_from(
     split_sizes: Sizes = (0.8, 0.1, 0.1),
     task: str | None = None,
     classes: tuple[str, ...] | None = None,
+    censored: bool = False,
     metric: str | None = None,
     unit: str = "",
     name: str = "",
@@ -98,6 +100,8 @@ def molecules_from(
             Default: classification if 0 and 1 are the only known targets.
         classes: Names of the classes of the only target, in their order: other names are refused, and without
             any all but 0 and 1 are. Default those that are there, sorted.
+        censored: Take cells such as ``>10`` and ``<0.1`` for bounds of what was not measured beyond: networks
+            learn from them, see :func:`~wlkernelnn.training.fit`; else they are an error.
         metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for two classes, ``"log_loss"`` for more.
         unit: Unit of the targets, for people.
         name: Name of the set; default the file's.
@@ -135,6 +139,13 @@ def molecules_from(
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
     smiles_column = smiles_column_of(frame, smiles_column, where)
     smiles = [as_smiles(cell) for cell in frame[smiles_column].tolist()]
+    sides = None
+    if censored:
+        if task == "classification":
+            raise ValueError("censored targets are numbers, of task='regression'")
+        (frame, sides), task = without_bounds(frame, targets_of), "regression"
+        upper, lower = (sides < 0).sum(), (sides > 0).sum()
+        logger.info(f"{where}: {upper:,} upper and {lower:,} lower bounds among the targets")
     targets, task, names = _targets(frame, targets_of, task, classes, where)
     labels = None if split_column is None else _read(column_split, frame, split_column, where)
     times = None if time_column is None else _read(ranks_of, frame, time_column, where)
@@ -150,7 +161,13 @@ def molecules_from(
 
     def build() -> PackedGraphs:
         data = _pack(
-            smiles, targets, description, max_length=max_length, num_workers=num_workers, progress=progress
+            smiles,
+            targets,
+            sides,
+            description,
+            max_length=max_length,
+            num_workers=num_workers,
+            progress=progress,
         )
         if data.rejects and not len(data):
             return data  # nothing to be split
@@ -164,7 +181,9 @@ def molecules_from(
         return data
 
     data = (
-        cached_store(_key(smiles, targets, labels, times, split, split_sizes, max_length, description), build)
+        cached_store(
+            _key(smiles, targets, sides, labels, times, split, split_sizes, max_length, description), build
+        )
         if cache
         else build()
     )
@@ -291,6 +310,7 @@ def _read(read: Callable[[list[object]], T], frame: pd.DataFrame, column: str, w
 def _pack(
     smiles: list[object],
     targets: np.ndarray,
+    sides: np.ndarray | None,
     description: Description,
     **options: Any,
 ) -> PackedGraphs:
@@ -306,7 +326,8 @@ def _pack(
     unknown = [
         Reject(row, as_text(smiles[row]), "no target value") for row in np.flatnonzero(~known).tolist()
     ]
-    data = graphs.with_targets(targets[graphs.row.numpy()], **description.of_set())
+    row = graphs.row.numpy()
+    data = graphs.with_targets(targets[row], None if sides is None else sides[row], **description.of_set())
     data.rejects = sorted([*data.rejects, *unknown], key=lambda reject: reject.row)
     return data
 
@@ -314,6 +335,7 @@ def _pack(
 def _key(
     smiles: list[object],
     targets: np.ndarray,
+    sides: np.ndarray | None,
     labels: SplitIndex | None,
     times: np.ndarray | None,
     split: str | None,
@@ -330,6 +352,7 @@ def _key(
         [text if isinstance(text, str) else [str(text)] for text in smiles],
         None if labels is None else {part: rows.tolist() for part, rows in labels.items()},
         None if times is None else times.tolist(),
+        *([] if sides is None else sides.tolist()),
     ]
     return hashlib.sha256(json.dumps(content).encode() + targets.tobytes()).hexdigest()
 

@@ -27,6 +27,9 @@ class DataOptions:
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1. "classification" also
             takes one column of classes by name, texts or whole numbers; of more than two, networks do.
+        censored: Cells such as >10 and <0.1 are bounds of what was not measured; else they are an error.
+            Networks learn from them: a prediction costs something on the wrong side of a bound. Scores are of
+            measured values.
         features: Atom and bond features, by default those that the model needs: of a kernel machine
             "ogb+invariants+descriptors" (more may be added), of others any, by default "ogb". There are
             "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
@@ -56,6 +59,7 @@ class DataOptions:
     smiles_columns: list[str] | None = None
     target_columns: list[str] | None = None
     task_type: Literal["regression", "classification"] | None = None
+    censored: bool = False
     features: str | None = None
     standardize: bool = False
     root: str | None = None
@@ -79,6 +83,7 @@ class DataOptions:
             "smiles_column": one_column(self.smiles_columns),
             "target_columns": self.target_columns,
             "task": self.task_type,
+            "censored": self.censored or None,
             "on_invalid": self.on_invalid,
             "rejects_path": rejects_path,
             "max_length": self.max_length,

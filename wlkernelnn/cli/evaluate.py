@@ -19,7 +19,16 @@ logger = logging.getLogger("wlkernelnn")
 PICTURES = (".png", ".svg", ".pdf")
 # Columns for more classes do not fit into 80 characters.
 _MOST_CLASSES = 5
-DATA_OPTIONS = ("data_path", "smiles_columns", "root", "on_invalid", "max_length", "num_workers", "cache")
+DATA_OPTIONS = (
+    "data_path",
+    "smiles_columns",
+    "censored",
+    "root",
+    "on_invalid",
+    "max_length",
+    "num_workers",
+    "cache",
+)
 
 
 @dataclass
@@ -96,7 +105,9 @@ def main(argv: list[str] | None = None) -> None:
 
     known = in_training(options.model_path, model, data.smiles)
 
-    print(f"{data.description.name}: {len(data):,} molecules")
+    bounds = 0 if data.censored is None else int((data.censored != 0).sum())
+    left_out = f"; {bounds:,} bounds have no score" if bounds else ""
+    print(f"{data.description.name}: {len(data):,} molecules{left_out}")
     report = _scores(task, columns, target, mean, options.metrics, classes or ())
     metrics = list(report["mean"])
     shown = list(metrics)
@@ -117,6 +128,8 @@ def main(argv: list[str] | None = None) -> None:
     for what in _unscored(metrics, report, mean):
         logger.warning(f"{data.description.name}: {what}")
     counts, note = {"molecules": len(data), "rejected": len(data.rejects)}, ""
+    if bounds:
+        counts["censored"] = bounds
     if known is not None:
         counts["in_training"] = int(known.sum())
     if known is not None and known.any():

@@ -94,6 +94,11 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
             f"target {names[0]}: has {len(data.classes)} classes, and a machine tells two apart: take a "
             "network (model wl or stack)"
         )
+    if data.censored is not None:
+        raise ValueError(
+            f"{int((data.censored != 0).sum()):,} targets are bounds, from which a machine does not learn: "
+            "take a network (model wl or stack)"
+        )
     for name, column in zip(names, data.measured.numpy().T, strict=True):
         known = np.unique(column[~np.isnan(column)])
         if not len(known):

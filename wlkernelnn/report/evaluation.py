@@ -45,7 +45,7 @@ def write_evaluation_page(
     task, unit = "regression" if about["task"] == "regression" else "classification", about.get("unit") or ""
     data, title = by_class(data, about), f"{', '.join(columns[:3])}{' …' if len(columns) > 3 else ''}"
     columns = output_names(about) if several else columns
-    part = Predicted(data, data.y.numpy().astype(np.float64), mean, std)
+    part = Predicted(data, data.measured.numpy(), mean, std)
     machine = kernel_machine(model)
     train = None if machine is None else machine.process_.X_train_
     if train is not None and list(about["target_names"]) != list(columns):

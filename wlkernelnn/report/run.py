@@ -133,11 +133,11 @@ def _predicted(path: Path, data: PackedGraphs, about: Mapping[str, Any]) -> Pred
     if "classes" in about:
         columns = probability_columns(names[0], about["classes"])[-data.num_tasks :]
         mean = predictions[columns].to_numpy(float)
-        return Predicted(data, data.y.numpy().astype(np.float64), mean, None)
+        return Predicted(data, data.measured.numpy(), mean, None)
     mean = predictions[[f"{name}_pred" for name in names]].to_numpy(float)
     ends = [f"{name}_std" for name in names]
     std = predictions[ends].to_numpy(float) if {*ends} <= {*predictions.columns} else None
-    return Predicted(data, data.y.numpy().astype(np.float64), mean, std)
+    return Predicted(data, data.measured.numpy(), mean, std)
 
 
 def _top(

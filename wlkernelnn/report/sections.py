@@ -199,7 +199,7 @@ class Errors:
         if place in self.nearest and self.train is not None:
             similarity, nearest = self.nearest[place]
             of_train = _smiles(self.train, nearest)
-            value = number(float(self.train.y[nearest, t]))
+            value = number(float(self.train[nearest : nearest + 1].measured[0, t]))
             html += (
                 f"<hr>{sketch(of_train)}<b>training row {int(self.train.row[nearest]) + 1:,}</b>, similarity "
                 f"{similarity:.2f}<br>measured {value}{escaped(unit)}"

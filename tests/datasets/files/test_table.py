@@ -11,7 +11,13 @@ import pandas as pd
 import pytest
 
 from wlkernelnn.datasets import load_molecules, molecules_from
-from wlkernelnn.datasets.files.table import binary_targets, class_targets, numeric_targets, read_table
+from wlkernelnn.datasets.files.table import (
+    binary_targets,
+    class_targets,
+    numeric_targets,
+    read_table,
+    without_bounds,
+)
 
 NAN = float("nan")
 TEXT = 'smiles,y,name\nCCO,1.5,ethanol\nC[N+](C)C,,\n1,2e-1,"a, b"\n'
@@ -332,3 +338,12 @@ def test_refused_classes(cells: list[str], classes: tuple[str, ...] | None, mess
 def test_names_in_a_column_of_numbers() -> None:
     with pytest.raises(ValueError, match=r"got 'low' \(and 1 more .*\(task classification takes names of cl"):
         numeric_targets(pd.DataFrame({"c": ["low", "high"]}), ["c"], "set.csv")
+
+
+def test_bounds() -> None:
+    cells = [">10", " <= 0.1", "3", "", "≥ 2e3", "=<-1", "~5", "> nothing", "<.5"]
+    frame = pd.DataFrame({"y": cells, "z": np.arange(9.0)})
+    numbers, sides = without_bounds(frame, ["y", "z"])
+    assert sides.tolist() == [[side, 0] for side in (1, -1, 0, 0, 1, -1, 0, 0, -1)]
+    assert numbers["y"].tolist() == ["10", "0.1", "3", "", "2e3", "-1", "~5", "> nothing", ".5"]
+    assert frame["y"].tolist() == cells

@@ -36,7 +36,7 @@ def test_options_reach_the_loader(table: Path, tmp_path: Path) -> None:
     assert (tmp_path / "r.csv").read_text().splitlines()[1].startswith("61,C1CC,")
     with pytest.raises(ValueError, match="1 of 61 rows give no molecule"):
         DataOptions(str(table), ["structure"], **options).load()
-    with pytest.raises(ValueError, match="expected 0 or 1"):
+    with pytest.raises(ValueError, match="column 'Act': expected classes, names or whole numbers"):
         DataOptions(str(table), ["structure"], ["Act"], task_type="classification", on_invalid="skip").load()
 
 

@@ -61,7 +61,8 @@ def fit(
     Args:
         net: The network.
         train, valid: Graphs with targets (NaN = missing): packed, or as PyG has them (packed here, see
-            ``PackedGraphs.from_pyg``).
+            ``PackedGraphs.from_pyg``). Of bounds (``load_molecules(…, censored=True)``) errors count on their
+            wrong side alone, and scores leave them out.
         options: How to train.
         directory: Where Lightning keeps its checkpoints of the run, for ``resume``; default nowhere.
         resume: Go on from the last epoch that lies in ``directory``, if there is one.

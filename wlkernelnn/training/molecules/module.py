@@ -36,23 +36,34 @@ def masked_loss(net: GraphNetwork, out: Tensor, y: Tensor, weights: Tensor | Non
 
 
 def summed_loss(
-    net: GraphNetwork, out: Tensor, y: Tensor, weights: Tensor | None = None
+    net: GraphNetwork,
+    out: Tensor,
+    y: Tensor,
+    weights: Tensor | None = None,
+    censored: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Summed loss of the targets that are there (NaN = missing), and their number.
 
     Squared errors in units of the targets' standard deviations, so that tasks of different scales count
-    alike, or cross entropies of logits.
+    alike, or cross entropies of logits. Of a bound the error counts on its wrong side alone (as in Van Belle
+    et al. 2011, section 3.2, there of the absolute error); unlike Tobin's likelihood (1958) this needs no
+    noise model.
 
     Args:
         net: The network that made ``out``.
         out: ``[B, tasks]``; of a multiclass target ``[B, classes]``.
         y: ``[B, tasks]``.
         weights: Of classes, see :func:`balanced_weights`; default 1.
+        censored: Which targets are bounds: 1 lower, −1 upper ones, ``[B, tasks]``; default none.
     """
     known = ~y.isnan()
     target = torch.where(known, y, 0.0)
     if net.task == "regression":
-        losses = ((out - target) / net.target_std) ** 2
+        error = (out - target) / net.target_std
+        if censored is not None:
+            right = (censored * error) > 0
+            error = torch.where(right, 0.0, error)
+        losses = error**2
     elif net.task == "multiclass":
         label = target.long().flatten()
         losses = torch.nn.functional.cross_entropy(out, label, reduction="none").unsqueeze(1)
@@ -107,12 +118,15 @@ class NetworkModule(TrainedModule):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         return self.mean_loss(
-            *summed_loss(self.model, self.model(batch), batch.y, self.weights), len(batch.y)
+            *summed_loss(self.model, self.model(batch), batch.y, self.weights, batch.get("censored")),
+            len(batch.y),
         )
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         out = self.model(batch)
-        self.mean_loss(*summed_loss(self.model, out, batch.y), len(batch.y), "valid_loss")
+        self.mean_loss(
+            *summed_loss(self.model, out, batch.y, censored=batch.get("censored")), len(batch.y), "valid_loss"
+        )
         values = self.model.predictions(out if out.dtype == torch.float64 else out.float())
         self._seen.append((batch.y.cpu().numpy(), values.cpu().numpy()))
 

@@ -75,6 +75,9 @@ def scored(
         rows of other parts whose molecules stand in the training part, if there are any. ``uncertainty`` is
         that of the test part, where predictions have deviations.
     """
+    bounds = {
+        name: int((part.censored != 0).sum()) for name, part in parts.items() if part.censored is not None
+    }
     metric, names = model.about["metric"], model.about["target_names"]
     classes = model.about.get("classes", ())
     report: dict[str, Any] = {
@@ -84,6 +87,10 @@ def scored(
         "counts": {name: len(part) for name, part in parts.items()},
         **more,
     }
+    if bounds:
+        report["censored"] = bounds
+        shown = ", ".join(f"{count:,} of {name}" for name, count in bounds.items())
+        logger.info(f"scores are of measured values; bounds, which are left out: {shown}")
     if len(names) > 1:
         report["targets"] = {}
     report |= {"train_predictions": "fitted" if train_prediction is None else "left out", "scores": {}}

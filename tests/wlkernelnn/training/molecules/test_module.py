@@ -10,7 +10,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from tests.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training import FitOptions
-from wlkernelnn.training.molecules.module import balanced_weights, learning_rate_factor, masked_loss
+from wlkernelnn.training.molecules.module import (
+    balanced_weights,
+    learning_rate_factor,
+    masked_loss,
+    summed_loss,
+)
 
 NAN = float("nan")
 
@@ -60,6 +65,17 @@ def test_loss_of_several_classes() -> None:
     weights = torch.tensor([[3.0], [0.0], [0.5]])
     expected = (3 * terms[0] + 0.5 * terms[1] + 0.5 * terms[3]) / 4
     torch.testing.assert_close(masked_loss(net, out, y, weights), expected)
+
+
+def test_bounds_count_on_their_wrong_side() -> None:
+    net = small_network(regression_set())
+    net.target_std = torch.tensor([2.0])
+    out, y = torch.tensor([[1.0], [9.0], [1.0], [9.0], [7.0], [7.0]]), torch.full((6, 1), 5.0)
+    y[5] = NAN
+    sides = torch.tensor([1, 1, -1, -1, 0, 1], dtype=torch.int8).unsqueeze(1)
+    total, known = summed_loss(net, out, y, censored=sides)
+    # At least 5: 1 is wrong. At most 5: 9 is wrong. Measured: 7 is wrong.
+    assert (total.item(), known.item()) == (2.0**2 + 2.0**2 + 1.0, 5)
 
 
 def test_balanced_weights() -> None:
