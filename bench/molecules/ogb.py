@@ -16,8 +16,8 @@ from wlkernelnn.bench.harness.molecule_runs import Split, for_table, predicted, 
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedGraphs, load_ogb
-from wlkernelnn.datasets.molecules.ogb import ogb_parts, ogb_source
-from wlkernelnn.datasets.molecules.ogb_sets import ogb_set
+from wlkernelnn.datasets.molecules.benchmarks.ogb import ogb_parts, ogb_source
+from wlkernelnn.datasets.molecules.benchmarks.ogb_sets import ogb_set
 from wlkernelnn.utils.files import read_json
 
 from .members import LANDMARKS, MACHINE, PROCESS, run_members

@@ -1,10 +1,9 @@
 """Molecules: from SMILES and published sets to packed graphs."""
 
+from .benchmarks import OGB_SETS, OGBSet, load_lrgb, load_ogb
 from .features import Features, get_features
 from .from_table import molecules_from
 from .load import load_molecules
-from .ogb import load_ogb
-from .ogb_sets import OGB_SETS, OGBSet
 from .published import MOLECULE_SETS, MoleculeSet
 from .smiles import featurize
 
@@ -16,6 +15,7 @@ __all__ = [
     "OGBSet",
     "featurize",
     "get_features",
+    "load_lrgb",
     "load_molecules",
     "load_ogb",
     "molecules_from",

@@ -16,6 +16,7 @@ from wlkernelnn.datasets.files.table import read_table
 from wlkernelnn.datasets.files.table_chunks import SUFFIXES, close_name, is_table
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
+from .clients import table_of_client
 from .from_table import molecules_from, names_of
 from .published import MOLECULE_SETS, MoleculeSet
 
@@ -30,6 +31,8 @@ def load_molecules(
     A published set (one of :data:`~wlkernelnn.datasets.MOLECULE_SETS`) is looked for in ``root`` (default
     ``$WLKERNELNN_DATA``), then in the user's cache; if it is in neither, it is fetched from its publisher
     into the cache and its SHA-256 is checked. ``"chembl2321810"`` (or ``"chembl"``) comes with rdkit.
+    ``"tdc/NAME"`` is a set of TDC's ADMET group and ``"polaris/OWNER/NAME"`` the training part of a benchmark
+    of Polaris, where the packages PyTDC and polaris-lib are installed: these read or fetch them.
 
     Args:
         source: A name, or whatever :func:`~wlkernelnn.datasets.molecules_from` takes.
@@ -44,6 +47,7 @@ def load_molecules(
 
     Raises:
         FileNotFoundError: The file is nowhere and cannot be fetched: says which file to put where.
+        ImportError: The set needs a package that is not installed.
         ValueError: Unknown name, or one of the reasons of :func:`~wlkernelnn.datasets.molecules_from`.
     """
     if not isinstance(source, str) or is_table(source):
@@ -53,6 +57,11 @@ def load_molecules(
                 "SMILES as y=…"
             )
         return molecules_from(source, **options)
+    if (found := table_of_client(source, root)) is not None:
+        frame, own = found
+        if "split" in options:
+            del own["split_column"]
+        return molecules_from(frame, **{**own, "on_invalid": "skip", **options})
     spec = _published(source)
     if spec.name == "chembl2321810":
         table: Path | pd.DataFrame = _chembl(spec)
@@ -81,7 +90,8 @@ def _published(name: str) -> MoleculeSet:
         single = [key for key in MOLECULE_SETS if "/" not in key]
         raise ValueError(
             f"no data set is called {name!r}{close_name(name, MOLECULE_SETS) or '.'} Known are "
-            f"{', '.join(single)}, and {len(known) - len(single)} sets such as moleculeace/CHEMBL204_Ki; "
+            f"{', '.join(single)}, and {len(known) - len(single)} sets such as moleculeace/CHEMBL204_Ki, "
+            "sets of clients such as tdc/caco2_wang or polaris/OWNER/NAME; "
             f"a table needs a name that ends in {', '.join(SUFFIXES)}"
         )
     return known[key]

@@ -21,8 +21,10 @@ class DataOptions:
     Args:
         data_path: A table (CSV, TSV, Parquet, SDF, a .smi file of SMILES and names, or the first sheet of an
             Excel workbook), or the name of a published data set: chembl2321810, esol, freesolv,
-            lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri, or one of
-            MoleculeACE's, such as moleculeace/CHEMBL204_Ki.
+            lipophilicity, cep, bbbp, bace, clintox, sider, tox21, hiv, qm7, qm8, organic_ri, one of
+            MoleculeACE's, such as moleculeace/CHEMBL204_Ki, of TDC's ADMET group (tdc/caco2_wang, with the
+            package PyTDC), or the training part of a benchmark of Polaris (polaris/OWNER/NAME, with
+            polaris-lib).
         smiles_columns: The column of SMILES; by default the one called smiles.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1. "classification" also
@@ -136,7 +138,8 @@ class SplitOptions(RandomSplitOptions):
             chirality, OGB's recipe), "flat_scaffold" (without, so that stereoisomers stay together,
             DeepChem's), "butina" (by clusters of molecules with a Tanimoto similarity of at least 0.4 to
             their centre, Morgan fingerprints of radius 2) or "time" (by --time-column: oldest train, newest
-            test); by default the one recommended for a published data set, random for a file.
+            test); by default the published one of a data set that has it, the one recommended for
+            other published sets, random for a file.
         time_column: Column of numbers, such as years, or of dates such as 2020-01-31.
     """
 
@@ -168,6 +171,14 @@ class SplitOptions(RandomSplitOptions):
 
         published = MOLECULE_SETS.get(data.description.name)
         kind = self.split or (published.split if published else "random")
+        own = self.split is None and (published is None or published.split_column is not None)
+        if own and data.split_idx is not None:
+            if tuple(self.split_sizes) != SplitOptions.split_sizes or self.data_seed:
+                name = data.description.name
+                raise ValueError(
+                    f"{name} has a published split: --split-sizes and --data-seed need --split random"
+                )
+            return data.split_idx, "published"
         train, valid, test = self.split_sizes
         return split(data, kind, (train, valid, test), self.data_seed), kind
 

@@ -18,9 +18,9 @@ from wlkernelnn.datasets.files.table_chunks import text_pieces
 from wlkernelnn.datasets.graphs.arrays import bounds_of
 from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
+from wlkernelnn.datasets.molecules.features import get_features
 from wlkernelnn.datasets.splits.parts import PARTS
 
-from .features import get_features
 from .ogb_sets import GRAPHS, SPLIT, OGBSet
 
 # Rows of the table of SMILES that are read at once: it has a column for every target, too.

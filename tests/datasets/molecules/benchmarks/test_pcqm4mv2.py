@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from wlkernelnn.datasets import load_molecules, load_ogb
-from wlkernelnn.datasets.molecules.pcqm4mv2 import PARTS, read_split
+from wlkernelnn.datasets.molecules.benchmarks.pcqm4mv2 import PARTS, read_split
 
 SMILES = ["CCO", "c1ccccc1O", "C", "C/C=C/Cl", "CC#N", "O=C=O", "CN", "CO"]
 SPLIT = {"train": [5, 0, 2], "valid": [1], "test-dev": [7, 3], "test-challenge": [4, 6]}

@@ -15,8 +15,8 @@ import torch
 
 from tests.ogb_files import PARTS, SMILES, write_rows, write_set, write_split
 from wlkernelnn.datasets import OGB_SETS, PackedGraphs, PackedLoader, load_molecules, load_ogb, scaffold_split
-from wlkernelnn.datasets.molecules import ogb
-from wlkernelnn.datasets.molecules.ogb import ogb_parts, ogb_source
+from wlkernelnn.datasets.molecules.benchmarks import ogb
+from wlkernelnn.datasets.molecules.benchmarks.ogb import ogb_parts, ogb_source
 
 pytestmark = pytest.mark.usefixtures("no_data_folder")
 

@@ -15,15 +15,15 @@ from wlkernelnn.datasets.files.download import data_folders, fetch_folder, warn_
 from wlkernelnn.datasets.files.number_rows import read_integers
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
+from wlkernelnn.datasets.molecules.features import get_features
+from wlkernelnn.datasets.molecules.load import load_molecules
+from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
+from wlkernelnn.datasets.molecules.smiles import described, featurize
 from wlkernelnn.datasets.splits.parts import SplitIndex
 
 from . import pcqm4mv2
-from .features import get_features
-from .load import load_molecules
 from .ogb_files import read_graphs, read_labels, read_mapping, read_parts
 from .ogb_sets import GRAPHS, LABELS, NUM_NODES, SPLIT, OGBSet, ogb_set
-from .ring_nodes import num_atoms
-from .smiles import described, featurize
 
 logger = logging.getLogger("wlkernelnn")
 
