@@ -56,7 +56,5 @@ def test_peptides(
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(
-        ValueError, match="name must be one of peptides-func, peptides-struct, got"
-    ):
+    with pytest.raises(ValueError, match="name must be one of peptides-func, peptides-struct, got"):
         load_lrgb("PascalVOC-SP")
