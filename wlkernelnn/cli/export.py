@@ -40,7 +40,8 @@ def main(argv: list[str] | None = None) -> None:
         )
     features = model.about["features"]
     data, _ = featurize(["CCO", "c1ccccc1"], features=features, num_workers=0)
-    about = {name: model.about.get(name) for name in ("features", "target_names", "task", "unit")}
+    told = ("features", "target_names", "task", "classes", "unit")
+    about = {name: model.about[name] for name in told if name in model.about}
     inputs = export_network(model.networks, options.output_path, data, about)
     number = f"{len(model.networks)} networks" if len(model.networks) > 1 else "1 network"
     print(f"{number}, of {', '.join(inputs)} (features {features}): {options.output_path}")

@@ -83,11 +83,12 @@ def write_model_card(
     directory, about = Path(directory), model.about
     rejected = f" ({len(data.rejects):,} rows were rejected)" if data.rejects else ""
     unit = f", {about['unit']}" if about.get("unit") else ""
+    classes = ", ".join(map(str, about.get("classes", [])))
     metadata = yaml.safe_dump(_metadata(directory, model, data, report), sort_keys=False, allow_unicode=True)
     text = _CARD.format(
         metadata=metadata,
         names=", ".join(about["target_names"]),
-        task=f"{about['task']}{unit}",
+        task=f"{about['task']}{unit}{f': {classes}' if classes else ''}",
         kind=_kind(model),
         parameters=report["parameters"],
         data=f"{data.description.name}: {len(data):,} molecules{rejected}",
@@ -148,7 +149,7 @@ def _scores(report: Mapping[str, Any]) -> list[str]:
 def _limits(directory: Path, model: Model, report: Mapping[str, Any]) -> list[str]:
     """What a user of the model must know."""
     limits = [
-        "Errors grow for molecules unlike those of the training part (`--nearest` and `--std` of predict).",
+        "Errors grow for molecules unlike those of the training part; see `predict --std` and `--nearest`.",
         "Errors of the measurements are in the model: nothing but rows without a molecule was left out.",
         f"Files of predictions and `{PAGE}` show molecules of the data: leave them out of what you publish.",
         "Nothing here says whether the licence of the data lets you publish the model.",

@@ -14,7 +14,7 @@ from wlkernelnn.cli.main import main
 COMMAND = """chemprop train --data-path {table} --task-type regression --split-type scaffold_balanced
 --epochs 50
 --message-hidden-dim 300 --depth=3 -s structure --metrics rmse mae --features-generators morgan_count -q
---aggregation norm --aggregation-norm 100 --max-lr 1e-3 --data-seed 7 --class-balance --activation RELU"""
+--aggregation norm --aggregation-norm 100 --max-lr 1e-3 --data-seed 7 --batch-norm --activation RELU"""
 CONFIG = """# as version 2 writes it
 data-path = {table}
 smiles-columns = [structure]
@@ -64,7 +64,7 @@ def test_a_command(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
         "output_dir": "runs/my set",
         "target_columns": ["name", "logS", "logP"],  # chemprop takes all but the SMILES
     }
-    left_out = ["--aggregation-norm 100", "--class-balance", "data_seed 7: there is one scaffold split"]
+    left_out = ["--aggregation-norm 100", "--batch-norm", "data_seed 7: there is one scaffold split"]
     err = capsys.readouterr().err
     for line in left_out:
         assert f"#   {line}\n" in comments
@@ -89,7 +89,7 @@ def test_a_config_and_the_command_over_it(table: Path, tmp_path: Path) -> None:
 def test_version_1(tmp_path: Path) -> None:
     command = """chemprop_train --data_path far.csv --dataset_type classification --save_dir out --num_folds 5
     --features_generator rdkit_2d_normalized --no_features_scaling --metric prc-auc --hidden_size 64 --no_cuda
-    --split_type cv --warmup_epochs 2.0"""
+    --split_type cv --warmup_epochs 2.0 --class_balance"""
     options, comments = convert(*command.split(), "--target_columns", "y", out=tmp_path)
     assert options == {
         "model": "wl",
@@ -101,6 +101,7 @@ def test_version_1(tmp_path: Path) -> None:
         "hidden_channels": 64,
         "accelerator": "cpu",
         "warmup_epochs": 2,
+        "class_weight": "balanced",
         "target_columns": ["y"],
     }
     for line in ("--num-folds 5", "--no-features-scaling", "--split cv"):

@@ -34,7 +34,7 @@ def one_of(**names: Any) -> Convert:
     return lambda words: names.get(words[0].lower().replace("-", "_")) if len(words) == 1 else None
 
 
-_TASK = one_of(regression="regression", classification="classification")
+_TASK = one_of(regression="regression", classification="classification", multiclass="classification")
 _METRICS = one_of(
     rmse="rmse",
     mae="mae",
@@ -102,6 +102,7 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str]] = {
     "patience": ("patience", whole, "counted by the metric, not by the loss"),
     "grad-clip": ("gradient_clip", number, ""),
     "metrics": ("metric", lambda words: _METRICS(words[:1]), "metrics.json has all usual ones besides"),
+    "class-balance": ("class_weight", lambda _: "balanced", "by weights in the loss, not by drawing"),
     "no-cuda": ("accelerator", lambda _: "cpu", ""),
     "gpu": ("accelerator", lambda _: "gpu", ""),
 }
@@ -123,6 +124,7 @@ NEEDLESS: Mapping[str, str] = {
     "log-frequency": "",
     "extra-metrics": "metrics.json has all usual ones",
     "ignore-nan-metrics": "missing targets are left out",
+    "multiclass-num-classes": "classes are those of the column",
     "mpn-shared": "rows have one molecule",
     "use-cuikmolmaker-featurization": "",
 }
@@ -181,12 +183,12 @@ _WITHOUT = """
     atom-descriptors-path bond-features-path bond-descriptors-path constraints-path constraints-to-targets
     checkpoint freeze-encoder model-frzn frzn-ffn-layers from-foundation message-bias undirected
     aggregation-norm atom-messages activation activation-args ffn-hidden-dim ffn-num-layers batch-norm
-    multiclass-num-classes atom-task-weights atom-ffn-hidden-dim atom-ffn-num-layers
+    atom-task-weights atom-ffn-hidden-dim atom-ffn-num-layers
     atom-multiclass-num-classes bond-task-weights bond-ffn-hidden-dim bond-ffn-num-layers
     bond-multiclass-num-classes atom-constrainer-ffn-hidden-dim atom-constrainer-ffn-num-layers
     bond-constrainer-ffn-hidden-dim bond-constrainer-ffn-num-layers weight-column mol-target-columns
     atom-target-columns bond-target-columns ignore-columns loss-function v-kl eps alpha tracking-metric
-    task-weights init-lr class-balance split-key-molecule num-replicates num-folds splits-file
+    task-weights init-lr split-key-molecule num-replicates num-folds splits-file
 
     number-of-molecules checkpoint-dir checkpoint-path checkpoint-paths features-path phase-features-path
     no-features-scaling max-data-size atom-descriptors bond-descriptors separate-val-path separate-test-path
