@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from rdkit import Chem
 
 from tests.molecules import MOLECULES, ROWS, regression_set, small_network
 from wlkernelnn.datasets import molecules_from
+from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import load_ensemble, predict_tables, save_checkpoint
 from wlkernelnn.training.screening import filling
 from wlkernelnn.training.screening import tables as library
@@ -311,3 +312,28 @@ def test_parts_of_other_columns_are_not_resumed(
             run(table, run_folder, tmp_path / "out.csv")
     with pytest.raises(ValueError, match=r"the run to resume had options .*'prediction'.* 'fingerprint'"):
         run(table, run_folder, tmp_path / "out.csv", columns="fingerprint", resume=True)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from wlkernelnn.training import predict_tables
+folder = Path(sys.argv[1])
+predict_tables([folder / "t.csv"], folder / "run", folder / "out", folder / "r.csv", num_workers=0)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_memory_for_200_000_different_molecules(tmp_path: Path) -> None:
+    """Parts are read, predicted and written one after the other, and the cache of colours has a capacity."""
+    data, pieces = regression_set(), ("C", "N", "O", "S", "C(C)", "C(=O)", "C(F)", "C(Cl)", "C(O)", "C(N)")
+    pieces = (*pieces, "c1ccc(cc1)", "C1CCN(CC1)")
+    smiles = ["".join(five) for five in islice(product(pieces, repeat=5), 200_000)]
+    pd.DataFrame({"smiles": smiles}).to_csv(tmp_path / "t.csv", index=False)
+    about = {"features": data.description.features, "target_names": ["Act"], "task": "regression"}
+    save_checkpoint(tmp_path / "run", GraphKernelNetwork.from_data(data), about)
+    command = [sys.executable, "-c", MEMORY, tmp_path]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert pq.read_table(tmp_path / "out").num_rows == len(smiles)
+    assert int(said) < 1_800_000  # kB, of which the libraries take a third
