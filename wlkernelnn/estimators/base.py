@@ -167,16 +167,22 @@ class MoleculeEstimator(SavedEstimator):
             arguments["model"] = arguments.pop("network")
         return arguments
 
-    def _fit(self, X: Any, y: np.ndarray, names: Sequence[str], classes: Sequence[str] = ()) -> None:
+    def _fit(
+        self, X: Any, y: np.ndarray, names: Sequence[str], devices: int, classes: Sequence[str] = ()
+    ) -> None:
         """Train on targets ``[n, T]``, NaN where one is missing; ``classes`` are names of more than two."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         check_one_of("model", self.model, MODELS)
         if self.model in MACHINES:
+            if devices != 1:
+                raise ValueError(
+                    f"devices={devices}: the machine of model={self.model!r} trains in one process"
+                )
             self._fit_machine(X, y, names, seed)
         elif self.model in JOINT:
-            self._fit_joint(X, y, names, seed)
+            self._fit_joint(X, y, names, self._options(seed, devices))
         else:
-            self._fit_networks(X, y, names, seed, classes)
+            self._fit_networks(X, y, names, self._options(seed, devices), classes)
 
     def _fit_machine(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
         self._warn(OF_NETWORKS, "arguments of networks (model='wl' or 'stack'), which the machine")
@@ -188,9 +194,9 @@ class MoleculeEstimator(SavedEstimator):
         self.machine_ = machine
         self.validation_score_: float | None = left_out_score(machine.leave_one_out(), self._metric, y)
 
-    def _fit_joint(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
+    def _fit_joint(self, X: Any, y: np.ndarray, names: Sequence[str], options: FitOptions) -> None:
         self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")
-        options, network = self._options(seed), self._network()
+        network = self._network()
         data = self._data(X, y, features_for(self.model, self.features))
         with training() as directory:
             joint, report = train_joint(
@@ -221,12 +227,12 @@ class MoleculeEstimator(SavedEstimator):
             self.__dict__.pop(name, None)
 
     def _fit_networks(
-        self, X: Any, y: np.ndarray, names: Sequence[str], seed: int, classes: Sequence[str]
+        self, X: Any, y: np.ndarray, names: Sequence[str], options: FitOptions, classes: Sequence[str]
     ) -> None:
-        options, network = self._options(seed), self._network()
+        network = self._network()
         # Names are those of files of predictions, and there are no such files here.
         data = self._data(X, y, self.features or "ogb", classes=tuple(classes))
-        split_idx = train_and_valid(data, self.validation_fraction, seed)
+        split_idx = train_and_valid(data, self.validation_fraction, options.seed)
         with training() as directory:
             ensemble, report = train_run(
                 data,
@@ -280,10 +286,11 @@ class MoleculeEstimator(SavedEstimator):
             raise ValueError(f"nearest: a kernel machine compares molecules, model={self.model!r} does not")
         return nearest(machine, molecules_of(X, machine.about["features"]))
 
-    def _options(self, seed: int) -> FitOptions:
+    def _options(self, seed: int, devices: int) -> FitOptions:
         own = ("epochs", "batch_size", "lr", "weight_decay", "patience")
-        more = more_options(self, "fit_options", {field.name for field in fields(FitOptions)}, (*own, "seed"))
-        return FitOptions(seed=seed, **{name: getattr(self, name) for name in own}, **more)
+        known, taken = {field.name for field in fields(FitOptions)}, (*own, "seed", "devices")
+        more = more_options(self, "fit_options", known, taken)
+        return FitOptions(seed=seed, devices=devices, **{name: getattr(self, name) for name in own}, **more)
 
     def _network(self) -> dict[str, Any]:
         kind = SHORT_NAMES[self.model.rpartition("+")[2]]

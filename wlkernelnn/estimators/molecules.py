@@ -66,12 +66,13 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
     _task = "regression"
     _metric = "rmse"
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, devices: int = 1) -> Self:
         """Train the model.
 
         Args:
             X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
             y: Targets ``[n]``, or ``[n, T]`` with NaN where one is missing (every row has at least one).
+            devices: Processes that train a network together, see :class:`~wlkernelnn.training.FitOptions`.
 
         Raises:
             TypeError: X is no list of SMILES.
@@ -79,7 +80,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
                 else than numbers, or an argument is out of its range.
         """
         frame = target_frame(y, X)
-        self._fit(X, numeric_targets(frame, list(frame.columns), "y"), list(frame.columns))
+        self._fit(X, numeric_targets(frame, list(frame.columns), "y"), list(frame.columns), devices)
         self._single = np.ndim(y) == 1
         return self
 
@@ -163,13 +164,14 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, devices: int = 1) -> Self:
         """Train the model.
 
         Args:
             X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
             y: Classes of any names ``[n]``, or 0 and 1 ``[n, T]`` with NaN where one is missing (every
                 row has at least one).
+            devices: Processes that train a network together, see :class:`~wlkernelnn.training.FitOptions`.
 
         Raises:
             TypeError: X is no list of SMILES.
@@ -192,7 +194,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
                 names = [f"{names[0]}={classes[1]}"]
         else:
             target = binary_targets(frame, names, "y")
-        self._fit(X, target, names, several)
+        self._fit(X, target, names, devices, several)
         self.classes_ = classes if single else [np.array([0, 1]) for _ in names]
         return self
 

@@ -72,12 +72,13 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
     def _strings(self, X: Any) -> PackedStrings:
         """What a fitted estimator reads of X."""
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, devices: int = 1) -> Self:
         """Train the model.
 
         Args:
             X: Strings ``[n]``, see the class.
             y: The class of each ``[n]``, of any names; two classes or more.
+            devices: Processes that train together, see :class:`~wlkernelnn.training.LoopOptions`.
 
         Raises:
             TypeError: X is not a list of such strings.
@@ -85,7 +86,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
                 classes, or an argument is out of its range.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        network, options = self._options(seed)
+        network, options = self._options(seed, devices)
         if np.ndim(y) == 2:
             y = column_or_1d(y, warn=True)
         labels = list(y) if is_list(y) else None
@@ -124,7 +125,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         """Where the networks have each class."""
         return [self.ensemble_.about["classes"].index(str(name)) for name in self.classes_]
 
-    def _options(self, seed: int) -> tuple[StringNetworkOptions, ClassifierOptions]:
+    def _options(self, seed: int, devices: int) -> tuple[StringNetworkOptions, ClassifierOptions]:
         """The options of the network and of its training."""
         of_network = ("model", "hidden_channels", "num_layers", "bidirectional", "ngram", "dropout")
         known = {field.name for field in fields(StringNetworkOptions)}
@@ -134,11 +135,11 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
             encoder(network, 1)  # refuses what cannot be
         own = ("epochs", "batch_size", "lr", "patience")
         known = {field.name for field in fields(ClassifierOptions)}
-        more = more_options(self, "fit_options", known, (*own, "seed"))
+        more = more_options(self, "fit_options", known, (*own, "seed", "devices"))
         values = {name: getattr(self, name) for name in own}
         if not self.validation_fraction:
             values["patience"] = 0  # nothing to be patient with
-        options = ClassifierOptions(seed=seed, **values, **more)
+        options = ClassifierOptions(seed=seed, devices=devices, **values, **more)
         with_seeds(options, self.ensemble_size)
         return network, options
 

@@ -10,7 +10,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -99,27 +99,31 @@ def _start(work: Work, options: LoopOptions) -> Any:
         ) from error
     context = multiprocessing.get_context(START)
     port, told = LightningEnvironment().main_port, logger.level if logger.handlers else None
-    processes, receivers = [], []
+    processes, connections = [], []
     with _sigterm_interrupts():
         try:
             for rank in range(options.devices):
-                receiver, sender = context.Pipe(duplex=False)
-                arguments = (packed, rank, options.devices, port, torch.get_num_threads(), told, sender)
+                ours, theirs = context.Pipe()
+                arguments = (rank, options.devices, port, torch.get_num_threads(), told, theirs)
                 process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
                 process.start()
-                sender.close()
+                theirs.close()
                 processes.append(process)
-                receivers.append(receiver)
-            return _result(processes, receivers)
+                connections.append(ours)
+            for connection in connections:
+                # Not among the arguments: for a process that ends before it reads these, one waits for ever.
+                with suppress(OSError):
+                    connection.send_bytes(packed)
+            return _result(processes, connections)
         finally:
             for process in processes:
                 process.kill()  # files are written whole or not at all
                 process.join()
 
 
-def _result(processes: list[Any], receivers: list[Any]) -> Any:
+def _result(processes: list[Any], connections: list[Any]) -> Any:
     """The first process's result; else the error that ended the training, not one of those that it led to."""
-    waiting: dict[Any, int] = dict(zip(receivers, range(len(processes)), strict=True))
+    waiting: dict[Any, int] = dict(zip(connections, range(len(processes)), strict=True))
     results: dict[int, Any] = {}
     errors: list[BaseException] = []
     dead: list[int] = []
@@ -128,11 +132,11 @@ def _result(processes: list[Any], receivers: list[Any]) -> Any:
         ready: list[Any] = wait([*waiting], timeout=GRACE if failed else None)
         if failed and not ready:
             break
-        for receiver in ready:
-            rank = waiting.pop(receiver)
+        for connection in ready:
+            rank = waiting.pop(connection)
             try:
-                result, error = receiver.recv()
-            except EOFError:  # it ended without a word
+                result, error = connection.recv()
+            except (EOFError, OSError):  # it ended without a word
                 dead.append(rank)
                 continue
             results[rank] = result
@@ -157,9 +161,7 @@ def _dead(rank: int, status: int, count: int) -> Exception:
     )
 
 
-def _work(
-    packed: bytes, rank: int, count: int, port: int, threads: int, told: int | None, sender: Connection
-) -> None:
+def _work(rank: int, count: int, port: int, threads: int, told: int | None, connection: Connection) -> None:
     """In a process that was started: do the work, and send what it returns or why it failed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     threading.Thread(target=end_with_parent, daemon=True).start()
@@ -172,8 +174,9 @@ def _work(
     environment.set_world_size(count)
     environment.set_global_rank(rank)
     try:
+        work = pickle.loads(connection.recv_bytes())
         join(environment)
-        result, error = pickle.loads(packed)(environment), None
+        result, error = work(environment), None
         leave()
     except BaseException as raised:
         result, error = None, raised
@@ -182,7 +185,7 @@ def _work(
             pickle.loads(pickle.dumps(error))
         except Exception:  # of a class with other arguments
             error = ChildProcessError(f"{type(error).__name__}: {error}")
-    sender.send((result if rank == 0 else None, error))
+    connection.send((result if rank == 0 else None, error))
 
 
 def end_with_parent() -> None:
