@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.molecules import quick, regression_set, small_network
+from wlkernelnn import MoleculeRegressor
+from wlkernelnn.training import DivergedError, LanguageOptions, fit, fit_language_model, loop
+from wlkernelnn.training.group import environment_of
 
 # One process imports everything, once; those that train are forks of it.
 SCRIPT = """
@@ -113,3 +120,48 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     words = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path)]
     done = subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_who_starts_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        ValueError, match="devices=2, num_nodes=2: start it by torchrun or srun, 2 processes on"
+    ):
+        environment_of(quick(devices=2, num_nodes=2))
+    slurm = {"JOB_ID": 1, "NTASKS": 4, "STEP_NUM_TASKS": 4, "NTASKS_PER_NODE": 2, "PROCID": 3, "LOCALID": 1}
+    for name, value in slurm.items():
+        monkeypatch.setenv(f"SLURM_{name}", str(value))
+    environment = environment_of(quick(devices=2, num_nodes=2))
+    assert (environment.global_rank(), environment.local_rank(), environment.world_size()) == (3, 1, 4)
+    with pytest.raises(ValueError, match=r"srun started 4 processes, 2 on this node, .* are 2, 2 on a node"):
+        environment_of(quick(devices=2))
+    for name, value in {"TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=r"torchrun started 4 processes, 4 on this node"):
+        environment_of(quick(devices=2, num_nodes=2))
+
+
+def test_what_trains_in_one_process() -> None:
+    with pytest.raises(ValueError, match=r"devices=2: the machine of model='gp' trains in one process"):
+        MoleculeRegressor("gp").fit(["C", "CC"], [1, 2], devices=2)
+    with pytest.raises(ValueError, match=r"batch_size=2: 3 devices need a stream each"):
+        fit_language_model(None, None, LanguageOptions(batch_size=2, devices=3))  # type: ignore[arg-type]
+
+
+def test_devices_of_estimators(monkeypatch: pytest.MonkeyPatch) -> None:
+    def together(_: Any, options: Any) -> None:
+        raise RuntimeError(f"{options.devices} devices")
+
+    monkeypatch.setattr(loop, "together", together)
+    with pytest.raises(RuntimeError, match="3 devices"):
+        MoleculeRegressor("wl").fit(["C" * n for n in range(1, 31)], range(30), devices=3)
+
+
+def test_a_training_that_cannot_be_sent() -> None:
+    data, options = regression_set(), quick(devices=2, accelerator="cpu")
+    with pytest.raises(ValueError, match=r"devices=2: other processes cannot be sent the training: .*lambda"):
+        fit(small_network(data), data, None, options, callbacks=[lambda: 0], progress=False)  # type: ignore[list-item]
+
+
+def test_divergence_comes_from_another_process() -> None:
+    error = pickle.loads(pickle.dumps(DivergedError("training diverged", 3)))
+    assert (str(error), error.epoch) == ("training diverged", 3)
