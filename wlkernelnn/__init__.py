@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
-    from .estimators import MoleculeClassifier, MoleculeRegressor, StringClassifier, TextClassifier
+    from .estimators import (
+        GraphClassifier,
+        MoleculeClassifier,
+        MoleculeRegressor,
+        StringClassifier,
+        TextClassifier,
+    )
 
 __version__ = version("wlkernelnn")
 
 __all__ = [
     "DeepKernelConv",
+    "GraphClassifier",
     "MoleculeClassifier",
     "MoleculeRegressor",
     "RandomWalkKernelConv",

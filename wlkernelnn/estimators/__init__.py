@@ -1,10 +1,12 @@
-"""scikit-learn's face: estimators that read SMILES, texts and signals."""
+"""scikit-learn's face: estimators that read SMILES, graphs, texts and signals."""
 
+from .graphs import GraphClassifier
 from .molecules import MoleculeClassifier, MoleculeRegressor
 from .signals import StringClassifier
 from .texts import TextClassifier
 
 __all__ = [
+    "GraphClassifier",
     "MoleculeClassifier",
     "MoleculeRegressor",
     "StringClassifier",

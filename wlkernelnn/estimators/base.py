@@ -256,12 +256,16 @@ class MoleculeEstimator(SavedEstimator):
                 f"y: {len(unknown):,} rows have no target, the first is data row {unknown[0] + 1}"
             )
         task = "multiclass" if description.get("classes") else self._task
-        return molecules_of(X, features).with_targets(y, task=task, metric=self._metric, **description)
+        return self._graphs(X, features).with_targets(y, task=task, metric=self._metric, **description)
+
+    def _graphs(self, X: Any, features: str) -> PackedGraphs:
+        """What ``X`` holds, packed."""
+        return molecules_of(X, features)
 
     def _predict(self, X: Any) -> np.ndarray:
         """Values or probabilities, ``[n, T]``, or those of all classes of more than two, ``[n, C]``."""
         check_is_fitted(self)
-        data = molecules_of(X, self._fitted.about["features"])
+        data = self._graphs(X, self._fitted.about["features"])
         model = self._fitted
         return model.predict(data)[0] if isinstance(model, Ensemble) else model.predict(data)
 

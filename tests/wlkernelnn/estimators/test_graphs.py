@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from torch_geometric.data import Data
+
+from tests.molecules import regression_set
+from wlkernelnn import GraphClassifier
+
+EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+KIND = np.arange(30) % 3
+NAMES = np.array(["end", "middle", "none"])[KIND]
+GRAPHS = [Data(x=torch.tensor([[int(kind == 0)], [int(kind == 1)], [0]]), edge_index=EDGES) for kind in KIND]
+SMALL = {"hidden_channels": 8, "epochs": 12, "batch_size": 8, "lr": 3e-2, "random_state": 0}
+
+
+def test_graphs_of_three_classes(tmp_path: Path) -> None:
+    model = GraphClassifier(**SMALL, fit_options={"class_weight": "balanced"}).fit(GRAPHS, NAMES)
+    assert model.classes_.tolist() == ["end", "middle", "none"]
+    assert model.score(GRAPHS, NAMES) == 1.0
+    probability = model.predict_proba(GRAPHS[:4])
+    assert probability.shape == (4, 3)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(GraphClassifier.load(tmp_path).predict_proba(GRAPHS[:4]), probability)
+
+
+def test_two_classes_of_packed_graphs() -> None:
+    data = regression_set()
+    active = np.arange(60) % 2 == 0
+    quick = clone(GraphClassifier(**SMALL)).set_params(epochs=1, model="stack")
+    model = quick.fit(data[:40], active[:40])
+    assert model.predict_proba(data[40:]).shape == (20, 2)
+    assert set(model.predict(data[40:])) <= {False, True}
+
+
+def test_cross_validation() -> None:
+    scores = cross_val_score(
+        GraphClassifier(**{**SMALL, "epochs": 1, "validation_fraction": 0}), GRAPHS, KIND, cv=2
+    )
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+def test_refused() -> None:
+    with pytest.raises(ValueError, match="model must be one of wl, stack, got 'gp'"):
+        GraphClassifier("gp").fit(GRAPHS, KIND > 0)
+    with pytest.raises(TypeError, match="X must be PackedGraphs, as of load_molecules, load_tu or"):
+        GraphClassifier(**SMALL).fit(["CCO"] * 30, NAMES)
+    with pytest.raises(ValueError, match=r"y must be \[30\] or \[30, T\], got shape \[29\]"):
+        GraphClassifier(**SMALL).fit(GRAPHS, NAMES[:29])
