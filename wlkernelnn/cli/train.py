@@ -196,15 +196,16 @@ def main(argv: list[str] | None = None) -> None:
     check_training(parser, parsed, several=parsed.cv is not None)
     if parsed.cv is None and parsed.repeats != 1:
         raise ValueError("--repeats is an option of --cv")
+    fit_options = FitOptions(**pick(parsed, FitOptions))
+    if follow(fit_options):
+        return
     if parsed.cv is not None:
         models = _models_of(parsed)
         networks = [name for name in models if name in NETWORKS]
         # By its name, as verbs are imported: it stands on this room.
         verb = import_module("wlkernelnn.cli.crossval.verb")
         verb.cross_validation(parser, parsed, models, networks, features_of, train_model, MAY_DIFFER)
-        return
-    fit_options = FitOptions(**pick(parsed, FitOptions))
-    if follow(fit_options):
+        dismiss(fit_options)
         return
     directory = run_options.output_dir
     check_run_folder(parser, parsed, directory, MAY_DIFFER)
