@@ -94,16 +94,20 @@ def _client(scheduler: str, num_workers: int | None) -> Iterator[Client]:
         with Client(scheduler, set_as_default=False) as client:
             yield client
         return
-    with (
-        LocalCluster(
+    try:
+        local = LocalCluster(
             n_workers=num_workers or joblib.cpu_count(),
             threads_per_worker=1,
             memory_limit=None,
             dashboard_address=":0",
             silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+        )
+    except RuntimeError as error:
+        raise ChildProcessError(
+            f"Dask's processes on this machine did not start ({error}); they import the script that "
+            'runs, which needs the line if __name__ == "__main__"'
+        ) from error
+    with local, Client(local, set_as_default=False) as client:
         yield client
 
 

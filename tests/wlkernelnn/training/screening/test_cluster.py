@@ -136,6 +136,18 @@ def test_the_scheduler_ends(
     assert len(list((tmp_path / "out").glob("part-*"))) >= 2
 
 
+def test_local_processes_do_not_start(
+    run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**options: Any) -> None:
+        assert options["n_workers"] == 2
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(cluster, "LocalCluster", fail)
+    with pytest.raises(ChildProcessError, match=r"Nanny failed .*needs the line if __name__"):
+        run(table, run_folder, tmp_path / "out", scheduler="local", num_workers=2)
+
+
 def test_wrong_schedulers(run_folder: Path, table: Path, tmp_path: Path) -> None:
     for scheduler, options, says in (
         (
