@@ -48,6 +48,14 @@ def _macro_f1(y: np.ndarray, probability: np.ndarray) -> float:
     return float(sk.f1_score(y, probability.argmax(1), average="macro"))
 
 
+def _matthews(y: np.ndarray, probability: np.ndarray) -> float:
+    """Matthews' coefficient of several classes (Gorodkin 2004), 0 where all have or get the same class."""
+    matrix = confusion(y, probability).astype(np.float64)
+    found, count, total = matrix.sum(0), matrix.sum(1), matrix.sum()
+    squares = (total**2 - found @ found) * (total**2 - count @ count)
+    return float((matrix.trace() * total - found @ count) / np.sqrt(squares)) if squares > 0 else 0.0
+
+
 def _log_loss(y: np.ndarray, probability: np.ndarray) -> float:
     """The mean negative logarithm of the probability of the true class."""
     right = probability[np.arange(len(y)), y].astype(np.float64)
@@ -70,7 +78,7 @@ CLASS_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": _accuracy,
     "balanced_accuracy": lambda y, p: recalls(y, p.argmax(1)),
     "f1": _macro_f1,
-    "mcc": lambda y, p: float(sk.matthews_corrcoef(y, p.argmax(1))),
+    "mcc": _matthews,
     "log_loss": _log_loss,
     "roc_auc": _roc_auc,
 }

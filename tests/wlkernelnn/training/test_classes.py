@@ -43,6 +43,7 @@ def test_missing_classes_and_classes_that_do_not_occur() -> None:
         assert score(name, y, p) == score(name, y[known], p[known])
         assert math.isfinite(score(name, y, p))
     assert math.isnan(score("roc_auc", np.zeros((6, 1)), p))
+    assert score("mcc", np.zeros((6, 1)), p) == 0.0
     assert math.isnan(score("accuracy", np.full((6, 1), NAN), p))
     report = all_scores("multiclass", ["kind"], y, p, ["x", "y", "z"])
     assert [each["count"] for each in report["classes"].values()] == [2, 0, 2]
