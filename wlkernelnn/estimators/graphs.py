@@ -79,9 +79,11 @@ class GraphClassifier(MoleculeClassifier):
         tags.input_tags.string = False
         return tags
 
-    def _fit(self, X: Any, y: np.ndarray, names: Sequence[str], classes: Sequence[str] = ()) -> None:
+    def _fit(
+        self, X: Any, y: np.ndarray, names: Sequence[str], devices: int, classes: Sequence[str] = ()
+    ) -> None:
         check_one_of("model", self.model, tuple(SHORT_NAMES))
-        super()._fit(X, y, names, classes)
+        super()._fit(X, y, names, devices, classes)
 
     def _graphs(self, X: Any, features: str) -> PackedGraphs:
         data = as_packed("X", X)
