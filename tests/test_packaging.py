@@ -33,8 +33,8 @@ EXTRAS = {
     "threadpoolctl": "bench",  # scikit-learn brings it
     "chemprop": "bench",
     "optuna": "wlkernelnn",
-    "openpyxl": "datasets",
-    "distributed": "wlkernelnn/training/screening",  # dask[distributed] brings it
+    "openpyxl": "datasets/files",
+    "distributed": "wlkernelnn/training/screening",
 }
 
 
@@ -91,9 +91,9 @@ def test_base_install_is_what_the_package_imports(imported: dict[str, set[str]])
 
 
 def test_every_extra_is_declared() -> None:
-    users = ("fast", "scatter", "ogb", "theorems", "kernels", "chem", "hpopt", "excel")
+    users = ("fast", "scatter", "ogb", "theorems", "kernels", "chem", "hpopt", "excel", "cluster")
     declared = set().union(*(requirements("options.extras_require", extra) for extra in users))
-    assert declared == set(EXTRAS) - {"triton", "distributed"}  # PyTorch for GPUs and dask bring them
+    assert declared == set(EXTRAS) - {"triton"}  # it comes with PyTorch for GPUs
 
 
 def test_ci_pins_what_is_declared() -> None:
