@@ -16,7 +16,7 @@ EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 KIND = np.arange(30) % 3
 NAMES = np.array(["end", "middle", "none"])[KIND]
 GRAPHS = [Data(x=torch.tensor([[int(kind == 0)], [int(kind == 1)], [0]]), edge_index=EDGES) for kind in KIND]
-SMALL = {"hidden_channels": 8, "epochs": 12, "batch_size": 8, "lr": 3e-2, "random_state": 0}
+SMALL = {"hidden_channels": 8, "epochs": 6, "batch_size": 8, "lr": 3e-2, "random_state": 0}
 
 
 def test_graphs_of_three_classes(tmp_path: Path) -> None:

@@ -380,8 +380,6 @@ def test_more_than_two_classes(tmp_path: Path) -> None:
     model.save(tmp_path)
     again = MoleculeClassifier.load(tmp_path)
     np.testing.assert_array_equal(again.predict_proba(SMILES), probability)
-    numbers = MoleculeClassifier(**SMALL).fit(SMILES, np.arange(60) % 3 + 4)
-    assert set(numbers.predict(SMILES)) <= {4, 5, 6}
 
 
 @pytest.mark.parametrize("model", [MoleculeRegressor(), MoleculeClassifier()])
