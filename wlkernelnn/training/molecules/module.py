@@ -46,7 +46,7 @@ def summed_loss(
 
     Squared errors in units of the targets' standard deviations, so that tasks of different scales count
     alike, or cross entropies of logits. Of a bound the error counts on its wrong side alone (as in Van Belle
-    et al. 2011, section 3.2, there of the absolute error); unlike Tobin's likelihood (1958) this needs no
+    et al. 2011, there of the absolute error); unlike Tobin's likelihood (1958) this needs no
     noise model.
 
     Args:
