@@ -108,5 +108,6 @@ def test_machines_tell_two_classes_apart(
 ) -> None:
     assert train(table, "kind", tmp_path / "run") == 1
     assert "target kind: has 3 classes, and a machine tells two apart: take a" in capsys.readouterr().err
-    assert main(["train", "--data-path", f"{table}", "--target-columns", "kind", "--output-dir", "x"]) == 1
+    words = ["--data-path", f"{table}", "--target-columns", "kind", "--output-dir", f"{tmp_path / 'other'}"]
+    assert main(["train", *words]) == 1
     assert "(task classification takes names of classes)" in capsys.readouterr().err
