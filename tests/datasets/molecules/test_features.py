@@ -123,8 +123,7 @@ def test_ring_counts_are_codes_behind_the_others(name: str) -> None:
 def test_unknown_additions_are_named_with_the_known_ones(name: str) -> None:
     expected = (
         "'duvenaud', 'lei', 'ogb'], followed or not by '+invariants', '+rings', '+ring_nodes', '+rw1' … "
-        "'+rw64' and "
-        "'+morgan', '+descriptors' or '+rdkit', "
+        "'+rw64' and '+morgan', '+descriptors' or '+rdkit', and '+standardize', "
         "as in 'ogb+rings+rw16+morgan'"
     )
     with pytest.raises(
