@@ -31,6 +31,8 @@ LOCAL = "local"
 AHEAD = 2
 # A task that fails is tried again so often. (One whose worker dies has Dask's own limit: allowed-failures.)
 RETRIES = 2
+# A scheduler that does not say in so many seconds which workers it has is gone.
+ANSWER = 60
 # What must be of one version everywhere, for the same results as on one machine.
 PACKAGES = ("wlkernelnn", "rdkit", "torch")
 
@@ -67,7 +69,8 @@ def predict_on_cluster(
 
         def limit() -> int:
             try:
-                return AHEAD * (1 + sum(client.nthreads().values()))
+                threads = client.sync(client.scheduler.ncores, workers=None, callback_timeout=ANSWER)
+                return AHEAD * (1 + sum(threads.values()))
             except OSError as error:
                 raise _gone(scheduler) from error
 
