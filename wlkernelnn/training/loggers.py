@@ -45,7 +45,23 @@ def make_logger(kind: str | None, directory: Path, name: str) -> Any:
         return loggers.TensorBoardLogger(where, name="", version=name)
     if kind == "wandb":
         where.mkdir(parents=True, exist_ok=True)
-        return loggers.WandbLogger(name=run, save_dir=where, project="wlkernelnn")
+        return _weights_and_biases(name=run, save_dir=where, project="wlkernelnn")
     if kind == "mlflow":
-        return loggers.MLFlowLogger("wlkernelnn", run_name=run, tracking_uri=f"file:{where / 'mlruns'}")
+        where.mkdir(parents=True, exist_ok=True)
+        where = where.absolute()
+        database, files = f"sqlite:///{where / 'mlflow.db'}", (where / "artifacts").as_uri()
+        return loggers.MLFlowLogger("wlkernelnn", run, tracking_uri=database, artifact_location=files)
     return None
+
+
+def _weights_and_biases(**options: Any) -> Any:
+    """Lightning's logger, which ends its run with the training: the next network starts another."""
+    from pytorch_lightning import loggers
+
+    class OneRun(loggers.WandbLogger):
+        def finalize(self, status: str) -> None:
+            super().finalize(status)
+            if self._experiment is not None:
+                self._experiment.finish(exit_code=int(status != "success"))
+
+    return OneRun(**options)
