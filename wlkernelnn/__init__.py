@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .conv import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
     from .estimators import (
         GraphClassifier,
+        GraphRegressor,
         MoleculeClassifier,
         MoleculeRegressor,
         StringClassifier,
@@ -19,6 +20,7 @@ __version__ = version("wlkernelnn")
 __all__ = [
     "DeepKernelConv",
     "GraphClassifier",
+    "GraphRegressor",
     "MoleculeClassifier",
     "MoleculeRegressor",
     "RandomWalkKernelConv",

@@ -78,7 +78,8 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn import training
-    from wlkernelnn.training.classes import of_each, output_names
+    from wlkernelnn.machines.classifier import of_each
+    from wlkernelnn.training.classes import output_names
     from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
     from wlkernelnn.training.molecules.trained_on import in_training
 

@@ -286,7 +286,10 @@ def _converted(value: Any, kind: Any) -> Any:
         return result
     if _several(kind):
         items = value if isinstance(value, list) else [value]
-        found = [_converted(item, get_args(kind)[0]) for item in items]
+        # A word, or several: each is one of the words, or an item of the list.
+        kinds = tuple(get_args(each)[0] if get_origin(each) is list else each for each in get_args(kind))
+        one: Any = Union[kinds]  # noqa: UP007
+        found = [_converted(item, one) for item in items]
         return found[0] if len(found) == 1 else found
     for one in get_args(kind) if several in (Union, types.UnionType) else (kind,):
         base = get_args(one)[0] if get_origin(one) is Annotated else one
@@ -307,7 +310,7 @@ def _converted(value: Any, kind: Any) -> Any:
 
 
 def _several(kind: Any) -> bool:
-    """Whether a type is one of some words, or a list of them."""
+    """Whether a type is one of some words, or a list of such words or of numbers."""
     return get_origin(kind) in (Union, types.UnionType) and any(
         get_origin(one) is list for one in get_args(kind)
     )

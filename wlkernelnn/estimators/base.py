@@ -6,7 +6,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,57 +50,41 @@ OF_NETWORKS = (
         "weight_decay",
         "patience",
     ),
-    *("validation_fraction", "network_options", "fit_options"),
+    *("validation_fraction", "network_options", "fit_options", "class_weight"),
 )
 
 
-class MoleculeEstimator(SavedEstimator):
-    """What regression and classification share.
+@dataclass(eq=False, repr=False)
+class _Arguments:
+    """The arguments of all estimators of molecules; :class:`MoleculeRegressor` says what they are."""
 
-    The arguments are said in :class:`MoleculeRegressor`.
-    """
+    model: Literal[
+        "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
+    ] = "auto"
+    _: KW_ONLY
+    features: str | None = None
+    ensemble_size: int = 1
+    hidden_channels: int | None = None
+    dropout: float = 0.0
+    epochs: int = FitOptions.epochs
+    batch_size: int = FitOptions.batch_size
+    lr: float = FitOptions.lr
+    weight_decay: float = FitOptions.weight_decay
+    patience: int = FitOptions.patience
+    validation_fraction: float = 0.1
+    network_options: Mapping[str, Any] | None = None
+    fit_options: Mapping[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    progress: bool = False
+
+
+class MoleculeEstimator(_Arguments, SavedEstimator):
+    """What regression and classification share."""
 
     _metric: str
     ensemble_: Ensemble
     machine_: MoleculeMachine | LinearMachine
     joint_: JointModel
-
-    def __init__(
-        self,
-        model: Literal[
-            "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
-        ] = "auto",
-        *,
-        features: str | None = None,
-        ensemble_size: int = 1,
-        hidden_channels: int | None = None,
-        dropout: float = 0.0,
-        epochs: int = FitOptions.epochs,
-        batch_size: int = FitOptions.batch_size,
-        lr: float = FitOptions.lr,
-        weight_decay: float = FitOptions.weight_decay,
-        patience: int = FitOptions.patience,
-        validation_fraction: float = 0.1,
-        network_options: Mapping[str, Any] | None = None,
-        fit_options: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        progress: bool = False,
-    ) -> None:
-        self.model = model
-        self.features = features
-        self.ensemble_size = ensemble_size
-        self.hidden_channels = hidden_channels
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.network_options = network_options
-        self.fit_options = fit_options
-        self.random_state = random_state
-        self.progress = progress
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -168,7 +152,13 @@ class MoleculeEstimator(SavedEstimator):
         return arguments
 
     def _fit(
-        self, X: Any, y: np.ndarray, names: Sequence[str], devices: int, classes: Sequence[str] = ()
+        self,
+        X: Any,
+        y: np.ndarray,
+        names: Sequence[str],
+        devices: int,
+        classes: Sequence[str] = (),
+        class_weight: Literal["balanced"] | list[float] | None = None,
     ) -> None:
         """Train on targets ``[n, T]``, NaN where one is missing; ``classes`` are names of more than two."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -178,26 +168,32 @@ class MoleculeEstimator(SavedEstimator):
                 raise ValueError(
                     f"devices={devices}: the machine of model={self.model!r} trains in one process"
                 )
-            self._fit_machine(X, y, names, seed)
+            self._fit_machine(X, y, names, seed, classes)
         elif self.model in JOINT:
-            self._fit_joint(X, y, names, self._options(seed, devices))
+            self._fit_joint(X, y, names, self._options(seed, devices, class_weight), classes)
         else:
-            self._fit_networks(X, y, names, self._options(seed, devices), classes)
+            self._fit_networks(X, y, names, self._options(seed, devices, class_weight), classes)
 
-    def _fit_machine(self, X: Any, y: np.ndarray, names: Sequence[str], seed: int) -> None:
+    def _fit_machine(
+        self, X: Any, y: np.ndarray, names: Sequence[str], seed: int, classes: Sequence[str]
+    ) -> None:
         self._warn(OF_NETWORKS, "arguments of networks (model='wl' or 'stack'), which the machine")
         machine, features = machine_named(self.model, seed), features_for(self.model, self.features)
         if isinstance(machine, MoleculeMachine):
-            machine.num_landmarks(*y.shape)  # too little memory is said before molecules are read
-        machine.fit(self._data(X, y, features, target_names=tuple(names)))
+            machine.num_landmarks(
+                len(y), len(classes) or y.shape[1]
+            )  # too little memory is said before molecules are read
+        machine.fit(self._data(X, y, features, target_names=tuple(names), classes=tuple(classes)))
         self._forget()
         self.machine_ = machine
         self.validation_score_: float | None = left_out_score(machine.leave_one_out(), self._metric, y)
 
-    def _fit_joint(self, X: Any, y: np.ndarray, names: Sequence[str], options: FitOptions) -> None:
+    def _fit_joint(
+        self, X: Any, y: np.ndarray, names: Sequence[str], options: FitOptions, classes: Sequence[str]
+    ) -> None:
         self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")
         network = self._network()
-        data = self._data(X, y, features_for(self.model, self.features))
+        data = self._data(X, y, features_for(self.model, self.features), classes=tuple(classes))
         with training() as directory:
             joint, report = train_joint(
                 data,
@@ -218,7 +214,8 @@ class MoleculeEstimator(SavedEstimator):
     def _warn(self, arguments: Sequence[str], why: str) -> None:
         """Name arguments that were given and do nothing."""
         parameters = inspect.signature(type(self)).parameters
-        if idle := [name for name in arguments if getattr(self, name) != parameters[name].default]:
+        own = [name for name in arguments if name in parameters]
+        if idle := [name for name in own if getattr(self, name) != parameters[name].default]:
             warnings.warn(f"{', '.join(idle)}: {why} of model={self.model!r} ignores", stacklevel=5)
 
     def _forget(self) -> None:
@@ -290,10 +287,16 @@ class MoleculeEstimator(SavedEstimator):
             raise ValueError(f"nearest: a kernel machine compares molecules, model={self.model!r} does not")
         return nearest(machine, molecules_of(X, machine.about["features"]))
 
-    def _options(self, seed: int, devices: int) -> FitOptions:
+    def _options(
+        self, seed: int, devices: int, class_weight: Literal["balanced"] | list[float] | None
+    ) -> FitOptions:
         own = ("epochs", "batch_size", "lr", "weight_decay", "patience")
         known, taken = {field.name for field in fields(FitOptions)}, (*own, "seed", "devices")
         more = more_options(self, "fit_options", known, taken)
+        if class_weight is not None:
+            if "class_weight" in more:
+                raise ValueError("fit_options: class_weight is set by the argument class_weight")
+            more["class_weight"] = class_weight
         return FitOptions(seed=seed, devices=devices, **{name: getattr(self, name) for name in own}, **more)
 
     def _network(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -83,6 +84,23 @@ def numbered(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(array)
     classes, number = np.unique(array, return_inverse=True)
     return classes, number
+
+
+def weights_of(class_weight: Any, classes: np.ndarray) -> Any:
+    """An estimator's ``class_weight`` as options have it: of a dict a weight of each class, in their order.
+
+    Raises:
+        ValueError: It is another word, no dict, or names a class that is not there.
+    """
+    if class_weight is None or class_weight == "balanced":
+        return class_weight
+    known = classes.tolist()
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f'class_weight must be None, "balanced" or a dict of {known}, got {class_weight!r}')
+    for name in class_weight:
+        if name not in known:
+            raise ValueError(f"class_weight: {name!r} is not one of the classes {known}")
+    return [class_weight.get(name, 1.0) for name in known]
 
 
 def strings_in(X: Any, what: str) -> list[Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -13,14 +15,13 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets.files.table import binary_targets, numeric_targets
-from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, mean_and_std, score
 from wlkernelnn.training.classes import of_all_classes
 from wlkernelnn.training.molecules.columns import has_deviations
 from wlkernelnn.training.molecules.recalibration import LEAST_VALUES
 
 from .base import MoleculeEstimator
-from .data import molecules_of, numbered, target_frame
+from .data import numbered, target_frame, weights_of
 
 
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
@@ -108,7 +109,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             if len(self._fitted.networks) < 2:
                 raise ValueError(f"{few}, or several networks (ensemble_size)")
             warnings.warn(f"{few}: these deviations are over the networks, and too small", stacklevel=2)
-        mean, std = mean_and_std(self._fitted, molecules_of(X, self._fitted.about["features"]))
+        mean, std = mean_and_std(self._fitted, self._graphs(X, self._fitted.about["features"]))
         assert std is not None
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
 
@@ -135,11 +136,11 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         self._single = single
 
 
+@dataclass(eq=False, repr=False)
 class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
     """Tells molecules of classes apart, for one target or several, as ``wlkernelnn train`` does.
 
-    Several targets have two classes each. A single one may have more, of networks (``model="wl"`` or
-    ``"stack"``).
+    Several targets have two classes each. A single one may have more.
 
     >>> from wlkernelnn import MoleculeClassifier
     >>> smiles = ["C" * n + end for n in range(1, 11) for end in "ON"]
@@ -147,20 +148,27 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
     >>> model.predict(["CCO", "CCN"])
     array(['alcohol', 'amine'], dtype='<U7')
 
-    The arguments, and the attributes but ``classes_``, are those of :class:`MoleculeRegressor`. The
+    The other arguments, and the attributes but ``classes_``, are those of :class:`MoleculeRegressor`. The
     validation part of networks with a single target has its share of all classes, and the best epoch is that
     of the least ``log_loss``, unless ``fit_options`` have another ``metric``.
+
+    Args:
+        class_weight: Of networks, how much molecules of a class count in the loss: ``"balanced"``, see
+            :class:`~wlkernelnn.training.FitOptions`; a number for each class, 1 of those that are not named
+            (of targets ``[n, T]`` of 0 and of 1); or ``None``, all alike.
 
     Attributes:
         classes_: The classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
     """
+
+    _: KW_ONLY
+    class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
 
     _task = "classification"
     _metric = "log_loss"  # a best ROC-AUC says nothing of which probabilities are above a half
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.model in SHORT_NAMES
         tags.classifier_tags.multi_label = True
         return tags
 
@@ -185,7 +193,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
                 column_or_1d(y, warn=True)
             known = frame[names[0]].notna().to_numpy()
             classes, number = numbered(frame[names[0]][known].tolist())
-            self._check_number(classes)
+            if len(classes) < 2:
+                raise ValueError(f"y: expected two classes or more, got {len(classes)} ({classes.tolist()})")
             target = np.full((len(frame), 1), np.nan)
             target[known, 0] = number
             if len(classes) > 2:
@@ -193,8 +202,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             elif classes.tolist() != [0, 1]:
                 names = [f"{names[0]}={classes[1]}"]
         else:
-            target = binary_targets(frame, names, "y")
-        self._fit(X, target, names, devices, several)
+            target, classes = binary_targets(frame, names, "y"), np.array([0, 1])
+        self._fit(X, target, names, devices, several, weights_of(self.class_weight, classes))
         self.classes_ = classes if single else [np.array([0, 1]) for _ in names]
         return self
 
@@ -239,13 +248,6 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         wrong[known] = self.predict(X).reshape(true.shape)[known] != true[known]
         counted = wrong[known.any(axis=1)]
         return float(1 - counted.any(axis=1).mean()) if len(counted) else float("nan")
-
-    def _check_number(self, classes: np.ndarray) -> None:
-        """Refuse one class alone, and more than two of a machine."""
-        if len(classes) == 2 or (len(classes) > 2 and self.model in SHORT_NAMES):
-            return
-        several = ": networks (model='wl' or 'stack') tell more apart" if len(classes) > 2 else ""
-        raise ValueError(f"y: expected two classes, got {len(classes)} ({classes.tolist()[:5]}){several}")
 
     def _read(self, frame: pd.DataFrame) -> np.ndarray:
         """True classes, read as ``fit`` reads them."""

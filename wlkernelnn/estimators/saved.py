@@ -73,6 +73,8 @@ class SavedEstimator(BaseEstimator, ABC):
         }
         if not isinstance(arguments.get("random_state"), Integral | None):
             arguments["random_state"] = None  # a generator is no number
+        if isinstance(weights := arguments.get("class_weight"), Mapping):
+            arguments["class_weight"] = [*weights.items()]  # JSON has no keys but texts
         state = {
             "format": FORMAT,
             "arguments": plain(arguments),
@@ -113,7 +115,10 @@ class SavedEstimator(BaseEstimator, ABC):
                 raise ValueError(f"expected {state['networks']!r} networks, found {number}")
             if not isinstance(state["valid"], float | int | None):
                 raise ValueError(f"valid: expected a number or null, got {state['valid']!r}")
-            model = cls(**cls._renamed(state["arguments"]))
+            arguments = cls._renamed(state["arguments"])
+            if isinstance(weights := arguments.get("class_weight"), list):
+                arguments["class_weight"] = dict(weights)
+            model = cls(**arguments)
             model.validation_score_ = state["valid"]
             model._take(fitted)
             model._set_outputs(state)

@@ -1,4 +1,4 @@
-"""Two classes by a Gaussian process of their log-odds."""
+"""Classes by Gaussian processes of their log-odds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .evidence import LaplaceEvidence
@@ -61,7 +62,7 @@ class LatentProcess(GaussianProcess):
 
 
 class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
-    r"""Tells two classes apart by a Gaussian process of their log-odds, for one target or several.
+    r"""Tells classes apart by Gaussian processes of their log-odds, for one target or several.
 
     .. math::
         p(y = 1 \mid x) = \frac{1}{1 + \exp(-(a \, \mu(x) + b))}
@@ -70,6 +71,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     section 3.4), its amplitudes by the approximate marginal likelihood. Slope a ≥ 0 and intercept b of each
     target are Platt's scaling (Platt 2000, with his regularised targets) of the leave-one-out means of
     training rows; a is about 1.
+
+    More than two classes have a process each, of one class against all others, and probabilities are these
+    p divided by their sum. The processes share the kernel's blocks.
 
     >>> from wlkernelnn.kernels import MoleculeKernel
     >>> from wlkernelnn.machines import GaussianProcessClassifier
@@ -82,9 +86,9 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         kernel, num_landmarks, max_fit_rows, n_jobs, random_state: See :class:`GaussianProcess`.
 
     Attributes:
-        classes_: The two classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
-        machine_: The process of the log-odds of the second class.
-        slope_, intercept_: a and b of each target, ``[T]``.
+        classes_: The classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
+        machine_: The process of the log-odds of the second class; of C > 2 classes, those of each class.
+        slope_, intercept_: a and b of each target ``[T]``, or class ``[C]``.
     """
 
     def __init__(
@@ -104,7 +108,6 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
         return tags
@@ -114,12 +117,12 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
         Args:
             X: Structures ``[n]``.
-            y: Two classes of any names ``[n]``, or 0 and 1 ``[n, T]``; NaN or ``None`` where one is missing.
+            y: Classes of any names ``[n]``, or 0 and 1 ``[n, T]``; NaN or ``None`` where one is missing.
                 A target of ``[n, T]`` with one class alone has its frequency everywhere, and a warning.
             sample_weight: Positive numbers ``[n]``.
 
         Raises:
-            ValueError: Not two classes, or others than 0 and 1 of ``[n, T]``; or as
+            ValueError: Less than two classes, or others than 0 and 1 of ``[n, T]``; or as
                 :meth:`GaussianProcess.fit`.
         """
         label, self.classes_ = labels_of(y, len(X))
@@ -133,12 +136,17 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         self.slope_, self.intercept_ = platt_scalings(means, columns, sample_weight)
         return self
 
+    @property
+    def _several(self) -> bool:
+        """Whether the processes are of more than two classes of one target."""
+        return not isinstance(self.classes_, list) and len(self.classes_) > 2
+
     def _probability(self, means: Any) -> np.ndarray:
-        """Of the second class, from means ``[n]`` or ``[n, T]``."""
-        return np.asarray(expit(means * self.slope_ + self.intercept_))
+        """Of the second class, from means ``[n]`` or ``[n, T]``; of several classes of each, ``[n, C]``."""
+        return probabilities(means * self.slope_ + self.intercept_, self._several)
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Probabilities of both classes, float64 ``[n, 2]``; of targets ``[n, T]`` a list of such arrays.
+        """Probabilities of all classes, float64 ``[n, C]``; of targets ``[n, T]`` a list of ``[n, 2]``.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -146,6 +154,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         positive = self._probability(self.machine_.predict(X))
+        if self._several:
+            return positive
         both = np.stack([1 - positive, positive], axis=-1)
         return both if both.ndim == 2 else [*both.swapaxes(0, 1)]
 
@@ -156,14 +166,18 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             NotFittedError, ValueError: As :meth:`predict_proba`.
         """
         check_is_fitted(self)
-        more = (self._probability(self.machine_.predict(X)) > 0.5).astype(int)
+        probability = self._probability(self.machine_.predict(X))
+        if self._several:
+            return np.asarray(self.classes_[probability.argmax(axis=1)])
+        more = (probability > 0.5).astype(int)
         return more if more.ndim == 2 else self.classes_[more]
 
     def leave_one_out(self) -> np.ndarray:
         """Probability of the second class of every training target, as all other rows predict it.
 
         Returns:
-            Float64 ``[n]`` or ``[n, T]``, NaN where a target is missing. The scaling is that of all rows.
+            Float64 ``[n]`` or ``[n, T]``, of more than two classes that of each, ``[n, C]``; NaN where a
+            target is missing. The scaling is that of all rows.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -173,7 +187,10 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
 
 def labels_of(y: ArrayLike, length: int) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
-    """0 and 1 for the classes of each target, NaN where it is missing; and the classes."""
+    """0 and 1 for the classes of each target, NaN where it is missing; and the classes.
+
+    More than two classes of one target are targets ``[n, C]``, see :func:`of_each`.
+    """
     labels = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
     if labels.ndim not in (1, 2) or len(labels) != length:
         raise ValueError(f"y must be [{length}] or [{length}, T], as long as X, got {[*labels.shape]}")
@@ -181,11 +198,29 @@ def labels_of(y: ArrayLike, length: int) -> tuple[np.ndarray, np.ndarray | list[
     found = np.array(np.unique(labels[known]).tolist())
     if several and not np.isin(found, (0, 1)).all():
         raise ValueError(f"y [n, T] must hold 0, 1, and NaN where one is missing, got {found[:5].tolist()}")
-    if not several and len(found) != 2:
-        raise ValueError(f"y: expected two classes, got {len(found)} ({found[:5].tolist()})")
+    if not several:
+        check_classification_targets(found)
+    if not several and len(found) < 2:
+        raise ValueError(f"y: expected two classes or more, got {len(found)} ({found.tolist()})")
     label = np.full(labels.shape, np.nan)
-    label[known] = labels[known] == (1 if several else found[1])
-    return label, [np.array([0, 1])] * labels.shape[1] if several else found
+    if several:
+        label[known] = labels[known].astype(np.float64)
+        return label, [np.array([0, 1])] * labels.shape[1]
+    label[known] = np.searchsorted(found, labels[known].tolist())
+    return (label if len(found) == 2 else of_each(label[:, None], len(found))), found
+
+
+def of_each(y: np.ndarray, number: int) -> np.ndarray:
+    """Classes from 0 on, ``[n, 1]``, as a target 0 or 1 for each, float64 ``[n, number]``; NaN = missing."""
+    return np.where(np.isnan(y), np.nan, y == np.arange(number)).astype(np.float64)
+
+
+def probabilities(log_odds: np.ndarray, several: bool) -> np.ndarray:
+    """From log-odds of targets ``[n]`` or ``[n, T]``; or of ``several`` classes, each against all others,
+    ``[n, C]``: their probabilities are divided by their sum, so that it is 1.
+    """
+    p = np.asarray(expit(log_odds))
+    return p / p.sum(axis=1, keepdims=True) if several else p
 
 
 def platt_scalings(means: np.ndarray, y: np.ndarray, weight: ArrayLike | None = None) -> np.ndarray:

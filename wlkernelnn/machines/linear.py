@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +20,8 @@ from wlkernelnn.kernels.graphs.counts import count_matrix
 from wlkernelnn.kernels.graphs.wl_subtree import column_counts
 from wlkernelnn.ops.spans import bounds_of
 
-from .parts import about_training, check_same_features, drawn_rows
+from .classifier import probabilities
+from .parts import about_training, check_same_features, drawn_rows, targets_of
 from .penalties import (
     PENALTIES,
     cross_validated,
@@ -40,7 +40,7 @@ logger = logging.getLogger("wlkernelnn")
 DEPTHS = (1, 2, 3)
 # With more molecules a fifth of them, drawn, is held out instead: leave-one-out needs Grams of 8 n² bytes,
 # and cross-validation of classes many fits.
-_MOST = {"regression": 2500, "classification": 10_000}
+_MOST = {"regression": 2500, "classification": 10_000, "multiclass": 10_000}
 # Molecules, drawn, by which h and penalties are chosen.
 _DRAWN = 20_000
 # Colours that fingerprints count, at most, and molecules that are read at once.
@@ -56,7 +56,8 @@ class LinearMachine(BaseEstimator):
     in the notation of :class:`~wlkernelnn.kernels.WLSubtreeKernel`; of classes f is the log-odds, and
     :math:`\log(1 + \#_c)` stands for :math:`\#_c`. Numbers: ridge regression, b is the mean of the targets;
     the penalty of each target and h, 1 to 3, have the least leave-one-out error, in closed form. Classes:
-    logistic regression; penalty and h have the least log loss in 3-fold cross-validation. With more than
+    logistic regression (of more than two of each class against all others, and probabilities are divided by
+    their sum); penalty and h have the least log loss in 3-fold cross-validation. With more than
     2,500 molecules (of classes 10,000) they have the least error of a fifth of them, or of 20,000 drawn ones,
     that is held out.
 
@@ -73,7 +74,7 @@ class LinearMachine(BaseEstimator):
 
     Attributes:
         table_: The colours, by what they are made of.
-        weights_, intercept_: w ``[colours, T]`` and b ``[T]``.
+        weights_, intercept_: w ``[colours, T]`` and b ``[T]``; T is C of more than two classes.
         scale_: Standard deviation of the training targets, ``[T]``; 1 of classes.
         std_: Of numbers the deviation of a new measurement, ``[T]``: the error of molecules left out.
         num_iterations_: h.
@@ -103,7 +104,7 @@ class LinearMachine(BaseEstimator):
         weight = np.ones(len(data)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if weight.shape != (len(data),) or not (np.isfinite(weight) & (weight > 0)).all():
             raise ValueError(f"sample_weight must be {len(data)} positive numbers")
-        y = data.measured.numpy()
+        y, strata = targets_of(data, self.about), data.measured.numpy()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = drawn_rows(y, _DRAWN, seed)
         graphs = flat_graphs(data)
@@ -112,13 +113,15 @@ class LinearMachine(BaseEstimator):
         for depth in DEPTHS:
             shallow = ColourTable(table.codes, table.levels[:depth])
             features = self._features(graphs, columns[: depth + 1], shallow)
-            penalties, predicted, error = self._choose(features[rows], y[rows], weight[rows], seed)
+            penalties, predicted, error = self._choose(
+                features[rows], y[rows], weight[rows], strata[rows], seed
+            )
             self.errors_[depth] = error
             if error > min(self.errors_.values()):
                 continue
             self.num_iterations_, self.table_, self.penalties_ = depth, shallow, penalties
             self._left_out, best = np.full(y.shape, np.nan), features
-            self._left_out[rows] = predicted
+            self._left_out[rows] = self._values(predicted)
         fitted = [
             self._fit_target(best, column, weight, penalty)
             for column, penalty in zip(y.T, self.penalties_, strict=True)
@@ -134,12 +137,15 @@ class LinearMachine(BaseEstimator):
 
     @property
     def _classifies(self) -> bool:
-        return bool(self.about["task"] == "classification")
+        return bool(self.about["task"] != "regression")
 
     def _choose(
-        self, features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, seed: int
+        self, features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, strata: np.ndarray, seed: int
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """The best penalty of each target, what these predict of rows left out ``[n, T]``, and the error."""
+        """The best penalty of each target, the values or log-odds that these predict of rows left out
+        ``[n, T]``, and the error. Rows that are held out have their share of all ``strata``: of the targets,
+        or of all classes of one.
+        """
         penalties, predictions, errors = [], np.full(y.shape, np.nan), []
         for t, column in enumerate(y.T):
             known = ~np.isnan(column)
@@ -148,15 +154,14 @@ class LinearMachine(BaseEstimator):
                 x.multiply(x).sum() / len(target)
             )  # units of the mean of K(G, G)
             if len(target) > _MOST[self.about["task"]]:
-                each = held_out(self._classifies, x, target, own, tried, seed)
+                stratum = strata[known, t % strata.shape[1]] if self._classifies else None
+                each = held_out(x, target, own, tried, seed, stratum)
             else:
                 each = (cross_validated if self._classifies else left_out)(x, target, own, tried, seed)
             there = ~np.isnan(each[0])
             wrong = (log_losses if self._classifies else squares)(each[:, there], target[there])
             wrong = np.average(wrong, axis=1, weights=own[there])
-            if self._classifies:
-                each = expit(each)
-            else:
+            if not self._classifies:
                 wrong = np.sqrt(wrong) / (target.std() or 1.0)
             best = int(np.argmin(wrong))
             penalties.append(tried[best])
@@ -200,7 +205,8 @@ class LinearMachine(BaseEstimator):
         return self._left_out
 
     def predict(self, data: PackedGraphs, return_std: bool = False) -> Any:
-        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``.
+        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``; of more
+        than two classes the probability of each, ``[len(data), C]``.
 
         Args:
             data: Molecules with the features of the training.
@@ -218,7 +224,11 @@ class LinearMachine(BaseEstimator):
         values = np.concatenate([np.zeros((0, len(self.intercept_))), *parts])
         if return_std:
             return values, np.tile(self.std_, (len(values), 1))
-        return expit(values) if self._classifies else values
+        return self._values(values)
+
+    def _values(self, linear: np.ndarray) -> np.ndarray:
+        """Values or probabilities, from linear functions of the counts."""
+        return probabilities(linear, self.about["task"] == "multiclass") if self._classifies else linear
 
     def _linear(self, graphs: FlatGraphs) -> np.ndarray:
         features = self._features(graphs, self.table_.columns(graphs), self.table_)

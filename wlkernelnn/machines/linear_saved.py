@@ -62,7 +62,8 @@ def load_linear(directory: Path) -> LinearMachine:
         machine.table_ = ColourTable.from_tensors(tensors, machine.num_iterations_)
         for name in _NUMBERS:
             setattr(machine, f"{name}_", tensors[name].numpy())
-        expected = sum(machine.table_.sizes), len(machine.about["target_names"])
+        outputs = "classes" if machine.about["task"] == "multiclass" else "target_names"
+        expected = sum(machine.table_.sizes), len(machine.about[outputs])
         if machine.weights_.shape != expected:
             raise ValueError(f"weights must be {list(expected)}, got {list(machine.weights_.shape)}")
         for name in ("intercept_", "scale_", "std_"):

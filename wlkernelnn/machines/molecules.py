@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import log_expit
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +16,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.utils.checks import check_one_of
 
-from .classifier import LatentProcess, platt_scalings
+from .classifier import LatentProcess, platt_scalings, probabilities
 from .gaussian_process import GaussianProcess
 from .known import Known, KnownGram, KnownMean, flat_molecules
 from .parts import (
@@ -29,6 +29,7 @@ from .parts import (
     parts_of,
     places,
     summed,
+    targets_of,
 )
 
 logger = logging.getLogger("wlkernelnn")
@@ -50,7 +51,8 @@ class MoleculeMachine(BaseEstimator):
     :class:`~wlkernelnn.kernels.DescriptorKernel` is that of the descriptors. Kernels alone, descriptors alone
     and both are compared by their leave-one-out errors, in closed form, on at most 2,500 of the training
     molecules: the mean over the targets of RMSE / standard deviation, or of the log loss. The least one is
-    taken.
+    taken. Of more than two classes each against all others is a target, as of
+    :class:`GaussianProcessClassifier`.
 
     >>> from wlkernelnn.datasets import load_molecules
     >>> from wlkernelnn.machines import MoleculeMachine
@@ -60,7 +62,8 @@ class MoleculeMachine(BaseEstimator):
     >>> mean, std = machine.predict(data[:3], return_std=True)
 
     Args:
-        model: ``"gp"`` is exact: n³ / 3 operations and 16 n² bytes for each target. ``"auto"`` is too, up to
+        model: ``"gp"`` is exact: n³ / 3 operations and 16 n² bytes for each target (of more than two classes
+            for each class). ``"auto"`` is too, up to
             25,000 molecules for whose 16 n² bytes half of the memory has room; else 4,096 molecules are
             landmarks, see :class:`GaussianProcess`.
         n_jobs: Threads that fill Grams (−1: one per core).
@@ -68,12 +71,12 @@ class MoleculeMachine(BaseEstimator):
 
     Attributes:
         process_: The :class:`GaussianProcess`; of classes, of their log-odds.
-        scaling_: Of classes, slope and intercept of the log-odds of each target ``[2, T]``, as of
-            :class:`GaussianProcessClassifier`; else ``None``.
+        scaling_: Of classes, slope and intercept of the log-odds of each target ``[2, T]`` or class
+            ``[2, C]``, as of :class:`GaussianProcessClassifier`; else ``None``.
         choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
         errors_: The leave-one-out error of each.
-        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name``, ``descriptors`` and
-            ``rdkit`` of the training data.
+        about: ``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name``, ``descriptors``,
+            ``rdkit`` and names of ``classes`` of the training data.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class MoleculeMachine(BaseEstimator):
         check_one_of("model", self.model, MODELS)
         check_features(data.description.features)
         self.about = about_training(data, one_class=True)
-        y = data.measured.numpy()
+        y = targets_of(data, self.about)
         num_landmarks = self.num_landmarks(*y.shape)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
@@ -144,7 +147,7 @@ class MoleculeMachine(BaseEstimator):
 
     @property
     def _classifies(self) -> bool:
-        return bool(self.about["task"] == "classification")
+        return bool(self.about["task"] != "regression")
 
     @property
     def kind(self) -> type[GaussianProcess]:
@@ -163,7 +166,7 @@ class MoleculeMachine(BaseEstimator):
         return float(np.mean(errors / [target.scale or 1.0 for target in process.targets_]))
 
     def leave_one_out(self) -> np.ndarray:
-        """What all other training molecules predict for each, float64 ``[n, T]``, NaN where it has no target.
+        """What all other training molecules predict for each, NaN where it has no target; as :meth:`predict`.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -174,7 +177,10 @@ class MoleculeMachine(BaseEstimator):
 
     def _values(self, means: np.ndarray) -> np.ndarray:
         """Values or probabilities, from the means of the process."""
-        return means if self.scaling_ is None else expit(means * self.scaling_[0] + self.scaling_[1])
+        if self.scaling_ is None:
+            return means
+        slope, intercept = self.scaling_
+        return probabilities(means * slope + intercept, self.about["task"] == "multiclass")
 
     def _tell(self, compared: int, rows: int, num_landmarks: int | None) -> None:
         figures = ", ".join(f"{CHOICES[choice]} {error:.3f}" for choice, error in self.errors_.items())
@@ -205,7 +211,8 @@ class MoleculeMachine(BaseEstimator):
         return None if is_exact else _LANDMARKS
 
     def predict(self, data: PackedGraphs, return_std: bool = False) -> Any:
-        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``.
+        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``; of more
+        than two classes the probability of each, ``[len(data), C]``.
 
         Args:
             data: Molecules with the features of the training.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any
@@ -19,6 +19,8 @@ from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, ShortestPathKernel
 from wlkernelnn.kernels.graphs.codings import CODINGS
 from wlkernelnn.kernels.graphs.codings import FEATURES as OF_CODINGS
+
+from .classifier import of_each
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -89,11 +91,6 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     about = data.description
     names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
     task = about.task or "regression"
-    if task == "multiclass":
-        raise ValueError(
-            f"target {names[0]}: has {len(data.classes)} classes, and a machine tells two apart: take a "
-            "network (model wl or stack)"
-        )
     if data.censored is not None:
         raise ValueError(
             f"{int((data.censored != 0).sum()):,} targets are bounds, from which a machine does not learn: "
@@ -107,7 +104,7 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
             continue
         if task == "classification" and not one_class:
             raise ValueError(f"target {name}: expected two classes, all training molecules have {known[0]:g}")
-        learned = "its frequency is predicted" if task == "classification" else "nothing is learned"
+        learned = "nothing is learned" if task == "regression" else "its frequency is predicted"
         logger.warning(f"target {name}: all training molecules have {known[0]:g}: {learned}")
     result = {
         "features": about.features,
@@ -118,9 +115,17 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
         "name": about.name,
         "descriptors": [*get_features(about.features).descriptors] if about.features else [],
     }
-    if len(about.classes) > 1:
-        result["classes"] = [*about.classes]
+    if len(data.classes) > 1:
+        result["classes"] = [*data.classes]
     return result | ({"rdkit": probed(about.features)} if about.features else {})
+
+
+def targets_of(data: PackedGraphs, about: Mapping[str, Any]) -> np.ndarray:
+    """Targets that a machine is fitted to ``[n, T]``, NaN where one is missing: of more than two classes each
+    is a target, 0 or 1 (:func:`of_each`). ``about`` is that of the training.
+    """
+    y = data.measured.numpy()
+    return of_each(y, len(about["classes"])) if about["task"] == "multiclass" else y
 
 
 def places(choice: str) -> range:

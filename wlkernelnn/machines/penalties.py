@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
+from scipy.special import logit
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import StratifiedKFold
 
@@ -46,10 +47,18 @@ def left_out(
 def logistic(
     features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, float]:
-    """Weights ``[columns]`` and intercept of the log-odds of class 1."""
+    """Weights ``[columns]`` and intercept of the log-odds of class 1; of one class alone, its frequency."""
+    if np.ptp(y) == 0:
+        return np.zeros(features.shape[1]), _frequency(y, weight)
     model = LogisticRegression(C=1 / penalty, solver="liblinear", max_iter=1000)
     model.fit(features, y > 0.5, sample_weight=weight)
     return model.coef_[0], float(model.intercept_[0])
+
+
+def _frequency(y: np.ndarray, weight: np.ndarray) -> float:
+    """The log-odds of the share of class 1, as if half a row of each class had been missed if one was."""
+    least = 0.5 / (len(y) + 1)
+    return float(logit(np.clip(np.average(y, weights=weight), least, 1 - least)))
 
 
 def cross_validated(
@@ -61,29 +70,28 @@ def cross_validated(
     """
     folds = min(FOLDS, int(min((y > 0.5).sum(), (y <= 0.5).sum())))
     if folds < 2:
-        share = np.average(y, weights=weight)
-        return np.full((len(penalties), len(y)), np.log(share / (1 - share)))
+        return np.full((len(penalties), len(y)), _frequency(y, weight))
     splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y > 0.5)
     return _predicted(logistic, features, y, weight, penalties, splits)
 
 
 def held_out(
-    classifies: bool,
     features: sparse.csr_array,
     y: np.ndarray,
     weight: np.ndarray,
     penalties: np.ndarray,
     seed: int,
+    strata: np.ndarray | None,
 ) -> np.ndarray:
     """What the others predict of a fifth of the rows, drawn, for every penalty: ``[penalties, n]``, else NaN.
 
-    Of classes that fifth has its share of both, and log-odds are predicted.
+    Of classes ``strata``, ``[n]``, are given: that fifth has its share of all, and log-odds are predicted.
     """
     order = np.random.RandomState(seed).permutation(len(y))
-    if classifies:
-        order = order[np.argsort(y[order], kind="stable")]
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
     test = order[2::5]  # not the single row of a class
-    fit = logistic if classifies else partial(ridge, tol=1e-4)
+    fit = partial(ridge, tol=1e-4) if strata is None else logistic
     return _predicted(fit, features, y, weight, penalties, [(np.setdiff1d(order, test), test)])
 
 

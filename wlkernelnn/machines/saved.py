@@ -26,7 +26,7 @@ from .linear import LinearMachine
 from .linear_saved import FORMAT as LINEAR
 from .linear_saved import linear_digest, load_linear, save_linear
 from .molecules import MoleculeMachine
-from .parts import CHOICES, check_features, parts_of, summed
+from .parts import CHOICES, check_features, parts_of, summed, targets_of
 
 FORMAT = "wlkernelnn.machine/1"
 CONFIG, NUMBERS, MOLECULES, README = "config.json", "model.safetensors", "molecules.safetensors", "README"
@@ -116,7 +116,7 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
             raise ValueError(f"choice must be one of {', '.join(CHOICES)}, got {config['choice']!r}")
         machine = MoleculeMachine(config["model"])
         machine.choice_, machine.errors_, machine.about = config["choice"], config["errors"], config["about"]
-        machine.scaling_ = numbers["scaling"] if machine.about["task"] == "classification" else None
+        machine.scaling_ = numbers["scaling"] if machine.about["task"] != "regression" else None
         check_features(machine.about["features"])
         if machine.about["features"] != train.description.features:
             raise ValueError(f"molecules have features {train.description.features!r}")
@@ -142,7 +142,7 @@ def _process(
     process = machine.kind(summed(parts), num_landmarks=num_landmarks)
     process.X_train_, process.landmarks_ = train, numbers.get("landmarks")
     process.count(train if process.landmarks_ is None else train[process.landmarks_], parts)
-    y = train.measured.numpy()
+    y = targets_of(train, machine.about)
     process.n_targets_, process._single = y.shape[1], False
     process.targets_ = [process._target(parts, t, column, np.ones(len(y))) for t, column in enumerate(y.T)]
     for t, target in enumerate(process.targets_):

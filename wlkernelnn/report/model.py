@@ -24,7 +24,7 @@ def explained(model: Model, report: Mapping[str, Any]) -> str:
 
 
 def _machine(machine: MoleculeMachine) -> str:
-    classifies = machine.about["task"] == "classification"
+    classifies = machine.about["task"] != "regression"
     landmarks = machine.process_.landmarks_
     text = (
         f"A Gaussian process on {CHOICES[machine.choice_]}: of kernels, descriptors and both, it has the "
@@ -45,7 +45,7 @@ def _machine(machine: MoleculeMachine) -> str:
 
 
 def _linear(machine: LinearMachine) -> str:
-    classifies = machine.about["task"] == "classification"
+    classifies = machine.about["task"] != "regression"
     kind = "Logistic" if classifies else "Ridge"
     text = (
         f"{kind} regression on how often a molecule has each Weisfeiler-Lehman colour: the substructures "

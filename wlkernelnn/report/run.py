@@ -18,7 +18,8 @@ import pandas as pd
 from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.rejects import CHANGES, counted
-from wlkernelnn.training.classes import of_each, output_names, probability_columns
+from wlkernelnn.machines.classifier import of_each
+from wlkernelnn.training.classes import output_names, probability_columns
 from wlkernelnn.training.folder import network_folders
 from wlkernelnn.training.molecules.columns import Model
 from wlkernelnn.training.molecules.joint import NETWORKS, JointModel

@@ -23,11 +23,6 @@ def output_names(about: Mapping[str, Any]) -> list[str]:
     return names if about["task"] == "multiclass" else names[1:]
 
 
-def of_each(y: np.ndarray, number: int) -> np.ndarray:
-    """Classes ``[n, 1]`` as a target 0 or 1 for each class, float64 ``[n, number]``; NaN = missing."""
-    return np.where(np.isnan(y), np.nan, y == np.arange(number)).astype(np.float64)
-
-
 def of_all_classes(prediction: np.ndarray) -> np.ndarray:
     """Probabilities of all classes ``[n, C]``, from these or from those of class 1 alone ``[n, 1]``."""
     return np.hstack([1 - prediction, prediction]) if prediction.shape[1] == 1 else prediction

@@ -27,6 +27,16 @@ RANGES: dict[str, Range] = {
 }
 
 
+def check_weights(name: str, weights: Any) -> None:
+    """Refuse what is not a weight of each of two classes or more."""
+    if not isinstance(weights, (list, tuple)) or len(weights) < 2:
+        raise ValueError(f"{name} must be balanced or a weight of each class, got {weights!r}")
+    for weight in weights:
+        check_finite(name, weight)
+    if min(weights) < 0 or not any(weights):
+        raise ValueError(f"{name} must be weights of at least 0, one of them above 0, got {weights!r}")
+
+
 @dataclass
 class LoopOptions:
     """What every training has to be told.
@@ -119,7 +129,8 @@ class FitOptions(LoopOptions):
         metric: Validation metric, by default the data set's own.
         class_weight: "balanced" weights graphs in the training loss so that all classes of a target count
             alike: by the number of graphs over that of classes times that of the graph's class (King and
-            Zeng 2001). Probabilities are then those of classes that are equally frequent.
+            Zeng 2001). Probabilities are then those of classes that are equally frequent. Or a weight of
+            each class, in their sorted order.
         bucket_width: Draw training graphs evenly over buckets of the target of this width (Lei et al. 2017,
             section 6.3: 0.05 for the Clean Energy Project), 0 for plain shuffling.
         seed: Seed of the order of graphs and of dropout; :func:`~wlkernelnn.training.train_run` draws initial
@@ -139,12 +150,12 @@ class FitOptions(LoopOptions):
     lr_decay_samples: int = 100_000
     ema_decay: float = 0.999
     metric: str | None = None
-    class_weight: Literal["balanced"] | None = None
+    class_weight: Literal["balanced"] | list[float] | None = None
     bucket_width: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.class_weight is not None:
-            check_one_of("class_weight", self.class_weight, ("balanced",))
+        if self.class_weight not in (None, "balanced"):
+            check_weights("class_weight", self.class_weight)
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min must be from 0 to lr={self.lr:g}, got {self.lr_min!r}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from tests.molecules import SMALL_RUN, regression_set
 from tests.pages import read
@@ -103,11 +104,42 @@ def test_two_classes_keep_their_names(table: Path, tmp_path: Path) -> None:
     assert (run / "test_calibration.svg").is_file()
 
 
-def test_machines_tell_two_classes_apart(
+def test_three_classes_of_a_machine(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, scores, page = tmp_path / "run", tmp_path / "scores.json", tmp_path / "page.html"
+    assert train(table, "kind", run, "--model", "linear") == 0
+    found = predicted(table, run)
+    probability = found[[f"kind_p_{name}" for name in NAMES]].to_numpy()
+    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-5)
+    assert found["kind_pred"].tolist() == [NAMES[place] for place in probability.argmax(axis=1)]
+    command = ["evaluate", "--data-path", f"{table}", "--model-path", f"{run}", "--report-path", f"{page}"]
+    assert main([*command, "--metrics-path", f"{scores}"]) == 0
+    report = json.loads(scores.read_text())
+    y = np.array([[NAMES.index(name)] for name in found["kind"]], dtype=float)
+    for name in ("accuracy", "f1", "mcc", "log_loss"):
+        assert report["mean"][name] == pytest.approx(score(name, y, probability), rel=1e-4)
+    of_run = json.loads((run / "metrics.json").read_text())
+    left = pd.read_csv(run / "train_predictions.csv")
+    assert of_run["train_predictions"] == "left out"
+    right = (left["kind"] == left["kind_pred"]).mean()
+    assert of_run["scores"]["train"]["mean"]["accuracy"] == pytest.approx(right)
+    assert right > 0.4
+    for text in (read(run / "report.html").text, read(page).text):
+        for part in ("Confusion", "ROC: kind=middle", "of the largest log loss"):
+            assert part in text
+    few, explained = tmp_path / "few.csv", tmp_path / "explained"
+    found[["smiles"]].head(2).to_csv(few, index=False)
+    command = ["explain", "--test-path", f"{few}", "--model-path", f"{run}", "--output-dir", f"{explained}"]
+    assert main(command) == 0
+    assert [*pd.read_csv(explained / "atoms.csv")][-3:] == [f"kind={name}" for name in NAMES]
+    sums = pd.read_csv(explained / "molecules.csv")
+    assert sums["target"].tolist()[:3] == [f"kind={name}" for name in NAMES]
+    odds = expit(sums["prediction"].to_numpy().reshape(2, 3))
+    np.testing.assert_allclose(odds / odds.sum(axis=1, keepdims=True), probability[:2], rtol=1e-4)
+
+
+def test_names_of_classes_need_the_task(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train(table, "kind", tmp_path / "run") == 1
-    assert "target kind: has 3 classes, and a machine tells two apart: take a" in capsys.readouterr().err
     words = ["--data-path", f"{table}", "--target-columns", "kind", "--output-dir", f"{tmp_path / 'other'}"]
     assert main(["train", *words]) == 1
     assert "(task classification takes names of classes)" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from wlkernelnn.cli.options import (
     config_text,
     pick,
 )
+from wlkernelnn.training.options import FitOptions
 
 
 @dataclass
@@ -238,3 +239,13 @@ def test_files_that_must_not_be_the_same(tmp_path: Path) -> None:
     check_outputs({"--out": tmp_path}, [other.parent / "x" / "c.csv"], folders=("--out",))
     with pytest.raises(ValueError, match=r"^--out: .* is the input, which would be overwritten"):
         check_outputs({"--out": tmp_path}, [tmp_path], folders=("--out",))
+
+
+def test_a_word_or_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = VerbParser("train")
+    add_options(parser, "Training", FitOptions, ["class_weight"])
+    for words, expected in ((["balanced"], "balanced"), (["1", "5"], [1.0, 5.0]), (["0.5"], 0.5)):
+        assert parser.parse_args(["--class-weight", *words]).class_weight == expected
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--class-weight", "even"])
+    assert "--class-weight: expected one of balanced or a number, got even" in capsys.readouterr().err

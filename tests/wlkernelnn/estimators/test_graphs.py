@@ -10,7 +10,8 @@ from sklearn.model_selection import cross_val_score
 from torch_geometric.data import Data
 
 from tests.molecules import regression_set
-from wlkernelnn import GraphClassifier
+from wlkernelnn import GraphClassifier, GraphRegressor
+from wlkernelnn.datasets import PackedGraphs
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 KIND = np.arange(30) % 3
@@ -20,7 +21,7 @@ SMALL = {"hidden_channels": 8, "epochs": 6, "batch_size": 8, "lr": 3e-2, "random
 
 
 def test_graphs_of_three_classes(tmp_path: Path) -> None:
-    model = GraphClassifier(**SMALL, fit_options={"class_weight": "balanced"}).fit(GRAPHS, NAMES)
+    model = GraphClassifier(**SMALL, class_weight="balanced").fit(GRAPHS, NAMES)
     assert model.classes_.tolist() == ["end", "middle", "none"]
     assert model.score(GRAPHS, NAMES) == 1.0
     probability = model.predict_proba(GRAPHS[:4])
@@ -36,6 +37,23 @@ def test_two_classes_of_packed_graphs() -> None:
     model = quick.fit(data[:40], active[:40])
     assert model.predict_proba(data[40:]).shape == (20, 2)
     assert set(model.predict(data[40:])) <= {False, True}
+
+
+def test_numbers(tmp_path: Path) -> None:
+    y = KIND * 100.0 + 7
+    model = GraphRegressor(**{**SMALL, "epochs": 20}, validation_fraction=0.4).fit(GRAPHS, y)
+    assert model.score(GRAPHS, y) > 0.5
+    mean, std = model.predict(PackedGraphs.from_pyg(GRAPHS), return_std=True)
+    np.testing.assert_array_equal(model.predict(GRAPHS), mean)
+    assert (std > 0).all()
+    model.save(tmp_path)
+    np.testing.assert_array_equal(GraphRegressor.load(tmp_path).predict(GRAPHS), mean)
+    several = np.stack([y, np.where(KIND == 0, np.nan, -y)], axis=1)
+    assert clone(model).set_params(epochs=1).fit(GRAPHS, several).predict(GRAPHS[:2]).shape == (2, 2)
+    with pytest.raises(ValueError, match="expected a model for classification, got one for regression"):
+        GraphClassifier.load(tmp_path)
+    with pytest.raises(ValueError, match="model must be one of wl, stack, got 'gp'"):
+        GraphRegressor("gp").fit(GRAPHS, y)
 
 
 def test_cross_validation() -> None:

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.utils import check_random_state, estimator_checks
 
 from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
-from wlkernelnn import MoleculeClassifier, MoleculeRegressor
+from wlkernelnn import GraphClassifier, GraphRegressor, MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.kernels import objects
 from wlkernelnn.models import KernelStackNetwork
@@ -350,7 +350,7 @@ def test_what_is_no_list(regressor: MoleculeRegressor, X: Any, came: str) -> Non
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (["a"] * 60, "expected two classes, got 1"),
+        (["a"] * 60, "expected two classes or more, got 1"),
         (["a"] + ["b"] * 59, r"0.1 of 60 molecules \(1 / 59 of each class\) leaves too few"),
         ([1] * 30 + ["x"] * 30, "some classes are strings and some are not"),
         (pd.DataFrame({"a": ACID, "b": ACID}), "y: data row 1, column 'a': expected"),
@@ -364,12 +364,62 @@ def test_refused_classes(y: Any, message: str) -> None:
         MoleculeClassifier(**SMALL).fit(SMILES, y)
 
 
+def test_weights_of_classes(tmp_path: Path) -> None:
+    """They are those of the options of the training, by class."""
+    quick = {**SMALL, "epochs": 1, "validation_fraction": 0}
+    weighted = MoleculeClassifier(**quick, class_weight={"other": 0.0}).fit(SMILES, ACID)
+    by_options = MoleculeClassifier(**quick, fit_options={"class_weight": [1.0, 0.0]}).fit(SMILES, ACID)
+    assert_array_equal(weighted.predict_proba(SMILES), by_options.predict_proba(SMILES))
+    plain = MoleculeClassifier(**quick).fit(SMILES, ACID)
+    assert (weighted.predict_proba(SMILES)[:, 0] > plain.predict_proba(SMILES)[:, 0]).all()
+    weighted.save(tmp_path)
+    again = MoleculeClassifier.load(tmp_path)
+    assert again.get_params() == clone(weighted).get_params() == weighted.get_params()
+    numbers = MoleculeClassifier(**quick, class_weight={0: 1, np.int64(1): 3}).fit(SMILES, BOTH)
+    numbers.save(tmp_path / "numbers")
+    assert MoleculeClassifier.load(tmp_path / "numbers").class_weight == {0: 1, 1: 3}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"class_weight": {"base": 2}},
+            r"class_weight: 'base' is not one of the classes \['acid', 'other'\]",
+        ),
+        (
+            {"class_weight": "even"},
+            r"class_weight must be None, \"balanced\" or a dict of \['acid', 'other'\]",
+        ),
+        ({"class_weight": {"acid": -1}}, r"class_weight must be weights of at least 0, .*, got \[-1, 1.0\]"),
+        (
+            {"class_weight": "balanced", "fit_options": {"class_weight": "balanced"}},
+            "class_weight is set by the arg",
+        ),
+        (
+            {"fit_options": {"class_weight": [1, 2, 3]}},
+            "class_weight has 3 weights, expected one of each of 2 cl",
+        ),
+        (
+            {"fit_options": {"class_weight": [1]}},
+            r"class_weight must be balanced or a weight of each .*got \[1\]",
+        ),
+    ],
+)
+def test_weights_that_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MoleculeClassifier(**SMALL, **options).fit(SMILES, ACID)
+
+
+def test_machines_ignore_weights_with_a_warning() -> None:
+    with pytest.warns(
+        UserWarning, match="class_weight: arguments of networks .*, which the machine of model"
+    ):
+        MoleculeClassifier("linear", class_weight="balanced").fit(SMILES, ACID)
+
+
 def test_more_than_two_classes(tmp_path: Path) -> None:
     names = np.array(["one", "three", "two"])[np.arange(60) % 3]
-    with pytest.raises(
-        ValueError, match=r"two classes, got 3 .*: networks \(model='wl' or 'stack'\) tell more"
-    ):
-        MoleculeClassifier().fit(SMILES, names)
     model = MoleculeClassifier(**SMALL, ensemble_size=2).fit(SMILES, names)
     assert model.classes_.tolist() == ["one", "three", "two"]
     probability = model.predict_proba(SMILES)
@@ -405,7 +455,7 @@ CHECKS = [
 ]
 
 
-@pytest.mark.parametrize("model", [MoleculeRegressor, MoleculeClassifier])
+@pytest.mark.parametrize("model", [MoleculeRegressor, MoleculeClassifier, GraphRegressor, GraphClassifier])
 def test_scikit_learns_own_checks(model: Any) -> None:
     for check in CHECKS:
         check(model.__name__, model())

@@ -8,10 +8,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 from sklearn.base import clone, is_classifier
+from sklearn.gaussian_process import GaussianProcessClassifier as SklearnClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import cross_val_predict, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils import estimator_checks
 
 from wlkernelnn.datasets import featurize
@@ -114,6 +116,36 @@ def test_several_targets_with_gaps_are_several_machines(num_landmarks: int | Non
     assert (np.isnan(left_out) == np.isnan(several)).all()
 
 
+KIND = np.array(["far", "left", "right"])[np.where(X[:, 1] > 0.8, 0, np.where(X[:, 0] < 0, 1, 2))]
+
+
+def test_several_classes_are_machines_of_each_against_all_others() -> None:
+    y = KIND.astype(object)
+    y[3] = None
+    known = np.arange(80) != 3
+    options: dict[str, Any] = {"max_fit_rows": None}
+    machine = GaussianProcessClassifier(RBF(1.0, "fixed"), **options).fit(X, y)
+    each = OneVsRestClassifier(GaussianProcessClassifier(RBF(1.0, "fixed"), **options)).fit(
+        X[known], KIND[known]
+    )
+    assert machine.classes_.tolist() == each.classes_.tolist() == ["far", "left", "right"]
+    np.testing.assert_allclose(machine.predict_proba(NEW), each.predict_proba(NEW), rtol=1e-5)
+    assert machine.predict(NEW).tolist() == each.predict(NEW).tolist()
+    left_out = machine.leave_one_out()
+    assert np.isnan(left_out[3]).all()
+    np.testing.assert_allclose(left_out[known].sum(axis=1), 1)
+    # Another library's, without the mean of the log-odds, and with another link: it agrees nearly.
+    other = SklearnClassifier(10.0 * RBF(), optimizer=None).fit(X, KIND)
+    losses = [
+        log_loss(KIND[known], p)
+        for p in (left_out[known], cross_val_predict(other, X[known], KIND[known], method="predict_proba"))
+    ]
+    assert losses[0] < losses[1] + 0.05
+    assert (machine.predict(NEW) == other.predict(NEW)).mean() > 0.7
+    assert is_classifier(machine)
+    assert machine.score(X[known], KIND[known]) > 0.9
+
+
 def test_weights_are_repeated_rows() -> None:
     weight = np.ones(80)
     weight[:10] = 2
@@ -169,9 +201,9 @@ def test_scikit_learns_tools_take_it() -> None:
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (["a"] * 24, r"y: expected two classes, got 1 \(\['a'\]\)"),
+        (["a"] * 24, r"y: expected two classes or more, got 1 \(\['a'\]\)"),
         (np.stack([[0, 1] * 12, [np.nan] * 24], axis=1), "y: target 1 has no value"),
-        (["a", "b", "c"] * 8, r"y: expected two classes, got 3 \(\['a', 'b', 'c'\]\)"),
+        (np.arange(24) / 7, "Unknown label type: continuous"),
         (np.stack([[0, 1] * 12, [1, 2] * 12], axis=1), r"y \[n, T\] must hold 0, 1, and NaN"),
         ([0, 1], r"y must be \[24\] or \[24, T\], as long as X, got \[2\]"),
     ],

@@ -119,6 +119,35 @@ def test_classes() -> None:
         LinearMachine().fit(packed(SMILES, np.ones(48), task="classification"))
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_several_classes(many: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them no training molecule has."""
+    kind = np.array([["Cl" in text, "N" in text, True].index(True) for text in SMILES], dtype=float)
+    kind[7] = np.nan
+    data = DATA.with_targets(kind, task="multiclass", classes=("chloride", "amine", "other", "zinc"))
+    monkeypatch.setattr(linear, "DEPTHS", (1, 2))
+    monkeypatch.setitem(linear._MOST, "multiclass", 40 if many else 100)
+    machine = LinearMachine().fit(data)
+    features = machine._features(flat := flat_graphs(data), machine.table_.columns(flat), machine.table_)
+    known = ~np.isnan(kind)
+    each = []
+    for c, penalty in enumerate(machine.penalties_[:3]):
+        weights, intercept = logistic(features[known], (kind[known] == c).astype(float), np.ones(47), penalty)
+        each.append(expit(features @ weights + intercept))
+    expected = np.stack([*each, np.full(48, 0.5 / 48)], axis=1)
+    probability = machine.predict(data)
+    np.testing.assert_allclose(probability, expected / expected.sum(axis=1, keepdims=True), rtol=1e-6)
+    assert (probability.argmax(axis=1) == kind)[known].mean() > 0.9
+    left = machine.leave_one_out()
+    there = ~np.isnan(left[:, 0])
+    assert there.sum() == (9 if many else 47)
+    assert np.bincount(kind[there].astype(int)).min() > 0  # all classes are held out
+    np.testing.assert_allclose(left[there].sum(axis=1), 1)
+    np.testing.assert_allclose(expit(explain(machine, data[:1]).prediction), expected[:1], rtol=1e-6)
+    save_machine(tmp_path, machine)
+    np.testing.assert_array_equal(load_machine(tmp_path).predict(data), probability)
+
+
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_atoms_add_up_to_the_prediction(task: str) -> None:
     y = CLASSES if task == "classification" else SEVERAL

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from tests.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
@@ -14,6 +15,7 @@ from wlkernelnn.machines import (
     GaussianProcess,
     GaussianProcessClassifier,
     MoleculeMachine,
+    explain,
     load_machine,
     molecules,
     save_machine,
@@ -97,6 +99,34 @@ def test_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict(data), machine.predict(data))
     np.testing.assert_allclose(again.leave_one_out(), left, rtol=1e-5)
     assert again.errors_[machine.choice_] == pytest.approx(log_loss, rel=1e-4)
+
+
+def test_several_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
+    """One of them, zinc, no training molecule has: its probability is small."""
+    kind = np.array([["Cl" in text, "N" in text, True].index(True) for text in SMILES], dtype=float)
+    data = packed(SMILES, kind).with_targets(
+        kind, task="multiclass", metric="log_loss", classes=("chloride", "amine", "other", "zinc")
+    )
+    machine = MoleculeMachine().fit(data[~NEW])
+    assert machine.about["metric"] == "log_loss"
+    probability = machine.predict(data)
+    assert probability.shape == (48, 4)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    assert (probability.argmax(axis=1) == kind).mean() > 0.95
+    assert probability[:, 3].max() < 0.05
+    classifier = GaussianProcessClassifier(
+        summed(parts_of(machine.choice_)), random_state=machine.process_.random_state
+    ).fit(data[~NEW], kind[~NEW])
+    share = probability[:, :3] / probability[:, :3].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(share, classifier.predict_proba(data), rtol=1e-4, atol=1e-6)
+    explanation = explain(machine, data[:2])
+    odds = expit(explanation.prediction)
+    np.testing.assert_allclose(odds / odds.sum(axis=1, keepdims=True), probability[:2], rtol=1e-6)
+    save_machine(tmp_path, machine)
+    again = load_machine(tmp_path)
+    np.testing.assert_array_equal(again.predict(data), probability)
+    np.testing.assert_allclose(again.leave_one_out(), machine.leave_one_out(), rtol=1e-5)
+    assert again.about["classes"] == ["chloride", "amine", "other", "zinc"]
 
 
 def test_one_class_alone(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

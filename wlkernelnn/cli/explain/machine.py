@@ -10,9 +10,11 @@ import pandas as pd
 from rdkit import Chem
 
 from wlkernelnn.machines import Explanation, LinearMachine, MoleculeMachine, explain
+from wlkernelnn.machines.parts import targets_of
 from wlkernelnn.training import JointModel
 from wlkernelnn.training.classes import output_names
 from wlkernelnn.training.molecules.explain import atom_contributions
+from wlkernelnn.training.molecules.joint import MACHINE, NETWORKS
 
 if TYPE_CHECKING:
     from wlkernelnn.datasets import PackedGraphs
@@ -27,6 +29,11 @@ def explained(
 ) -> tuple[np.ndarray, dict[str, pd.DataFrame]]:
     """What each atom adds ``[ΣV, T]``, and tables by the names of their files."""
     machine = model.machine if isinstance(model, JointModel) else model
+    if isinstance(model, JointModel) and model.about["task"] == "multiclass":
+        raise ValueError(
+            "a joint model of more than two classes is not a sum: explain its parts, the folders "
+            f"{MACHINE} and {NETWORKS} in its run folder"
+        )
     atoms, molecules, substructures = [], [], []
     for begin in range(0, max(1, len(data)), batch_size):
         part = data[begin : begin + batch_size]
@@ -89,7 +96,8 @@ def _nearest(machine: Machine, explanation: Explanation, target: int) -> dict[st
     if isinstance(machine, LinearMachine):
         return {}
     train, columns = machine.process_.X_train_, dict[str, np.ndarray]()
-    smiles, rows, y = np.array(train.smiles, dtype=object), train.row.numpy() + 1, train.measured.numpy()
+    smiles, rows = np.array(train.smiles, dtype=object), train.row.numpy() + 1
+    y = targets_of(train, machine.about)
     for k, nearest in enumerate(explanation.nearest.T, 1):
         columns |= {
             f"nearest_{k}_row": rows[nearest],

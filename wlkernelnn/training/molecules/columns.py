@@ -73,7 +73,7 @@ def mean_and_std(
     """
     if isinstance(model, Ensemble):
         return model.mean_and_std(data, batch_size, caches)
-    if model.about["task"] == "classification":
+    if model.about["task"] != "regression":
         mean, std = model.predict(data), None
     else:
         mean, std = model.predict(data, return_std=True)

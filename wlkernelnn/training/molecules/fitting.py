@@ -22,7 +22,7 @@ from wlkernelnn.training.loop import FitResult, check_patience, train_module
 from wlkernelnn.training.options import FitOptions
 
 from .metrics import get_metric, score
-from .module import NetworkModule, balanced_weights
+from .module import NetworkModule, class_weights
 
 log = logging.getLogger("wlkernelnn")
 
@@ -113,7 +113,7 @@ def fit(
         quotient=net.depth_for(train),
     )
     number = net.num_tasks if net.task == "multiclass" else 2
-    weights = balanced_weights(train.y, number) if options.class_weight else None
+    weights = class_weights(options.class_weight, train.y, number)
     averaged: list[Callback] = []
     if options.ema_decay:
         averaged.append(

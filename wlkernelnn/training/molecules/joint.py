@@ -10,11 +10,12 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine, save_machine
 from wlkernelnn.training.checkpoint import save_checkpoint
+from wlkernelnn.training.classes import of_all_classes
 from wlkernelnn.training.folder import JOINT, network_folders
 from wlkernelnn.utils.files import read_sealed, write_sealed
 
@@ -34,7 +35,8 @@ class JointModel:
     .. math::
         f(G) = (1 - w) \, f_{\text{machine}}(G) + w \, f_{\text{networks}}(G)
 
-    with a share :math:`0 \le w \le 1` of each target; of classes the f are log-odds. It is the share of least
+    with a share :math:`0 \le w \le 1` of each target; of classes the f are log-odds, of more than two
+    logarithms of their probabilities, up to a constant. It is the share of least
     squared error (of classes, of least log loss) of predictions of molecules that neither part was fitted to.
 
     Attributes:
@@ -56,8 +58,8 @@ class JointModel:
         return self.machine.about
 
     @property
-    def classifies(self) -> bool:
-        return bool(self.about["task"] == "classification")
+    def task(self) -> str:
+        return str(self.about["task"])
 
     @property
     def num_parameters(self) -> int:
@@ -69,7 +71,8 @@ class JointModel:
     @overload
     def predict(self, data: PackedGraphs, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
     def predict(self, data: PackedGraphs, return_std: bool = False) -> Any:
-        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``.
+        """Values in the unit of the targets, or probabilities of class 1, float64 ``[len(data), T]``; of more
+        than two classes the probability of each, ``[len(data), C]``.
 
         Args:
             data: Molecules with the features of the training.
@@ -81,55 +84,62 @@ class JointModel:
         """
         networks = self.ensemble.predict(data)[0]
         if not return_std:
-            return joined(self.machine.predict(data), networks, self.share, self.classifies)
+            return joined(self.machine.predict(data), networks, self.share, self.task)
         mean, std = self.machine.predict(data, return_std=True)
-        return joined(mean, networks, self.share, self.classifies), std * self.inflation
+        return joined(mean, networks, self.share, self.task), std * self.inflation
 
     def of_networks(self, data: PackedGraphs) -> np.ndarray:
         """What networks add: w times their values, or their log-odds, float64 ``[len(data), T]``."""
-        return np.asarray(self.share * _linear(self.ensemble.predict(data)[0], self.classifies))
+        return np.asarray(self.share * _linear(self.ensemble.predict(data)[0], self.task))
 
     def digest(self) -> str:
         """SHA-256 of the weights."""
         return hashlib.sha256(np.stack([self.share, self.inflation]).tobytes()).hexdigest()
 
 
-def joined(machine: np.ndarray, networks: np.ndarray, share: np.ndarray, classifies: bool) -> np.ndarray:
-    """The prediction of both, from those of each ``[n, T]``."""
-    value = (1 - share) * _linear(machine, classifies) + share * _linear(networks, classifies)
-    return np.asarray(expit(value) if classifies else value)
+def joined(machine: np.ndarray, networks: np.ndarray, share: np.ndarray | float, task: str) -> np.ndarray:
+    """The prediction of both, from those of each ``[n, T]``, or of all classes ``[n, C]``."""
+    value = (1 - share) * _linear(machine, task) + share * _linear(networks, task)
+    if task == "multiclass":
+        return np.asarray(softmax(value, axis=1))
+    return np.asarray(expit(value) if task == "classification" else value)
 
 
-def _linear(prediction: np.ndarray, classifies: bool) -> np.ndarray:
+def _linear(prediction: np.ndarray, task: str) -> np.ndarray:
     prediction = prediction.astype(np.float64)
-    return logit(np.clip(prediction, _LEAST, 1 - _LEAST)) if classifies else prediction
+    if task == "regression":
+        return prediction
+    prediction = np.clip(prediction, _LEAST, 1 - _LEAST)
+    return np.log(prediction) if task == "multiclass" else logit(prediction)
 
 
-def best_share(y: np.ndarray, machine: np.ndarray, networks: np.ndarray, classifies: bool) -> np.ndarray:
+def _log_loss(w: float, machine: np.ndarray, networks: np.ndarray, label: np.ndarray, task: str) -> float:
+    """Of one target, with a share w of the networks."""
+    probability = of_all_classes(joined(machine, networks, w, task))
+    return -float(np.log(probability[np.arange(len(label)), label]).mean())
+
+
+def best_share(y: np.ndarray, machine: np.ndarray, networks: np.ndarray, task: str) -> np.ndarray:
     """The share of networks of each target, ``[T]``: see :class:`JointModel`.
 
     Args:
         y: Targets ``[n, T]``, NaN where one is missing.
-        machine, networks: What both predict of these molecules, which they were not fitted to, ``[n, T]``.
-        classifies: Whether y are classes.
+        machine, networks: What both predict of these molecules, which they were not fitted to, ``[n, T]`` or
+            ``[n, C]``.
+        task: Of the targets.
     """
     shares = []
-    for target, one, other in zip(
-        y.T, _linear(machine, classifies).T, _linear(networks, classifies).T, strict=True
-    ):
+    for t, target in enumerate(y.T):
         known = ~np.isnan(target)
-        target, one, step = target[known], one[known], (other - one)[known]
-        if classifies:
-            sign = np.where(target > 0.5, -1, 1)
-            found = minimize_scalar(
-                lambda w, sign=sign, one=one, step=step: np.logaddexp(0, sign * (one + w * step)).mean(),
-                bounds=(0, 1),
-                method="bounded",
-            )
-            shares.append(float(found.x))
-        else:
+        outputs = slice(None) if task == "multiclass" else [t]
+        one, other, target = machine[known][:, outputs], networks[known][:, outputs], target[known]
+        if task == "regression":
+            step = (other - one)[:, 0]
             squares = step @ step
-            shares.append(float(np.clip((target - one) @ step / squares, 0, 1)) if squares else 0.0)
+            shares.append(float(np.clip((target - one[:, 0]) @ step / squares, 0, 1)) if squares else 0.0)
+            continue
+        known_rows = one, other, target.astype(int), task
+        shares.append(float(minimize_scalar(_log_loss, args=known_rows, bounds=(0, 1), method="bounded").x))
     return np.array(shares)
 
 
@@ -163,9 +173,9 @@ def load_joint(directory: str | os.PathLike[str]) -> JointModel:
         if config["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {config['format']!r}")
         numbers = [np.array(config[name], dtype=np.float64) for name in ("share", "inflation")]
-        for name in ("features", "target_names", "task"):
-            if machine.about[name] != ensemble.about[name]:
-                raise ValueError(f"{name}: the machine has {machine.about[name]!r}, the networks others")
+        for name in ("features", "target_names", "task", "classes"):
+            if machine.about.get(name) != ensemble.about.get(name):
+                raise ValueError(f"{name}: the machine has {machine.about.get(name)!r}, the networks others")
         if any(values.shape != (len(machine.about["target_names"]),) for values in numbers):
             raise ValueError(f"expected numbers of {len(machine.about['target_names'])} targets")
     except (KeyError, TypeError, ValueError) as error:

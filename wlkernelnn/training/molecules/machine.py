@@ -48,7 +48,7 @@ def machine_named(model: str, seed: int) -> Machine:
 
 def left_out_score(prediction: np.ndarray, metric: str, y: np.ndarray) -> float:
     """The score of predictions of training molecules by what was fitted to others; some may be NaN."""
-    return score(metric, np.where(np.isnan(prediction), np.nan, y), prediction)
+    return score(metric, np.where(np.isnan(prediction[:, : y.shape[1]]), np.nan, y), prediction)
 
 
 def features_for(model: str, features: str | None) -> str:
@@ -185,9 +185,10 @@ def train_joint(
             check_free(directory)
         write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
         y = train.measured.numpy()
-        classifies = data.task == "classification"
-        one, other, std = (np.full(y.shape, np.nan) for _ in range(3))
-        for k, fold in enumerate(_folds(y, classifies, options.seed)):
+        task = data.task or "regression"
+        outputs = len(data.classes) if task == "multiclass" else y.shape[1]
+        one, other, std = (np.full((len(y), outputs), np.nan) for _ in range(3))
+        for k, fold in enumerate(_folds(y, task != "regression", options.seed)):
             log.info(f"fold {k + 1} of {FOLDS}")
             others = np.setdiff1d(np.arange(len(y)), fold)
             try:
@@ -196,13 +197,11 @@ def train_joint(
                 raise ValueError(f"without fold {k + 1} of {FOLDS}: {error}") from error
             other[fold] = ensemble.predict(train[fold])[0]
             one[fold] = machine.predict(train[fold])
-            if not classifies:
+            if task == "regression":
                 std[fold] = machine.predict(train[fold], return_std=True)[1]
-        share = best_share(y, one, other, classifies)
-        both = joined(one, other, share, classifies)
-        inflation = (
-            np.ones(len(share)) if classifies else np.sqrt(np.nanmean(((y - both) / std) ** 2, axis=0))
-        )
+        share = best_share(y, one, other, task)
+        both = joined(one, other, share, task)
+        inflation = np.ones(len(share)) if task != "regression" else _inflation(y - both, std)
         result = JointModel(*fitted(np.arange(len(y)), directory / NETWORKS, logger), share, inflation)
         if options.metric is not None:
             result.about["metric"] = options.metric

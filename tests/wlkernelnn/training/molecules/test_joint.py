@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 
 from tests.edited import edit
 from tests.molecules import SMALL, quick, regression_set
@@ -62,29 +62,59 @@ def test_the_share_of_least_error() -> None:
     machine = y + RANDOM.normal(size=y.shape)
     networks = y + RANDOM.normal(size=y.shape)
     networks[:, 2] = y[:, 2]
-    share = best_share(y, machine, networks, False)
+    share = best_share(y, machine, networks, "regression")
     assert share[2] == 1
     for t in range(2):
         grid = np.linspace(0, 1, 201)
-        errors = [np.nanmean((joined(machine, networks, w, False) - y)[:, t] ** 2) for w in grid]
+        errors = [np.nanmean((joined(machine, networks, w, "regression") - y)[:, t] ** 2) for w in grid]
         assert share[t] == pytest.approx(grid[np.argmin(errors)], abs=0.01)
-    assert best_share(y[:, :1], y[:, :1], machine[:, :1], False)[0] == 0
-    assert best_share(y[:, :1], y[:, :1], y[:, :1], False)[0] == 0  # both are alike
+    assert best_share(y[:, :1], y[:, :1], machine[:, :1], "regression")[0] == 0
+    assert best_share(y[:, :1], y[:, :1], y[:, :1], "regression")[0] == 0  # both are alike
     classes = (y[:, :1] > 0).astype(float)
     one, other = expit(2 * machine[:, :1]), expit(2 * networks[:, :1])
-    share = best_share(classes, one, other, True)
+    share = best_share(classes, one, other, "classification")
     grid = np.linspace(0, 1, 201)
-    both = [joined(one, other, w, True) for w in grid]
+    both = [joined(one, other, w, "classification") for w in grid]
     losses = [-np.log(np.where(classes > 0.5, p, 1 - p)).mean() for p in both]
     assert share[0] == pytest.approx(grid[np.argmin(losses)], abs=0.01)
     assert 0 < share[0] < 1
 
 
+def test_the_share_of_several_classes() -> None:
+    y = RANDOM.integers(3, size=(90, 1)).astype(float)
+    odds = np.eye(3)[y[:, 0].astype(int)] + RANDOM.normal(size=(2, 90, 3))
+    y[4] = np.nan
+    one, other = softmax(odds, axis=2)
+    share = best_share(y, one, other, "multiclass")
+    known, grid = np.arange(90) != 4, np.linspace(0, 1, 201)
+    label = y[known, 0].astype(int)
+    both = [joined(one, other, w, "multiclass") for w in grid]
+    losses = [-np.log(p[known, label]).mean() for p in both]
+    assert share[0] == pytest.approx(grid[np.argmin(losses)], abs=0.01)
+    assert 0 < share[0] < 1
+    powers = one**0.75 * other**0.25
+    np.testing.assert_allclose(both[50], powers / powers.sum(axis=1, keepdims=True))
+    # Two classes are the same either way.
+    two = joined(
+        one[:, :2] / one[:, :2].sum(1, keepdims=True),
+        other[:, :2] / other[:, :2].sum(1, keepdims=True),
+        0.3,
+        "multiclass",
+    )
+    alone = joined(
+        (one[:, 1] / one[:, :2].sum(1))[:, None],
+        (other[:, 1] / other[:, :2].sum(1))[:, None],
+        0.3,
+        "classification",
+    )
+    np.testing.assert_allclose(two[:, 1:], alone)
+
+
 def test_probabilities_of_0_and_1_are_finite() -> None:
     one, other = np.array([[0.0], [1.0]]), np.array([[1.0], [1.0]])
-    both = joined(one, other, np.array([0.5]), True)
+    both = joined(one, other, np.array([0.5]), "classification")
     np.testing.assert_allclose(both[:, 0], [0.5, 1.0], atol=1e-5)
-    assert np.isfinite(best_share(np.array([[1.0], [1.0]]), one, other, True)).all()
+    assert np.isfinite(best_share(np.array([[1.0], [1.0]]), one, other, "classification")).all()
 
 
 def test_predictions_are_the_weighted_sum(trained: Any) -> None:
@@ -92,7 +122,7 @@ def test_predictions_are_the_weighted_sum(trained: Any) -> None:
     assert ((model.share >= 0) & (model.share <= 1)).all()
     assert report["share"] == model.share.tolist()
     machine, networks = model.machine.predict(data), model.ensemble.predict(data)[0].astype(float)
-    sums = model.classifies
+    sums = model.task == "classification"
     to, back = (logit, expit) if sums else (np.asarray, np.asarray)
     expected = (1 - model.share) * to(machine) + model.share * to(networks)
     np.testing.assert_allclose(model.predict(data), back(expected), rtol=1e-4)
@@ -113,7 +143,7 @@ def test_the_share_is_that_of_molecules_left_out(trained: Any) -> None:
     _, _, model, report = trained
     of_parts = report["left_out_parts"]
     assert set(of_parts) == {"machine", "networks"}
-    if not model.classifies:
+    if model.task == "regression":
         assert report["left_out"] <= min(of_parts.values()) + 1e-9
     assert report["counts"]["train"] == 40
 
