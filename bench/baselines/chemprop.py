@@ -17,6 +17,7 @@ from wlkernelnn.bench.harness.parameters import count_parameters, width_for
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.splits.parts import PARTS
+from wlkernelnn.models.outputs import Values
 from wlkernelnn.training import FitOptions
 from wlkernelnn.training.loop import train_module
 from wlkernelnn.training.molecules.fitting import EVALUATION_BATCH
@@ -99,11 +100,15 @@ class ChempropNetwork(torch.nn.Module):
     def __init__(self, width: int, y: Tensor) -> None:
         super().__init__()
         self.mpnn = default_network(1, width)
+        self.outputs = Values()
         self.register_buffer("target_mean", y.mean(0))
         self.register_buffer("target_std", y.std(0, correction=0))
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.mpnn(batch.graphs) * self.target_std + self.target_mean
+        return self.outputs(self.mpnn(batch.graphs), self.target_mean, self.target_std)
+
+    def predictions(self, out: Tensor) -> Tensor:
+        return self.outputs.predictions(out)
 
 
 def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: Path) -> Fitted:

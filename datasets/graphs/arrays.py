@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wlkernelnn.ops.spans import bounds_of, places_of
 
-from .description import Description
+from .description import SEVERAL_CLASSES, Description
 
 
 def content_hash(what: str, *tensors: Tensor) -> str:
@@ -92,14 +92,14 @@ def check_arrays(arrays: Arrays, description: Description) -> None:
         if wrong:
             value = f"{a.y[tuple(wrong[0])]:g} for graph {wrong[0][0]}"
             raise ValueError(f"PackedGraphs: targets of a classification must be 0, 1 or NaN, got {value}")
-    if description.task == "multiclass":
+    if description.task in SEVERAL_CLASSES:
         _check_classes(a.y, description.classes)
 
 
 def _check_classes(y: Tensor, classes: Sequence[str]) -> None:
     """Refuse targets that are not one class 0, 1, … of each graph, or classes without a name."""
     if y.size(1) != 1:
-        raise ValueError(f"PackedGraphs: multiclass graphs have one target, got {y.size(1)}")
+        raise ValueError(f"PackedGraphs: graphs of several classes have one target, got {y.size(1)}")
     known = y[~y.isnan()]
     if len(wrong := known[(known < 0) | (known % 1 != 0)]):
         raise ValueError(f"PackedGraphs: classes must be 0, 1, … or NaN, got {wrong[0]:g}")

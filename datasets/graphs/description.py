@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 # By the task of data that name no metric of their own.
-DEFAULT_METRIC = {"regression": "rmse", "classification": "roc_auc", "multiclass": "log_loss"}
+DEFAULT_METRIC = {
+    "regression": "rmse",
+    "classification": "roc_auc",
+    "multiclass": "log_loss",
+    "ordinal": "log_loss",
+}
+#: Tasks of one target with the classes 0, 1, …
+SEVERAL_CLASSES = ("multiclass", "ordinal")
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,7 @@ class Description:
         node_dims: Number of values of each column of node codes.
         num_edge_types: Number of values of an edge code; 0 without edge codes.
         task: ``"regression"``, ``"classification"`` (0 and 1, any number of targets), ``"multiclass"`` (one
-            target, classes 0, 1, …) or ``None``.
+            target, classes 0, 1, …), ``"ordinal"`` (the same, of classes that have an order) or ``None``.
         metric: ``"rmse"``, ``"mae"``, ``"roc_auc"``, … the data set's own metric, or ``None``.
         target_names: One name per column of ``y``.
         unit: Unit of the targets, for people.

@@ -15,13 +15,13 @@ from wlkernelnn.ops.spans import bounds_of
 from wlkernelnn.utils.checks import check_one_of
 
 from .arrays import distinct_rows
-from .description import Description
+from .description import SEVERAL_CLASSES, Description
 
 logger = logging.getLogger("wlkernelnn")
 
 #: Different edges that a store can tell apart: each is a row of the tables of a layer.
 MOST_EDGE_CODES = 256
-TASKS = ("regression", "classification", "multiclass")
+TASKS = ("regression", "classification", *SEVERAL_CLASSES)
 _READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
@@ -151,7 +151,7 @@ def _targets(graphs: list[Data], task: str | None) -> tuple[np.ndarray | None, d
     if task is None:
         several = are_classes and not are_binary
         task = "multiclass" if several else "classification" if are_binary else "regression"
-    if task == "multiclass":
+    if task in SEVERAL_CLASSES:
         wrong = ~(np.isnan(values) | ((values >= 0) & (values % 1 == 0)))
         for i in np.flatnonzero(wrong.any(axis=1) | (width > 1)).tolist():
             expected = 'one class, 0, 1, …, for each graph; task="regression" takes numbers'

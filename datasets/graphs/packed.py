@@ -19,7 +19,7 @@ from wlkernelnn.utils.files import read_tensors, write_tensors
 
 from .arrays import Arrays, check_arrays, content_hash, take_spans
 from .colours import Colours
-from .description import Description
+from .description import SEVERAL_CLASSES, Description
 from .packing import Packable, packed_targets
 from .pyg import sorted_edge_index
 
@@ -216,8 +216,8 @@ class PackedGraphs(Packable):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes of a ``"multiclass"`` target: by default their numbers, 0, 1, …"""
-        if self.task != "multiclass" or self.description.classes:
+        """Names of the classes of a target with several: by default their numbers, 0, 1, …"""
+        if self.task not in SEVERAL_CLASSES or self.description.classes:
             return self.description.classes
         return tuple(map(str, range(int(self.arrays.y.nan_to_num(0.0).max()) + 1)))
 

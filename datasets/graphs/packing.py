@@ -42,9 +42,9 @@ class Packable(Dataset):
                 * ``smiles`` (strings) and ``graph_x`` (``[1, W]``).
 
                 Other attributes, such as ``pos``, are left out, with a warning.
-            task: ``"regression"``, ``"classification"`` (every target is 0 or 1) or ``"multiclass"``.
-                Default: targets that are all 0, 1 or missing are a classification, other integers are
-                classes, other floats a regression.
+            task: ``"regression"``, ``"classification"`` (every target is 0 or 1), ``"multiclass"`` or
+                ``"ordinal"`` (classes that have an order). Default: targets that are all 0, 1 or missing are
+                a classification, other integers are classes, other floats a regression.
 
         Raises:
             TypeError: Not a list or data set of ``Data``.

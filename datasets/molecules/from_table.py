@@ -44,7 +44,7 @@ from .smiles import MAX_LENGTH, as_smiles, featurize
 logger = logging.getLogger("wlkernelnn")
 T = TypeVar("T")
 
-TASKS = ("regression", "classification")
+TASKS = ("regression", "classification", "ordinal")
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
 CACHE_VERSION = 5
@@ -95,11 +95,13 @@ def molecules_from(
             ``split_idx`` becomes that split (seed 0).
         time_column: Column of the times of a time split, numbers or dates.
         split_sizes: Fractions of train, validation and test.
-        task: ``"regression"`` or ``"classification"``: all targets are 0 or 1, or the only one has classes
-            by name, texts or whole numbers (of more than two classes the store's task is ``"multiclass"``).
-            Default: classification if 0 and 1 are the only known targets.
+        task: ``"regression"``; ``"classification"``: all targets are 0 or 1, or the only one has classes
+            by name, texts or whole numbers (of more than two classes the store's task is ``"multiclass"``);
+            or ``"ordinal"``: the only target has classes with an order. Default: classification if 0 and 1
+            are the only known targets.
         classes: Names of the classes of the only target, in their order: other names are refused, and without
-            any all but 0 and 1 are. Default those that are there, sorted.
+            any all but 0 and 1 are. Default those that are there, sorted; ordered classes that are not whole
+            numbers have no default.
         censored: Take cells such as ``>10`` and ``<0.1`` for bounds of what was not measured beyond: networks
             learn from them, see :func:`~wlkernelnn.training.fit`; else they are an error.
         metric: Default ``"rmse"`` for regression, ``"roc_auc"`` for two classes, ``"log_loss"`` for more.
@@ -141,7 +143,7 @@ def molecules_from(
     smiles = [as_smiles(cell) for cell in frame[smiles_column].tolist()]
     sides = None
     if censored:
-        if task == "classification":
+        if task not in (None, "regression"):
             raise ValueError("censored targets are numbers, of task='regression'")
         (frame, sides), task = without_bounds(frame, targets_of), "regression"
         upper, lower = (sides < 0).sum(), (sides > 0).sum()
@@ -270,17 +272,29 @@ def _targets(
     """Targets, their task, and the names of classes, if they have names."""
     if task is not None:
         check_one_of("task", task, TASKS)
-    if classes and (task != "classification" or len(columns) != 1):
-        raise ValueError("classes go with task='classification' and one target column")
-    if task == "classification":
-        if len(columns) != 1 or classes == () or (classes is None and _are_binary(frame, columns, where)):
+    if (classes or task == "ordinal") and (task in (None, "regression") or len(columns) != 1):
+        raise ValueError(
+            "classes go with task='classification' or 'ordinal' and one target column, got "
+            f"task={task!r} and {len(columns)} columns"
+        )
+    if task in ("classification", "ordinal"):
+        ordered = task == "ordinal"
+        binary = (
+            len(columns) != 1 or classes == () or (classes is None and _are_binary(frame, columns, where))
+        )
+        if binary and not ordered:
             return binary_targets(frame, columns, where), task, ()
         values, names = class_targets(frame, columns[0], where, classes)
+        if ordered and classes is None and not all(name.lstrip("-").isdigit() for name in names):
+            raise ValueError(
+                f"{where}: column {columns[0]!r}: the order of {', '.join(names)} is not known: give the "
+                "names from the least to the greatest (--levels, classes=)"
+            )
         counts = np.bincount(values[~np.isnan(values)].astype(int), minlength=len(names)).tolist()
         shown = ", ".join(f"{name} ({count:,})" for name, count in zip(names, counts, strict=True))
         level = logging.WARNING if classes is None and 1 in counts else logging.INFO
         logger.log(level, f"{where}: column {columns[0]!r}: {len(names)} classes (rows): {shown}")
-        return values, "multiclass" if len(names) > 2 else task, names
+        return values, "multiclass" if len(names) > 2 and not ordered else task, names
     values = numeric_targets(frame, columns, where)
     if task is None and columns:
         known = np.unique(values[~np.isnan(values)])

@@ -29,6 +29,8 @@ class DataOptions:
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1. "classification" also
             takes one column of classes by name, texts or whole numbers; of more than two, networks do.
+            "ordinal" is one column of classes that have an order, of networks.
+        levels: Names of ordered classes, from the least to the greatest; by default whole numbers, sorted.
         censored: Cells such as >10 and <0.1 are bounds of what was not measured; else they are an error.
             Networks learn from them: a prediction costs something on the wrong side of a bound. Scores are of
             measured values.
@@ -60,7 +62,8 @@ class DataOptions:
     data_path: str
     smiles_columns: list[str] | None = None
     target_columns: list[str] | None = None
-    task_type: Literal["regression", "classification"] | None = None
+    task_type: Literal["regression", "classification", "ordinal"] | None = None
+    levels: list[str] | None = None
     censored: bool = False
     features: str | None = None
     standardize: bool = False
@@ -73,6 +76,13 @@ class DataOptions:
     def __post_init__(self) -> None:
         if self.num_workers is not None and self.num_workers < 0:
             raise ValueError(f"--num-workers: expected at least 0, got {self.num_workers}")
+        if self.levels is not None:
+            if self.task_type != "ordinal":
+                raise ValueError(f"--levels is an option of --task-type ordinal, got {self.task_type}")
+            if len(self.levels) < 2 or len({*self.levels}) < len(self.levels):
+                raise ValueError(
+                    f"--levels: expected at least two different names, got {' '.join(self.levels)}"
+                )
 
     def load(self, rejects_path: Path | None = None, **more: Any) -> PackedGraphs:
         """Read the molecules; the rows that gave none go to ``rejects_path``; a column may say the split."""
@@ -85,6 +95,7 @@ class DataOptions:
             "smiles_column": one_column(self.smiles_columns),
             "target_columns": self.target_columns,
             "task": self.task_type,
+            "classes": None if self.levels is None else tuple(self.levels),
             "censored": self.censored or None,
             "on_invalid": self.on_invalid,
             "rejects_path": rejects_path,

@@ -41,7 +41,8 @@ class EvaluateOptions:
             of other names, in their order.
         metrics: Metrics; by default all that fit the task. Of predictions with deviations also the shares of
             targets within the intervals that should hold 50, 80, 90 and 95 % of them, the mean negative
-            log-likelihood, "nll", the rank correlation of errors and deviations, and errors by deviation.
+            log-likelihood, "nll", the rank correlation of errors and deviations, and errors by deviation;
+            of predicted quantiles the pinball loss and the share of targets between the outer ones.
         metrics_path: JSON file for the scores, if it is given.
         plot_path: Picture, .png, .svg or .pdf, if it is given: coverage, error by deviation, and predicted
             against measured; of classes how often they are right, by their probability.
@@ -78,6 +79,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn import training
+    from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
     from wlkernelnn.machines.classifier import of_each
     from wlkernelnn.training.classes import output_names
     from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
@@ -96,12 +98,13 @@ def main(argv: list[str] | None = None) -> None:
     data = DataOptions(
         **pick(parsed, DataOptions, DATA_OPTIONS),
         target_columns=columns,
-        task_type="regression" if task == "regression" else "classification",
+        task_type="classification" if task == "multiclass" else task,
         features=model.about["features"],
     ).load(options.rejects_path, classes=classes)
     place = [names.index(name) for name in targets]
-    mean, std = training.mean_and_std(model, data, options.batch_size)
-    mean, target = mean if task == "multiclass" else mean[:, place], data.measured.numpy()
+    mean, std, quantiles = training.forecast(model, data, options.batch_size)
+    several = task in SEVERAL_CLASSES
+    mean, target = mean if several else mean[:, place], data.measured.numpy()
     std = None if std is None or without or task != "regression" else std[:, place]
 
     known = in_training(options.model_path, model, data.smiles)
@@ -124,6 +127,12 @@ def main(argv: list[str] | None = None) -> None:
         coverage = [name for name in report["mean"] if name.startswith("coverage")]
         _show("share of targets within intervals of 50, 80, 90 and 95 %", coverage, report)
         _show_by_deviation(report)
+    if quantiles is not None and not options.metrics:
+        found = training.quantile_scores(columns, target, quantiles[:, place], model.quantiles)
+        report["quantiles"] = found
+        low, high = found["levels"][0], found["levels"][-1]
+        title = f"targets from q{low:g} to q{high:g}: {found['expected']:g} expected"
+        _show(title, list(found["mean"]), found)
     if classes:
         _show_classes(report, classes)
     for what in _unscored(metrics, report, mean):
@@ -149,7 +158,6 @@ def main(argv: list[str] | None = None) -> None:
         from .pictures import draw_deviations, draw_reliability
 
         if std is None:
-            several = task == "multiclass"
             truth = of_each(target, mean.shape[1]) if several else target
             draw_reliability(
                 options.plot_path, output_names(model.about) if several else columns, truth, mean
@@ -161,6 +169,7 @@ def main(argv: list[str] | None = None) -> None:
         from wlkernelnn.report import write_evaluation_page
 
         everything = _scores(task, columns, target, mean, classes=classes or ())
+        everything |= {name: report[name] for name in ("quantiles",) if name in report}
         write_evaluation_page(
             path, model, data, columns, mean, std, everything, str(options.model_path), note
         )

@@ -58,13 +58,14 @@ class PredictOptions(TableOptions):
     Args:
         preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
             Parquet files: the columns of the input, a column per target (called <target>_pred where the input
-            has one of its name), and for several networks their deviation as <target>_std.
+            has one of its name), for several networks their deviation as <target>_std, and of quantiles a
+            column each, <target>_q0.05.
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
         std: Also the standard deviation of a new measurement, as <target>_std. Networks have it where their
             run had at least 10 validation molecules; several networks without it give their spread.
         interval: Also the bounds, <target>_low and <target>_high, between which a new measurement lies with
-            this probability, such as 0.9.
+            this probability, such as 0.9. Of networks with quantiles two of these, which must be there.
         nearest: Of a kernel machine: also how similar the nearest training molecule is, from 0 to 1, as
             nearest_similarity: where it is low, predictions are hardly more than the mean, and a warning
             counts the molecules where it is 0.

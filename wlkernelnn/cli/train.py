@@ -88,6 +88,10 @@ class NetworkOptions:
             takes the length of the vector away.
         norm: Layer normalisation of a molecule's vector before the head.
         dropout: Probability that a hidden value of the head is dropped.
+        loss: Of numbers: "squared" errors; "mve", the likelihood of a normal distribution whose mean and
+            deviation are both predicted; or "quantile", the pinball loss of several quantiles, of which
+            the median is the prediction.
+        quantiles: Levels of "quantile", rising and with 0.5; by default 0.05 0.5 0.95.
     """
 
     hidden_channels: int = 176
@@ -96,6 +100,8 @@ class NetworkOptions:
     pooling: Literal["sum", "mean"] = "sum"
     norm: bool = True
     dropout: float = 0.0
+    loss: Literal["squared", "mve", "quantile"] = "squared"
+    quantiles: list[float] | None = None
 
 
 @dataclass
@@ -156,6 +162,8 @@ OF_SCHEDULES = {
     "lr_decay": ("exponential",),
     "lr_decay_samples": ("exponential",),
 }
+# Scores that are printed beside the metric.
+_BESIDE = {"multiclass": ("accuracy",), "ordinal": ("mae", "quadratic_kappa", "accuracy")}
 # Options that may change when a run resumes: they change no network (of data, the content is compared).
 MAY_DIFFER = (
     "output_dir",
@@ -178,6 +186,7 @@ def main(argv: list[str] | None = None) -> None:
         add_options(parser, title, source)
     add_options(parser, "Cross-validation", CVOptions)
     parser.add_argument("--network", dest="model", help=SUPPRESS)  # its name until there were machines
+    parser.add_argument("--loss-function", dest="loss", help=SUPPRESS)  # chemprop's name
     parsed = parser.parse_args(argv)
     data_options = DataOptions(**pick(parsed, DataOptions))
     split_options = SplitOptions(**pick(parsed, SplitOptions))
@@ -249,6 +258,7 @@ def check_training(parser: VerbParser, parsed: Namespace, several: bool = False)
     """Refuse what can be refused before data are read; ``several`` models may be compared."""
     from wlkernelnn.models import SHORT_NAMES
     from wlkernelnn.training.loggers import check_logger
+    from wlkernelnn.training.molecules.machine import check_joint
     from wlkernelnn.training.molecules.run import ensemble_options
 
     check_preset(parsed.preset, parsed.model)
@@ -258,6 +268,7 @@ def check_training(parser: VerbParser, parsed: Namespace, several: bool = False)
     for model in (models := _models_of(parsed)):
         if name := network_of(model):
             SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
+            check_joint(model, parsed.loss)
         features_of(Namespace(**{**vars(parsed), "model": model}))
     if len(models) > 1 and not several:
         raise ValueError(
@@ -320,7 +331,7 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
 
     unit = f", {data.description.unit}" if data.description.unit else ""
     print(f"{data.description.name}: {report['metric']}{unit} (split: {split_name})")
-    more = [] if data.task != "multiclass" or report["metric"] == "accuracy" else ["accuracy"]
+    more = [name for name in _BESIDE.get(data.task or "", ()) if name != report["metric"]]
     table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"], *more)))
     for part, count in report["counts"].items():
         found, title = report.get(part), part

@@ -91,6 +91,11 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     about = data.description
     names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
     task = about.task or "regression"
+    if task == "ordinal":
+        raise ValueError(
+            f"target {names[0]}: has {len(data.classes)} ordered classes, and a machine does not learn an order: "
+            "take a network (model wl or stack)"
+        )
     if data.censored is not None:
         raise ValueError(
             f"{int((data.censored != 0).sum()):,} targets are bounds, from which a machine does not learn: "

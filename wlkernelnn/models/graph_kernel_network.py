@@ -23,9 +23,9 @@ class GraphKernelNetwork(GraphNetwork):
     Args:
         node_dims: Number of values of each column of node codes (integers in ``x``).
         num_edge_types: Number of edge codes, ``None`` for graphs without.
-        num_tasks: Number of targets; of a multiclass target, that of its classes.
-        task: ``"regression"``, ``"classification"`` (every target is 0 or 1) or ``"multiclass"`` (one target,
-            classes 0, 1, …).
+        num_tasks: Number of targets; of a target with several classes, that of its classes.
+        task: ``"regression"``, ``"classification"`` (every target is 0 or 1), ``"multiclass"`` (one target,
+            classes 0, 1, …) or ``"ordinal"`` (the same, of classes that have an order).
         hidden_channels: Width of everything.
         num_iterations: Weisfeiler-Lehman iterations: with walks of 2 nodes, a node sees that many edges far.
         walk_length: Number of nodes of a walk: 2 is one edge.
@@ -49,13 +49,19 @@ class GraphKernelNetwork(GraphNetwork):
             features of over half of the nodes differ), ``True`` or ``False``.
         in_channels: Number of float features of a node, in the place of ``node_dims``: ``x`` is then what a
             layer of PyG takes. ``from_data`` standardises those that go beyond −1 … 1.
+        loss: Of a regression: ``"squared"``; ``"mve"``, the likelihood of a Gaussian whose mean and deviation
+            are both predicted (:class:`~wlkernelnn.models.outputs.MeanVariance`); or ``"quantile"``, the
+            pinball loss (:class:`~wlkernelnn.models.outputs.Quantiles`).
+        quantiles: Levels of the latter, by default 0.05, 0.5 and 0.95; the median is the prediction.
 
     Shapes:
         - input: a batch with ``x [N, len(node_dims) + num_node_values]`` or floats ``[N, in_channels]``,
           ``edge_index [2, E]``, ``edge_type [E]`` (not needed without edges), ``batch [N]`` and ``ptr [B+1]``
           (a single graph has neither of the last two), and with num_graph_values ``graph_x [B,
           num_graph_values]``
-        - output: ``[B, num_tasks]``: regression in the unit of the targets, classes as logits
+        - output: ``[B, num_tasks]``: regression in the unit of the targets, classes as logits; ``"mve"``:
+          ``[B, num_tasks, 2]``, mean and deviation; ``"quantile"``: ``[B, num_tasks, len(quantiles)]``,
+          sorted; ``"ordinal"``: ``[B, num_tasks - 1]``, cumulative logits
 
     Raises:
         ValueError: An argument is out of its range, or something is missing in a batch.
@@ -67,7 +73,7 @@ class GraphKernelNetwork(GraphNetwork):
         node_dims: Sequence[int] = (),
         num_edge_types: int | None = None,
         num_tasks: int = 1,
-        task: Literal["regression", "classification", "multiclass"] = "regression",
+        task: Literal["regression", "classification", "multiclass", "ordinal"] = "regression",
         hidden_channels: int = 176,
         num_iterations: int = 4,
         walk_length: int = 2,
@@ -83,6 +89,8 @@ class GraphKernelNetwork(GraphNetwork):
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
         in_channels: int = 0,
+        loss: Literal["squared", "mve", "quantile"] = "squared",
+        quantiles: Sequence[float] | None = None,
     ) -> None:
         super().__init__(
             node_dims,
@@ -98,6 +106,8 @@ class GraphKernelNetwork(GraphNetwork):
             num_graph_values=num_graph_values,
             quotient=quotient,
             in_channels=in_channels,
+            loss=loss,
+            quantiles=quantiles,
         )
         self.conv = WLKernelConv(
             hidden_channels,

@@ -16,6 +16,7 @@ from torch_geometric.nn.inits import reset
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.table import kept_by_float32
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient
 from wlkernelnn.ops.autograd import traced
@@ -29,10 +30,9 @@ from .batches import check_graph_x, complete, quotient_of_batch
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder, FeatureEncoder
 from .fingerprint import FingerprintEncoder
+from .outputs import Levels, outputs_of
 
 logger = logging.getLogger("wlkernelnn")
-
-TASKS = ("regression", "classification", "multiclass")
 
 
 class GraphNetwork(Configured, torch.nn.Module, ABC):
@@ -60,6 +60,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         num_edge_types: int | None = None,
         num_tasks: int = 1,
         task: str = "regression",
+        loss: str = "squared",
+        quantiles: Sequence[float] | None = None,
         pooling: str = "sum",
         norm: bool = True,
         dropout: float = 0.0,
@@ -69,9 +71,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         quotient: bool | str = False,
     ) -> None:
         super().__init__()
-        check_one_of("task", task, TASKS)
         check_one_of("pooling", pooling, ("sum", "mean"))
-        check_count("num_tasks", num_tasks, least=2 if task == "multiclass" else 1)
+        check_count("num_tasks", num_tasks, least=2 if task in SEVERAL_CLASSES else 1)
         check_count("hidden_channels", hidden_channels)
         check_count("num_node_values", num_node_values, least=0)
         check_count("num_graph_values", num_graph_values, least=0)
@@ -84,7 +85,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             raise ValueError(f'quotient must be "auto", True or False, got {quotient!r}')
         if quotient is True and num_steps is None:
             raise ValueError("quotient=True: not colours decide the states of this network, but single nodes")
-        self.task, self.pooling, self.quotient = task, pooling, quotient
+        self.task, self.loss, self.pooling, self.quotient = task, loss, pooling, quotient
         self.num_edge_types, self.num_tasks = num_edge_types, num_tasks
         self.num_graph_values = num_graph_values
         #: Iterations after which colours decide a state: what :class:`PackedLoader` is to give, or ``None``.
@@ -102,9 +103,12 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             state_channels += hidden_channels
         #: Width of the vectors of :meth:`embed`.
         self.embedding_channels = state_channels
-        self.head = MLP([state_channels, hidden_channels, num_tasks], dropout=[dropout, 0.0], norm=None)
-        self.register_buffer("target_mean", torch.zeros(num_tasks))
-        self.register_buffer("target_std", torch.ones(num_tasks))
+        #: What the numbers of the head mean, and their loss.
+        self.outputs = outputs_of(task, num_tasks, loss, quantiles)
+        widths = [state_channels, hidden_channels, self.outputs.num_raw]
+        self.head = MLP(widths, dropout=[dropout, 0.0], norm=None)
+        self.register_buffer("target_mean", torch.zeros(self.outputs.num_values))
+        self.register_buffer("target_std", torch.ones(self.outputs.num_values))
 
     @classmethod
     def from_data(cls, data: Graphs, **kwargs: Any) -> Self:
@@ -129,7 +133,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         sizes: dict[str, Any] = {
             "node_dims": about.node_dims,
             "num_edge_types": about.num_edge_types or None,
-            "num_tasks": len(data.classes) if about.task == "multiclass" else data.num_tasks,
+            "num_tasks": len(data.classes) if about.task in SEVERAL_CLASSES else data.num_tasks,
             "task": about.task or "regression",
         }
         for name, number in (
@@ -142,6 +146,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
             net.scale_targets(data.measured)
+        if isinstance(net.outputs, Levels):
+            net.outputs.fit_frequencies(data.y[:, 0])
         graph_x = data.arrays.graph_x
         if net.fingerprint is not None and graph_x.is_floating_point():
             net.fingerprint.scale(graph_x[data.index])
@@ -264,7 +270,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             batch: See the class.
 
         Returns:
-            ``[N, num_tasks]``: regression in the unit of the targets, classification in logits.
+            ``[N, num_tasks]``: regression in the unit of the targets (of a distribution the mean or median),
+            classification in logits; ``[N, 1]`` of ordered classes, in their common logit.
 
         Raises:
             ValueError: Something is missing in the batch.
@@ -272,12 +279,16 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         batch = complete(batch, self.num_edge_types, self.num_graph_values)
         h, owner, num_nodes = self.states(batch.x, batch), batch.batch, batch.ptr.diff()
         pooled, of_graph = segment_sum(h, batch.ptr, owner), self._of_graphs(batch)
-        whole = self.head(self._read(pooled, num_nodes, of_graph))
+        whole = self._linear(self._read(pooled, num_nodes, of_graph))
         rest = pooled.index_select(0, owner) - h
         of_node = None if of_graph is None else of_graph.index_select(0, owner)
-        without = self.head(self._read(rest, num_nodes.index_select(0, owner) - 1, of_node))
-        less = whole.index_select(0, owner) - without
-        return less * self.target_std if self.task == "regression" else less
+        without = self._linear(self._read(rest, num_nodes.index_select(0, owner) - 1, of_node))
+        return whole.index_select(0, owner) - without
+
+    def _linear(self, vectors: Tensor) -> Tensor:
+        """Values less the mean of the targets, or log-odds."""
+        raw, mean = self.head(vectors), torch.zeros_like(self.target_mean)
+        return self.outputs.linear(self.outputs(raw, mean, self.target_std))
 
     def depth_for(self, data: PackedGraphs) -> int | None:
         """The iterations whose colours this network takes of a store; ``None``: it goes by nodes."""
@@ -299,7 +310,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         yield from self.parameters(recurse=False)
         yield from self.buffers(recurse=False)
         for name, child in self.named_children():
-            if name not in ("norm", "fingerprint", "head"):
+            if name not in ("norm", "fingerprint", "head", "outputs"):
                 yield from child.parameters()
                 yield from child.buffers()
 
@@ -338,12 +349,11 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         return self._outputs(self.embed(batch, cache))
 
     def _outputs(self, vectors: Tensor) -> Tensor:
-        out = self.head(vectors)
-        return out * self.target_std + self.target_mean if self.task == "regression" else out
+        return self.outputs(self.head(vectors), self.target_mean, self.target_std)
 
     def predict(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
-        """Values in the unit of the targets, probabilities of class 1, or of a multiclass target those of all
-        classes: ``[B, num_tasks]``.
+        """Values in the unit of the targets (of a distribution its mean or median), probabilities of class 1,
+        or of a target with several classes those of all: ``[B, num_tasks]``.
         """
         return self.predict_vectors(self.embed(batch, cache))
 
@@ -353,9 +363,14 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
 
     def predictions(self, out: Tensor) -> Tensor:
         """The values of :meth:`predict` from those of :meth:`forward`."""
-        if self.task == "multiclass":
-            return out.softmax(dim=1)
-        return out if self.task == "regression" else out.sigmoid()
+        return self.outputs.predictions(out)
+
+    def described(self, vectors: Tensor) -> Tensor:
+        """All that is predicted of each target, from the vectors of :meth:`embed`: ``[B, num_tasks, K]``.
+
+        Of a Gaussian mean and deviation, of quantiles all, of other targets the value of :meth:`predict`.
+        """
+        return self.outputs.described(self._outputs(vectors))
 
 
 def _sum_over_graphs(states: Tensor, row: Tensor, quotient: Quotient) -> Tensor:

@@ -34,7 +34,8 @@ class KernelStackNetwork(GraphNetwork):
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
         residual, layer_norm: As of :class:`KernelStack`; ``norm`` is the one before the head.
-        pooling, norm, dropout, num_node_values, num_graph_values, quotient, in_channels: As there.
+        pooling, norm, dropout, num_node_values, num_graph_values, quotient, in_channels, loss, quantiles: As
+            there.
 
     Shapes:
         - input and output: as there
@@ -48,7 +49,7 @@ class KernelStackNetwork(GraphNetwork):
         node_dims: Sequence[int] = (),
         num_edge_types: int | None = None,
         num_tasks: int = 1,
-        task: Literal["regression", "classification", "multiclass"] = "regression",
+        task: Literal["regression", "classification", "multiclass", "ordinal"] = "regression",
         hidden_channels: int = 128,
         num_layers: int = 4,
         walk_length: int = 2,
@@ -66,6 +67,8 @@ class KernelStackNetwork(GraphNetwork):
         num_graph_values: int = 0,
         quotient: bool | str = "auto",
         in_channels: int = 0,
+        loss: Literal["squared", "mve", "quantile"] = "squared",
+        quantiles: Sequence[float] | None = None,
     ) -> None:
         check_count("hidden_channels", hidden_channels)
         check_dropout(layer_dropout, "layer_dropout")
@@ -97,6 +100,8 @@ class KernelStackNetwork(GraphNetwork):
             num_graph_values=num_graph_values,
             quotient=quotient,
             in_channels=in_channels,
+            loss=loss,
+            quantiles=quantiles,
         )
         self.stack = stack
 

@@ -9,13 +9,23 @@ from typing import Any
 import numpy as np
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.training.classes import output_names
 from wlkernelnn.training.molecules.columns import Model, kernel_machine
 from wlkernelnn.utils.files import write_text
 
 from .page import escaped, number, page, paragraph, tiles
 from .run import by_class, data_section, dated
-from .sections import TITLES, Errors, Predicted, calibration, class_tables, predictions, score_tables
+from .sections import (
+    TITLES,
+    Errors,
+    Predicted,
+    calibration,
+    class_tables,
+    predictions,
+    quantile_table,
+    score_tables,
+)
 
 
 def write_evaluation_page(
@@ -37,11 +47,12 @@ def write_evaluation_page(
         data: The molecules with their targets.
         columns: Names of the targets.
         mean, std: Predictions and their deviations, ``[len(data), T]``.
-        scores: ``mean`` and ``targets``, see :func:`~wlkernelnn.training.molecules.metrics.all_scores`.
+        scores: ``mean`` and ``targets``, see :func:`~wlkernelnn.training.molecules.metrics.all_scores`, and
+            ``quantiles``, if they are predicted, see :func:`~wlkernelnn.training.quantile_scores`.
         model_path: The run folder.
         note: What to know first.
     """
-    about, several = model.about, model.about["task"] == "multiclass"
+    about, several = model.about, model.about["task"] in SEVERAL_CLASSES
     task, unit = "regression" if about["task"] == "regression" else "classification", about.get("unit") or ""
     data, title = by_class(data, about), f"{', '.join(columns[:3])}{' …' if len(columns) > 3 else ''}"
     columns = output_names(about) if several else columns
@@ -63,7 +74,7 @@ def write_evaluation_page(
         ("Scores", score_tables({name: scores}, name)),
         ("Data", data_section(data, {name: part}, task, unit)),
         ("Predictions", class_tables(scores, name) + predictions(columns, task, unit, {name: part})),
-        ("Calibration", calibration(columns, task, unit, part)),
+        ("Calibration", calibration(columns, task, unit, part) + quantile_table(scores)),
         ("Worst predictions", errors.cards()),
         ("Applicability", errors.applicability()),
     ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.utils.files import write_text
@@ -63,7 +64,7 @@ def write_explanation_page(
         what = "atoms + descriptors + mean" + (" + networks" if "networks" in columns else "")
         unit = " (all in log-odds)" if classifies else ""
         overview = paragraph(f"Each prediction is the sum {what}{unit}.") + overview
-    elif "prediction" in columns and classifies:
+    elif "prediction" in columns and classifies and is_numeric_dtype(molecules["prediction"]):
         overview = (
             paragraph("Predictions are probabilities of class 1; contributions are log-odds.") + overview
         )

@@ -18,6 +18,7 @@ import pandas as pd
 from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.rejects import CHANGES, counted
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.machines.classifier import of_each
 from wlkernelnn.training.classes import output_names, probability_columns
 from wlkernelnn.training.folder import network_folders
@@ -29,7 +30,16 @@ from wlkernelnn.utils.files import write_text
 from .model import explained
 from .page import Html, escaped, number, page, paragraph, row, table, tiles
 from .panels import MOST_TARGETS, classes, histogram, learning
-from .sections import TITLES, Errors, Predicted, calibration, class_tables, predictions, score_tables
+from .sections import (
+    TITLES,
+    Errors,
+    Predicted,
+    calibration,
+    class_tables,
+    predictions,
+    quantile_table,
+    score_tables,
+)
 
 #: In a run folder.
 PAGE = "report.html"
@@ -48,6 +58,7 @@ _IMPORTANT = {
     "regression": ("rmse", "r2"),
     "classification": ("roc_auc", "average_precision"),
     "multiclass": ("accuracy", "f1", "roc_auc"),
+    "ordinal": ("mae", "quadratic_kappa", "accuracy"),
 }
 # Reasons of rejects, and networks, that are shown.
 _REASONS, _NETWORKS = 12, 4
@@ -96,7 +107,7 @@ def write_run_page(
     )
     if apart:
         part = apart[0]
-        shown["Calibration"] = calibration(names, task, unit, parts[part])
+        shown["Calibration"] = calibration(names, task, unit, parts[part]) + quantile_table(report)
         errors = Errors(names, task, unit, parts[part], parts["train"].data)
         shown["Worst predictions"] = errors.cards()
         shown["Applicability"] = errors.applicability()
@@ -121,7 +132,7 @@ def dated() -> str:
 
 def by_class(data: PackedGraphs, about: Mapping[str, Any]) -> PackedGraphs:
     """The graphs with a target 0 or 1 for each class of a multiclass target; other graphs as they are."""
-    if about["task"] != "multiclass":
+    if about["task"] not in SEVERAL_CLASSES:
         return data
     y, names = of_each(data.arrays.y.numpy(), len(about["classes"])), tuple(output_names(about))
     several = data.with_targets(y, task="classification", target_names=names)
@@ -171,13 +182,13 @@ def _top(
             "There is no part that training did not see: scores say little of new molecules."
         )
     y = parts[part].y
-    if task == "multiclass":
+    if task in SEVERAL_CLASSES:
         y = np.where(np.isnan(y[:, :1]), np.nan, y.argmax(1)[:, None])
     constant = score(metric, y, np.nan_to_num(np.broadcast_to(simple, parts[part].y.shape)))
     if not np.isfinite(constant):
         return html
     simplest = "the mean of the training targets"
-    if task == "multiclass":
+    if task in SEVERAL_CLASSES:
         simplest = "the frequencies of the training classes"
     better = means[metric] > constant if METRICS[metric].maximize else means[metric] < constant
     text = (

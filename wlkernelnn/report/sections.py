@@ -30,6 +30,7 @@ TITLES = {
     "f1": "F1",
     "balanced_accuracy": "balanced accuracy",
     "nll": "NLL",
+    "quadratic_kappa": "quadratic κ",
 }
 
 
@@ -115,6 +116,19 @@ def calibration(names: Sequence[str], task: str, unit: str, predicted: Predicted
             if len(y):
                 html += row([coverage(name, y, p, s), by_deviation(name, unit, y, p, s)])
     return html + _and_more(names) if html else ""
+
+
+def quantile_table(report: Mapping[str, Any]) -> str:
+    """Of networks that predict quantiles: their loss, and how many targets lie below each."""
+    if (found := report.get("quantiles")) is None:
+        return ""
+    levels, expected = [f"≤ q{level:g}" for level in found["levels"]], number(found["expected"])
+    titles = ["target", "pinball loss", f"between the outer ones (expected {expected})", "their distance"]
+    rows = [
+        (name, each["pinball"], each["coverage"], each["width"], *each["below"])
+        for name, each in found["targets"].items()
+    ]
+    return "<h3>Quantiles</h3>" + table([*titles, *levels], rows)
 
 
 def _and_more(names: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn import metrics as sk
 
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
+
 
 def probability_columns(target: str, classes: Sequence[str]) -> list[str]:
     """Names of the columns of probabilities of a target's classes."""
@@ -20,7 +22,7 @@ def output_names(about: Mapping[str, Any]) -> list[str]:
     if "classes" not in about:
         return [*about["target_names"]]
     names = [f"{about['target_names'][0]}={name}" for name in about["classes"]]
-    return names if about["task"] == "multiclass" else names[1:]
+    return names if about["task"] in SEVERAL_CLASSES else names[1:]
 
 
 def of_all_classes(prediction: np.ndarray) -> np.ndarray:
@@ -76,6 +78,28 @@ CLASS_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "mcc": _matthews,
     "log_loss": _log_loss,
     "roc_auc": _roc_auc,
+}
+
+
+def _level_error(y: np.ndarray, probability: np.ndarray) -> float:
+    """The mean number of levels between the most probable class and the true one."""
+    return float(np.abs(probability.argmax(1) - y).mean())
+
+
+def quadratic_kappa(y: np.ndarray, probability: np.ndarray) -> float:
+    """Cohen's kappa of ordered classes (1968): errors count by their squares, against those of chance; NaN
+    where all have and get one class.
+    """
+    matrix = confusion(y, probability).astype(np.float64)
+    square = np.subtract.outer(*2 * [np.arange(len(matrix))]) ** 2
+    chance = (square * np.outer(matrix.sum(1), matrix.sum(0))).sum() / matrix.sum()
+    return float(1 - (square * matrix).sum() / chance) if chance else math.nan
+
+
+#: Further scores of classes that have an order.
+LEVEL_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+    "mae": _level_error,
+    "quadratic_kappa": quadratic_kappa,
 }
 
 

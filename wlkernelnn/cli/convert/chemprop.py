@@ -103,6 +103,11 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str]] = {
     "grad-clip": ("gradient_clip", number, ""),
     "metrics": ("metric", lambda words: _METRICS(words[:1]), "metrics.json has all usual ones besides"),
     "class-balance": ("class_weight", lambda _: "balanced", "by weights in the loss, not by drawing"),
+    "loss-function": (
+        "loss",
+        one_of(mse="squared", mve="mve", bce="squared", ce="squared"),
+        "squared is of numbers; classes have cross-entropy",
+    ),
     "no-cuda": ("accelerator", lambda _: "cpu", ""),
     "gpu": ("accelerator", lambda _: "gpu", ""),
 }
@@ -187,7 +192,7 @@ _WITHOUT = """
     atom-multiclass-num-classes bond-task-weights bond-ffn-hidden-dim bond-ffn-num-layers
     bond-multiclass-num-classes atom-constrainer-ffn-hidden-dim atom-constrainer-ffn-num-layers
     bond-constrainer-ffn-hidden-dim bond-constrainer-ffn-num-layers weight-column mol-target-columns
-    atom-target-columns bond-target-columns ignore-columns loss-function v-kl eps alpha tracking-metric
+    atom-target-columns bond-target-columns ignore-columns v-kl eps alpha tracking-metric
     task-weights init-lr split-key-molecule num-replicates num-folds splits-file
 
     number-of-molecules checkpoint-dir checkpoint-path checkpoint-paths features-path phase-features-path

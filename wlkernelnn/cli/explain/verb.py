@@ -93,7 +93,8 @@ def main(argv: list[str] | None = None) -> None:
         progress=True,
         cache=False,
     )
-    names = output_names(model.about)
+    ordered = model.about["task"] == "ordinal"
+    names = model.about["target_names"] if ordered else output_names(model.about)
     tables: dict[str, pd.DataFrame] = {}
     if isinstance(model, Ensemble):
         contributions = atom_contributions(model.networks, data, options.batch_size)
@@ -117,13 +118,18 @@ def main(argv: list[str] | None = None) -> None:
         for task, svg in enumerate(drawings[i]):
             name = f"row-{row + 1}.svg" if len(names) == 1 else f"row-{row + 1}_target-{task + 1}.svg"
             write_text(directory / name, svg)
+
+    def predicted() -> np.ndarray:
+        mean = mean_and_std(model, data)[0]
+        return np.array(model.about["classes"], dtype=object)[mean.argmax(1)] if ordered else mean
+
     molecules = tables.get("molecules.csv")
     page = tried(
         lambda: write_explanation_page(
             directory / PAGE,
             data,
             names,
-            _predicted(data, names, mean_and_std(model, data)[0]) if molecules is None else molecules,
+            _predicted(data, names, predicted()) if molecules is None else molecules,
             drawings,
             np.reshape(largest, (len(drawings), len(names))),
             str(options.model_path),

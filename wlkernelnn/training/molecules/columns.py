@@ -23,7 +23,7 @@ from wlkernelnn.training.classes import of_all_classes, probability_columns
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of, check_predictions
 
-from .ensemble import KINDS, Ensemble, Kind, check_features, load_ensemble
+from .ensemble import KINDS, Ensemble, Forecast, Kind, check_features, load_ensemble
 from .joint import NETWORKS, JointModel, is_joint, load_joint
 from .recalibration import FILE, LEAST_VALUES
 
@@ -52,17 +52,17 @@ def kernel_machine(model: Model) -> MoleculeMachine | None:
     return machine if isinstance(machine, MoleculeMachine) else None
 
 
-def mean_and_std(
+def forecast(
     model: Model,
     data: PackedGraphs,
     batch_size: int = BATCH,
     caches: Sequence[ColourCache] | None = None,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Predictions of a run ``[len(data), T]``, and the standard deviation of a new measurement of each.
+) -> Forecast:
+    """Predictions of a run, the standard deviation of a new measurement of each, and quantiles.
 
     Args:
-        model: Networks, see :meth:`Ensemble.mean_and_std`; or a kernel machine, which has no deviations of
-            classes.
+        model: Networks, see :meth:`Ensemble.forecast`; or a kernel machine, which has no deviations of
+            classes, and no quantiles.
         data: Molecules with the features of the training.
         batch_size: Graphs that go through a network at once.
         caches: See :meth:`Ensemble.caches`.
@@ -72,22 +72,38 @@ def mean_and_std(
         NotFiniteError: A prediction is not finite.
     """
     if isinstance(model, Ensemble):
-        return model.mean_and_std(data, batch_size, caches)
+        return model.forecast(data, batch_size, caches)
     if model.about["task"] != "regression":
         mean, std = model.predict(data), None
     else:
         mean, std = model.predict(data, return_std=True)
     check_predictions(mean)
+    return Forecast(mean, std)
+
+
+def mean_and_std(
+    model: Model,
+    data: PackedGraphs,
+    batch_size: int = BATCH,
+    caches: Sequence[ColourCache] | None = None,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The first two of :func:`forecast`, each ``[len(data), T]``."""
+    mean, std, _ = forecast(model, data, batch_size, caches)
     return mean, std
 
 
 def has_deviations(model: Model) -> bool:
-    """Whether :func:`mean_and_std` gives deviations of new measurements: not of classes, nor of networks
-    without recalibration.
+    """Whether :func:`forecast` gives deviations of new measurements: not of classes, nor of networks that
+    predict values alone without recalibration.
     """
     if isinstance(model, Ensemble):
-        return model.recalibration is not None
+        return model.recalibration is not None or model.has_distributions
     return bool(model.about["task"] == "regression")
+
+
+def quantile_columns(target: str, levels: Sequence[float]) -> list[str]:
+    """Names of the columns of a target's quantiles."""
+    return [f"{target}_q{level:g}" for level in levels]
 
 
 NOT_RECALIBRATED = (
@@ -104,11 +120,12 @@ class Columns:
     Attributes:
         kind: A ``"prediction"`` of each target, or a ``"fingerprint"``, which networks and linear machines
             have. Of classes with names the prediction is the most probable class, and the probability of
-            each, ``<target>_p_<class>``.
-        std: Also the standard deviation of a new measurement, ``<target>_std``. Several networks have this
-            column anyway; without recalibration, and of classes, it is the deviation over the networks.
+            each, ``<target>_p_<class>``. Networks that predict quantiles have ``<target>_q<level>`` too.
+        std: Also the standard deviation of a new measurement, ``<target>_std``. Several networks, and those
+            that predict it, have this column anyway; without recalibration, and of classes, it is the
+            deviation over the networks.
         interval: Also the bounds within which a new measurement lies with this probability, ``<target>_low``
-            and ``<target>_high``.
+            and ``<target>_high``: of a normal distribution, or two of the quantiles.
         nearest: Of a kernel machine: how similar the nearest training molecule is, ``nearest_similarity``.
 
     Raises:
@@ -153,8 +170,11 @@ class Columns:
                 raise ValueError(f"{asked[0]}: {why}")
             if model.about["task"] == "regression":
                 logger.warning(f"std is that over the networks, which is too small: {NOT_RECALIBRATED}")
+        if self.interval:
+            self._outer(model)
         std = ["_std"] if self.std or several else []
         ends = ["", *std, *(["_low", "_high"] if self.interval else [])]
+        ends += quantile_columns("", _levels(model))
         names = [f"{name}{end}" for name in model.about["target_names"] for end in ends]
         if classes:
             names += probability_columns(names[0], classes)
@@ -183,9 +203,9 @@ class Columns:
                 else model.fingerprint(data)
             )
         if not isinstance(model, Ensemble) and not (self.std or self.interval):
-            mean, std = model.predict(data), None
+            mean, std, quantiles = model.predict(data), None, None
         else:
-            mean, std = mean_and_std(model, data, batch_size, caches)
+            mean, std, quantiles = forecast(model, data, batch_size, caches)
         with np.errstate(over="ignore"):
             check_predictions(mean.astype(np.float32))
         if classes:
@@ -194,18 +214,43 @@ class Columns:
         each = [mean]
         if std is not None and (self.std or several):
             each.append(std)
-        if std is not None and self.interval:
+        if self.interval and quantiles is not None:
+            each += [quantiles[..., q] for q in self._outer(model)]
+        elif std is not None and self.interval:
             half = norm.ppf((1 + self.interval) / 2) * std
             each += [mean - half, mean + half]
+        if quantiles is not None:
+            each += [*np.moveaxis(quantiles, 2, 0)]
         values = np.stack(each, axis=2).reshape(len(mean), len(each) * mean.shape[1])
         if self.nearest and (machine := kernel_machine(model)) is not None:
             values = np.column_stack([values, nearest(machine, data)[0]])
         return values.astype(np.float32 if _float32_will_do(model) else np.float64)
 
+    def _outer(self, model: Model) -> list[int]:
+        """Which quantiles bound the interval, of networks that predict quantiles."""
+        levels = np.array(_levels(model))
+        ends = [(1 - (self.interval or 0)) / 2, (1 + (self.interval or 0)) / 2]
+        found = [
+            q for end in ends for q in np.flatnonzero(np.isclose(levels, end, rtol=0, atol=1e-6)).tolist()
+        ]
+        if len(levels) and len(found) < 2:
+            shown = ", ".join(f"{level:g}" for level in levels)
+            raise ValueError(
+                f"interval={self.interval:g}: these networks predict the quantiles {shown}, and the interval "
+                f"needs {ends[0]:g} and {ends[1]:g}: train with these, or take std"
+            )
+        return found
+
+
+def _levels(model: Model) -> tuple[float, ...]:
+    return model.quantiles if isinstance(model, Ensemble) else ()
+
 
 def _have_spread(model: Model) -> bool:
-    """Whether several networks say how far they agree; of classes with names they do not."""
-    return isinstance(model, Ensemble) and len(model.networks) > 1 and "classes" not in model.about
+    """Whether networks say how far they, or measurements, lie apart; of classes with names they do not."""
+    if not isinstance(model, Ensemble) or "classes" in model.about:
+        return False
+    return len(model.networks) > 1 or (model.has_distributions and not model.quantiles)
 
 
 def _float32_will_do(model: Model) -> bool:

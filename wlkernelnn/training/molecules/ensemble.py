@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 import rdkit
 
 from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.datasets.molecules.probe import check_probed
 from wlkernelnn.machines.saved import is_machine
@@ -21,8 +22,8 @@ from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpo
 from wlkernelnn.training.folder import check_alike, finished_folders
 from wlkernelnn.training.options import BATCH
 
-from .prediction import embed, predict
-from .recalibration import Recalibration
+from .prediction import describe, embed
+from .recalibration import Recalibration, conformal_shift, shifted
 
 Kind = Literal["prediction", "fingerprint"]
 KINDS = ("prediction", "fingerprint")
@@ -30,6 +31,20 @@ KINDS = ("prediction", "fingerprint")
 COMMON = ("features", "target_names", "task")
 # Of runs whose classes have names.
 CLASSES = "classes"
+
+
+class Forecast(NamedTuple):
+    """What a model predicts of new measurements.
+
+    Attributes:
+        mean: Values or probabilities, ``[n, T]``; of several classes ``[n, C]``.
+        std: Their deviation, in the same shape, if there is one.
+        quantiles: ``[n, T, Q]``, of networks trained to predict them.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray | None = None
+    quantiles: np.ndarray | None = None
 
 
 @final
@@ -41,8 +56,8 @@ class Ensemble:
         networks: Trained networks of the same targets.
         about: ``features``, ``target_names``, ``task``, ``metric``, ``unit`` and ``name`` of their data set,
             and ``classes``, the names of the classes of the only target, if they have names.
-        recalibration: What their spread says of a new measurement; ``None`` of classes, of runs with too few
-            validation molecules, and of runs of earlier versions.
+        recalibration: What their spread and quantiles say of a new measurement; ``None`` of classes, of runs
+            with too few validation molecules, and of runs of earlier versions.
     """
 
     networks: list[GraphNetwork]
@@ -56,7 +71,10 @@ class Ensemble:
     def predict(
         self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation over the networks, each ``[len(data), num_tasks]``.
+        """Mean and spread, each ``[len(data), num_tasks]``.
+
+        The spread is the standard deviation over the networks. Of networks that predict distributions it is
+        that of their mixture: its square is the mean of their variances and the variance of their means.
 
         Args:
             data: Graphs.
@@ -66,8 +84,28 @@ class Ensemble:
         Raises:
             ValueError: ``data`` was made by another featurizer.
         """
-        each = np.stack(self._each(predict, data, batch_size, caches))
-        return each.mean(0), each.std(0)
+        mean, spread, _ = self._predicted(data, batch_size, caches)
+        return mean, spread
+
+    def _predicted(
+        self, data: PackedGraphs, batch_size: int, caches: Sequence[ColourCache] | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean, spread, and the mean of all that networks predict, ``[len(data), num_tasks, K]``."""
+        outputs = self.networks[0].outputs
+        each = np.stack(self._each(describe, data, batch_size, caches))
+        points = each[..., outputs.point]
+        variance = outputs.variances(each).mean(0) + points.var(0)
+        return points.mean(0), np.sqrt(variance), each.mean(0)
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """Levels of the quantiles that the networks predict, if they do."""
+        return self.networks[0].outputs.quantiles
+
+    @property
+    def has_distributions(self) -> bool:
+        """Whether each network says how far measurements lie from its prediction."""
+        return self.networks[0].outputs.width > 1
 
     def embed(
         self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
@@ -94,25 +132,40 @@ class Ensemble:
         each: Sequence[ColourCache | None] = caches or [None] * len(self.networks)
         return [compute(net, data, batch_size, cache) for net, cache in zip(self.networks, each, strict=True)]
 
+    def forecast(
+        self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
+    ) -> Forecast:
+        """Mean, deviation of a new measurement and quantiles, recalibrated.
+
+        Without ``recalibration`` the deviation is the spread of :meth:`predict`; of one network that predicts
+        values alone there is none. Arguments and errors are those of :meth:`predict`.
+        """
+        mean, spread, described = self._predicted(data, batch_size, caches)
+        quantiles, fitted = described if self.quantiles else None, self.recalibration
+        if fitted is None:
+            several = len(self.networks) > 1 or self.has_distributions
+            return Forecast(mean, spread if several else None, quantiles)
+        if quantiles is not None and fitted.shift is not None:
+            quantiles = shifted(quantiles, fitted.shift, self.quantiles)
+        return Forecast(mean, fitted.std(spread), quantiles)
+
     def mean_and_std(
         self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Mean ``[len(data), num_tasks]`` and, in the same shape, the deviation of a new measurement.
-
-        Without ``recalibration`` the deviation is that over the networks; of one network there is none.
-        Arguments and errors are those of :meth:`predict`.
-        """
-        mean, spread = self.predict(data, batch_size, caches)
-        if self.recalibration is not None:
-            return mean, self.recalibration.std(spread)
-        return mean, spread if len(self.networks) > 1 else None
+        """The first two of :meth:`forecast`, each ``[len(data), num_tasks]``."""
+        mean, std, _ = self.forecast(data, batch_size, caches)
+        return mean, std
 
     def recalibrate(self, valid: PackedGraphs) -> None:
         """Fit ``recalibration`` to molecules with targets that no network was trained on; not of classes."""
         if self.about["task"] != "regression":
             return
-        networks = len(self.networks)
-        self.recalibration = Recalibration.fit(valid.measured.numpy(), *self.predict(valid), networks)
+        target = valid.measured.numpy()
+        mean, spread, described = self._predicted(valid, BATCH, None)
+        self.recalibration = Recalibration.fit(target, mean, spread, len(self.networks))
+        if self.recalibration is not None and self.quantiles:
+            shift = conformal_shift(target, described, self.quantiles)
+            self.recalibration = replace(self.recalibration, shift=shift)
 
     def fingerprint_names(self) -> list[str]:
         """``fp_0``, ``fp_1``, … of one network, of several ``fp_<network>_0``, …: names of :meth:`embed`."""
@@ -151,6 +204,11 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     for folder, net in zip(folders, networks, strict=True):
         if not isinstance(net, GraphNetwork):
             raise ValueError(f"{folder}: expected a network of molecules, got {type(net).__name__}")
+        if (
+            net.config["loss"] != networks[0].config["loss"]
+            or net.outputs.quantiles != networks[0].outputs.quantiles
+        ):
+            raise ValueError(f"{folder}: the network has another loss or other quantiles than {folders[0]}")
     about, config = abouts[0], folders[0] / CONFIG
     check_alike(folders, abouts, (*COMMON, CLASSES) if CLASSES in about else COMMON)
     _check_names(config, about, networks[0])
@@ -160,13 +218,14 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
     check_features(path, about)
-    recalibration = Recalibration.load(path, len(networks), len(about["target_names"]))
+    counts = len(networks), len(about["target_names"]), len(networks[0].outputs.quantiles)
+    recalibration = Recalibration.load(path, *counts)
     return Ensemble([*networks], about, recalibration)
 
 
 def _check_names(config: Path, about: dict[str, Any], net: GraphNetwork) -> None:
     """Refuse names of targets or classes of another number than the network's."""
-    several = about["task"] == "multiclass"
+    several = about["task"] in SEVERAL_CLASSES
     expected = {"target_names": 1 if several else net.num_tasks}
     if several or CLASSES in about:
         expected[CLASSES] = net.num_tasks if several else 2

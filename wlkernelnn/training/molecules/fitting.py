@@ -15,7 +15,7 @@ from pytorch_lightning.callbacks import Callback, WeightAveraging
 from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
-from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
+from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, SEVERAL_CLASSES
 from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.loop import FitResult, check_patience, train_module
@@ -62,7 +62,7 @@ def fit(
         net: The network.
         train, valid: Graphs with targets (NaN = missing): packed, or as PyG has them (packed here, see
             ``PackedGraphs.from_pyg``). Of bounds (``load_molecules(…, censored=True)``) errors count on their
-            wrong side alone, and scores leave them out.
+            wrong side alone (``loss="mve"``: the probability beyond them), and scores leave them out.
         options: How to train.
         directory: Where Lightning keeps its checkpoints of the run, for ``resume``; default nowhere.
         resume: Go on from the last epoch that lies in ``directory``, if there is one.
@@ -87,15 +87,16 @@ def fit(
     for name, data in (("train", train), ("valid", valid)):
         if data is None:
             continue
-        expected = 1 if net.task == "multiclass" else net.num_tasks
+        expected = 1 if net.task in SEVERAL_CLASSES else net.num_tasks
         if len(data) == 0 or data.num_tasks != expected:
             raise ValueError(
                 f"{name} has {len(data)} graphs with {data.num_tasks} targets, expected at least one graph "
                 f"with {expected}"
             )
-        if net.task == "multiclass" and (data.task != net.task or len(data.classes) > net.num_tasks):
+        if net.task in SEVERAL_CLASSES and (data.task != net.task or len(data.classes) > net.num_tasks):
             classes = len(data.classes) if data.task == net.task else f"a {data.task} and not"
             raise ValueError(f"{name} has {classes} classes, expected the {net.num_tasks} of the network")
+        check_loss(data, net.loss)
     metric = check_fit(train, valid, net.task, options)
     for task in np.flatnonzero(train.y.isnan().all(0)):
         names = train.description.target_names
@@ -112,7 +113,7 @@ def fit(
         resample=resample,
         quotient=net.depth_for(train),
     )
-    number = net.num_tasks if net.task == "multiclass" else 2
+    number = net.num_tasks if net.task in SEVERAL_CLASSES else 2
     weights = class_weights(options.class_weight, train.y, number)
     averaged: list[Callback] = []
     if options.ema_decay:
@@ -136,7 +137,7 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
     """Refuse options that don't fit the data of a training; the name of its metric."""
     metric = options.metric or train.metric or DEFAULT_METRIC[task]
     get_metric(metric, task)
-    width = len(valid.classes) if valid is not None and task == "multiclass" else 0
+    width = len(valid.classes) if valid is not None and task in SEVERAL_CLASSES else 0
     if valid is not None and math.isnan(
         score(metric, valid.measured.numpy(), np.zeros((len(valid), width or valid.num_tasks)))
     ):
@@ -149,6 +150,15 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
         raise ValueError("class_weight is of classes, and the targets are numbers of a regression")
     _resampler(train, options)  # refuses targets that have no buckets
     return metric
+
+
+def check_loss(data: PackedGraphs, loss: str) -> None:
+    """Refuse bounds among the targets of a loss that does not learn from them."""
+    if loss == "quantile" and data.censored is not None:
+        raise ValueError(
+            f"{int((data.censored != 0).sum()):,} targets are bounds (censored), from which loss='quantile' "
+            "does not learn: take loss='squared' or 'mve'"
+        )
 
 
 def _resampler(train: PackedGraphs, options: FitOptions) -> BucketResampler | None:

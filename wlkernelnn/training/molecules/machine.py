@@ -155,6 +155,7 @@ def train_joint(
         FileExistsError, NotADirectoryError: As :func:`train_run`.
     """
     check_one_of("model", model, JOINT)
+    check_joint(model, (network or {}).get("loss", "squared"))
     directory, options, begin = Path(directory), options or FitOptions(), time.perf_counter()
     machine_name, _, network_name = model.partition("+")
     check_target_names(data.description.target_names, data.classes)
@@ -216,6 +217,15 @@ def train_joint(
         )
         left = {"left_out": score(metric, y, both), "left_out_parts": scores, "share": share.tolist()}
         return result, scored(directory, result, parts, time.perf_counter() - begin, both, **left)
+
+
+def check_joint(model: str, loss: str) -> None:
+    """Refuse a loss that a joint model would make no use of."""
+    if model in JOINT and loss != "squared":
+        raise ValueError(
+            f"loss {loss}: in the joint model {model} deviations are the machine's; take the networks wl or "
+            "stack alone"
+        )
 
 
 def _inflation(error: np.ndarray, std: np.ndarray) -> np.ndarray:

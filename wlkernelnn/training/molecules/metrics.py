@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike
 from scipy.stats import spearmanr
 from sklearn import metrics as sk
 
-from wlkernelnn.training.classes import CLASS_SCORES, confusion, of_all_classes, of_each_class, recalls
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
+from wlkernelnn.training.classes import (
+    CLASS_SCORES,
+    LEVEL_SCORES,
+    confusion,
+    of_all_classes,
+    of_each_class,
+    recalls,
+)
 
 
 class Metric(NamedTuple):
@@ -19,7 +27,7 @@ class Metric(NamedTuple):
     Attributes:
         score: Maps targets and predictions ``[n]`` to a float.
         maximize: Larger is better.
-        task: ``"regression"`` or ``"classification"``.
+        task: ``"regression"``, ``"classification"`` or ``"ordinal"``.
     """
 
     score: Callable[[np.ndarray, np.ndarray], float]
@@ -85,15 +93,19 @@ METRICS = {
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
     "brier": Metric(lambda y, p: float(np.mean((y - p) ** 2)), False, "classification"),
     "ece": Metric(calibration_error, False, "classification"),
+    "quadratic_kappa": Metric(lambda y, p: sk.cohen_kappa_score(y, p, weights="quadratic"), True, "ordinal"),
 }
+_OF_PROBABILITIES = CLASS_SCORES | LEVEL_SCORES
 
 
 def metrics_of(task: str | None = None) -> list[str]:
     """Names of the metrics of a kind of task, or of all. Those of ``"multiclass"`` are ``CLASS_SCORES``, of
-    the same meaning as for two classes.
+    the same meaning as for two classes; ``"ordinal"`` has ``LEVEL_SCORES`` too.
     """
-    several = task == "multiclass"
-    return [n for n, m in METRICS.items() if task in (None, m.task) or (several and n in CLASS_SCORES)]
+    if task in SEVERAL_CLASSES:
+        of_task = _OF_PROBABILITIES if task == "ordinal" else CLASS_SCORES
+        return [name for name in METRICS if name in of_task]
+    return [name for name, metric in METRICS.items() if task in (None, metric.task)]
 
 
 def get_metric(name: str, task: str | None = None) -> Metric:
@@ -127,7 +139,7 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
     """
     metric = get_metric(name)
     target, prediction = np.asarray(target), np.asarray(prediction)
-    several = target.shape[1:] == (1,) and name in CLASS_SCORES and prediction.shape[1:] > (1,)
+    several = target.shape[1:] == (1,) and name in _OF_PROBABILITIES and prediction.shape[1:] > (1,)
     if target.ndim != 2 or target.shape != ((*prediction.shape[:1], 1) if several else prediction.shape):
         raise ValueError(
             f"expected targets and predictions of one shape [G, tasks], got {target.shape} and "
@@ -138,7 +150,7 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
         known = ~np.isnan(target[:, task])
         if several:
             if known.any() and np.isfinite(prediction[known]).all():
-                scores[task] = CLASS_SCORES[name](target[known, 0].astype(int), prediction[known])
+                scores[task] = _OF_PROBABILITIES[name](target[known, 0].astype(int), prediction[known])
             continue
         y, p = target[known, task].astype(np.float64), prediction[known, task].astype(np.float64)
         two_classes = name in ("roc_auc", "average_precision")
@@ -188,7 +200,7 @@ def all_scores(
     """Every metric of a kind of task.
 
     Args:
-        task: ``"regression"``, ``"classification"`` or ``"multiclass"``.
+        task: ``"regression"``, ``"classification"``, ``"multiclass"`` or ``"ordinal"``.
         names: Of the targets.
         target, prediction: See :func:`score_tasks`.
         classes: Names of the classes of the only target, if they have names.

@@ -64,31 +64,19 @@ def summed_loss(
 ) -> tuple[Tensor, Tensor]:
     """Summed loss of the targets that are there (NaN = missing), and their number.
 
-    Squared errors in units of the targets' standard deviations, so that tasks of different scales count
-    alike, or cross entropies of logits. Of a bound the error counts on its wrong side alone (as in Van Belle
-    et al. 2011, there of the absolute error); unlike Tobin's likelihood (1958) this needs no
-    noise model.
+    The loss is that of the outputs of the network, see :mod:`wlkernelnn.models.outputs`: errors in units of
+    the targets' standard deviations, so that tasks of different scales count alike, or cross entropies.
 
     Args:
         net: The network that made ``out``.
-        out: ``[B, tasks]``; of a multiclass target ``[B, classes]``.
+        out: What it gives.
         y: ``[B, tasks]``.
         weights: Of classes, see :func:`balanced_weights`; default 1.
         censored: Which targets are bounds: 1 lower, −1 upper ones, ``[B, tasks]``; default none.
     """
     known = ~y.isnan()
     target = torch.where(known, y, 0.0)
-    if net.task == "regression":
-        error = (out - target) / net.target_std
-        if censored is not None:
-            right = (censored * error) > 0
-            error = torch.where(right, 0.0, error)
-        losses = error**2
-    elif net.task == "multiclass":
-        label = target.long().flatten()
-        losses = torch.nn.functional.cross_entropy(out, label, reduction="none").unsqueeze(1)
-    else:
-        losses = torch.nn.functional.binary_cross_entropy_with_logits(out, target, reduction="none")
+    losses = net.outputs.losses(out, target, net.target_std, censored)
     if weights is not None:
         losses = losses * weights.gather(0, target.long())
     return torch.where(known, losses, 0.0).sum(), known.sum()

@@ -25,7 +25,7 @@ VALUES = 2**28
 def predict(
     net: GraphNetwork, data: Graphs, batch_size: int = BATCH, cache: ColourCache | None = None
 ) -> np.ndarray:
-    """Values in the unit of the targets, or probabilities of class 1.
+    """Values in the unit of the targets (of a distribution its mean or median), or probabilities of class 1.
 
     Args:
         net: A trained network; it is used in evaluation mode, on the device where it is.
@@ -42,7 +42,19 @@ def predict(
         ValueError: ``batch_size`` < 1, or the network needs features that the graphs do not have.
         NotFiniteError: A value is not finite.
     """
-    return _of_vectors(net, net.predict_vectors, net.config["num_tasks"], data, batch_size, cache)
+    return _of_vectors(net, net.predict_vectors, (net.config["num_tasks"],), data, batch_size, cache)
+
+
+def describe(
+    net: GraphNetwork, data: Graphs, batch_size: int = BATCH, cache: ColourCache | None = None
+) -> np.ndarray:
+    """All that a network predicts of each target, see :meth:`GraphNetwork.described`.
+
+    Arguments are those of :func:`predict`; float32 or float64 ``[len(data), num_tasks, K]``.
+    """
+    return _of_vectors(
+        net, net.described, (net.config["num_tasks"], net.outputs.width), data, batch_size, cache
+    )
 
 
 def embed(
@@ -52,14 +64,14 @@ def embed(
 
     Arguments are those of :func:`predict`; float32 ``[len(data), net.embedding_channels]``.
     """
-    return _of_vectors(net, lambda vectors: vectors, net.embedding_channels, data, batch_size, cache)
+    return _of_vectors(net, lambda vectors: vectors, (net.embedding_channels,), data, batch_size, cache)
 
 
 @torch.no_grad()
 def _of_vectors(
     net: GraphNetwork,
     read: Callable[[Tensor], Tensor],
-    width: int,
+    shape: tuple[int, ...],
     data: Graphs,
     batch_size: int,
     cache: ColourCache | None,
@@ -73,7 +85,7 @@ def _of_vectors(
         vectors = _of_batches(net, data, batch_size, cache, depth)
     with evaluating(net), freed_memory_kept():
         parts = [read(part).cpu().numpy() for part in vectors]
-    values = np.concatenate(parts) if parts else np.zeros((0, width), np.float32)
+    values = np.concatenate(parts) if parts else np.zeros((0, *shape), np.float32)
     check_predictions(values)
     return values
 

@@ -1,10 +1,12 @@
-"""Deviations of new measurements from the spread of networks, fitted to the validation part."""
+"""Deviations and quantiles of new measurements from what networks predict, fitted to the validation part."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from pathlib import Path
 from typing import Self
 
@@ -29,7 +31,8 @@ class Recalibration:
     .. math::
         \sigma^2 = a^2 s^2 + b^2
 
-    With one network s is 0, and b the root mean squared error of the validation part.
+    With one network s is 0, and b the root mean squared error of the validation part; of networks that
+    predict distributions s is the deviation of their mixture.
 
     Attributes:
         factor: a of each target, ``[T]``.
@@ -37,12 +40,14 @@ class Recalibration:
             ``LEAST_VALUES`` validation values.
         counts: Of each target, the validation values that they were fitted to, ``[T]``.
         networks: How many networks the spread is of.
+        shift: What is added to each quantile, ``[T, Q]``, see :func:`conformal_shift`; ``None`` without any.
     """
 
     factor: np.ndarray
     rest: np.ndarray
     counts: np.ndarray
     networks: int
+    shift: np.ndarray | None = None
 
     @classmethod
     def fit(cls, target: ArrayLike, mean: ArrayLike, spread: ArrayLike, networks: int) -> Self | None:
@@ -78,15 +83,18 @@ class Recalibration:
 
     def text(self) -> str:
         """As JSON."""
-        columns = {name: getattr(self, name).tolist() for name in ("factor", "rest", "counts")}
+        names = ("factor", "rest", "counts", *(() if self.shift is None else ("shift",)))
+        columns = {name: getattr(self, name).tolist() for name in names}
         return json_text({"format": FORMAT, "networks": self.networks, **columns}, indent=2)
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str], networks: int, targets: int) -> Self | None:
+    def load(
+        cls, directory: str | os.PathLike[str], networks: int, targets: int, quantiles: int = 0
+    ) -> Self | None:
         """What a run folder holds, if it holds any.
 
         Raises:
-            ValueError: The file is damaged, or of another number of networks or targets.
+            ValueError: The file is damaged, or of another number of networks, targets or quantiles.
         """
         path = Path(directory) / FILE
         if not path.is_file():
@@ -100,9 +108,50 @@ class Recalibration:
             columns = [np.array(content[name], np.float64) for name in ("factor", "rest", "counts")]
             if any(column.shape != (targets,) for column in columns):
                 raise ValueError(f"expected numbers of {targets} targets")
-            return cls(columns[0], columns[1], columns[2].astype(int), networks)
+            shift = np.array(content["shift"], np.float64) if quantiles else None
+            if shift is not None and shift.shape != (targets, quantiles):
+                raise ValueError(f"expected shifts of {quantiles} quantiles of {targets} targets")
+            return cls(columns[0], columns[1], columns[2].astype(int), networks, shift)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
+
+
+def conformal_shift(target: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> np.ndarray:
+    r"""What to add to predicted quantiles so that the intervals between them keep their promise.
+
+    Conformalized quantile regression, each side by itself (Romano et al. 2019, theorem 2): at a level
+    :math:`\tau > 1/2` the :math:`\lceil (n + 1) \tau \rceil`-th smallest of the n errors
+    :math:`y - q_\tau`, below 1/2 the same from the other side; where n is too small, the
+    outermost error. 0 of the median.
+
+    Args:
+        target: Of molecules that no network was trained on, ``[n, T]``, NaN where one is missing.
+        quantiles: ``[n, T, Q]``.
+        levels: Q of them.
+
+    Returns:
+        ``[T, Q]``.
+    """
+    target, quantiles = np.asarray(target, np.float64), np.asarray(quantiles, np.float64)
+    shift = np.zeros(quantiles.shape[1:])
+    for t, known in enumerate(~np.isnan(target.T)):
+        errors = np.sort(target[known, t, None] - quantiles[known, t], axis=0)
+        for q, level in enumerate(levels):
+            # 1e-9: (n + 1) τ may be a whole number but for rounding.
+            place = (len(errors) + 1) * level
+            rank = ceil(place - 1e-9) if level > 0.5 else floor(place + 1e-9)
+            if level != 0.5 and len(errors):
+                shift[t, q] = errors[min(max(rank, 1), len(errors)) - 1, q]
+    return shift
+
+
+def shifted(quantiles: np.ndarray, shift: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles ``[n, T, Q]`` after the shift ``[T, Q]``, in order around the median, which stays."""
+    median = quantiles[..., [*levels].index(0.5), None]
+    moved = quantiles + shift
+    low, high = np.array(levels) < 0.5, np.array(levels) > 0.5
+    moved = np.where(low, np.minimum(moved, median), np.where(high, np.maximum(moved, median), median))
+    return np.sort(moved, axis=2)
 
 
 def _fit(error: np.ndarray, spread: np.ndarray) -> tuple[float, float]:

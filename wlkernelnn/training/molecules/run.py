@@ -12,8 +12,10 @@ import numpy as np
 from pytorch_lightning.callbacks import Callback
 
 from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.models import NETWORKS
+from wlkernelnn.models.outputs import outputs_of
 from wlkernelnn.training.folder import begin_run, finished_folders, seconds_of, train_networks, with_seeds
 from wlkernelnn.training.loggers import check_logger, make_logger
 from wlkernelnn.training.options import FitOptions
@@ -21,7 +23,7 @@ from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import alone_in
 
 from .ensemble import Ensemble, load_ensemble
-from .fitting import check_fit, fit
+from .fitting import check_fit, check_loss, fit
 from .metrics import get_metric
 from .recalibration import FILE as RECALIBRATION
 from .recalibration import LEAST_VALUES
@@ -88,7 +90,10 @@ def train_run(
     parts = parts_of(data, split_idx)
     task = data.task or "regression"
     names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
-    check_target_names(names, data.classes)
+    check_loss(data, network.get("loss", "squared"))
+    number = len(data.classes) if task in SEVERAL_CLASSES else data.num_tasks
+    outputs = outputs_of(task, number, network.get("loss", "squared"), network.get("quantiles"))
+    check_target_names(names, data.classes, outputs.quantiles)
     about: dict[str, Any] = {
         "features": data.description.features,
         "target_names": names,
@@ -138,7 +143,7 @@ def train_run(
             ensemble.recalibrate(parts["valid"])
         if ensemble.recalibration is not None:
             ensemble.recalibration.save(directory)
-        elif task == "regression" and "valid" in parts:
+        elif task == "regression" and "valid" in parts and not ensemble.has_distributions:
             log.info(
                 f"predictions will have no deviations of new measurements: {len(parts['valid'])} "
                 f"validation molecules, and at least {LEAST_VALUES} with a target are needed"

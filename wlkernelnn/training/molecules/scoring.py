@@ -16,10 +16,11 @@ from wlkernelnn.training.classes import of_all_classes, probability_columns
 from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
-from .columns import Model, has_deviations, mean_and_std
+from .columns import Forecast, Model, forecast, has_deviations, quantile_columns
+from .ensemble import Ensemble
 from .metrics import all_scores, score, score_tasks, unscored
 from .trained_on import write_training_ids
-from .uncertainty import uncertainty
+from .uncertainty import quantile_scores, uncertainty
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -72,8 +73,8 @@ def scored(
     Returns:
         The report. ``scores`` has all metrics of each part, see :func:`all_scores`; ``train_predictions``
         says whether those of the training part are ``"fitted"`` or ``"left out"``; ``in_training`` counts the
-        rows of other parts whose molecules stand in the training part, if there are any. ``uncertainty`` is
-        that of the test part, where predictions have deviations.
+        rows of other parts whose molecules stand in the training part, if there are any. ``uncertainty`` and
+        ``quantiles`` are those of the test part, where predictions have deviations, or quantiles.
     """
     bounds = {
         name: int((part.censored != 0).sum()) for name, part in parts.items() if part.censored is not None
@@ -100,13 +101,15 @@ def scored(
     for name, part in parts.items():
         target = part.measured.numpy()
         if name == "train":
-            mean, std = (mean_and_std(model, part)[0] if train_prediction is None else train_prediction), None
+            mean = forecast(model, part).mean if train_prediction is None else train_prediction
+            found = Forecast(mean)
             target = np.where(np.isnan(mean[:, : len(names)]), np.nan, target)  # not all are left out
         else:
-            mean, std = mean_and_std(model, part)
+            mean, std, quantiles = found = forecast(model, part)
         report["scores"][name] = all_scores(model.about["task"], names, target, mean, classes)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-            table = _predictions(part, names, mean, std, name != "train", classes)
+            levels = model.quantiles if isinstance(model, Ensemble) else ()
+            table = _predictions(part, names, found, levels, name != "train", classes)
             table.to_csv(temporary, index=False)
         if name == "train":
             continue
@@ -118,6 +121,8 @@ def scored(
             logger.warning(f"{name}: {what}")
         if name == "test" and std is not None and has_deviations(model):
             report["uncertainty"] = uncertainty(names, target, mean, std)
+        if name == "test" and quantiles is not None:
+            report["quantiles"] = quantile_scores(names, target, quantiles, levels)
     write_report(directory / REPORT, report)
     return report
 
@@ -129,10 +134,13 @@ def _shared(parts: dict[str, PackedGraphs]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def check_target_names(names: Sequence[str], classes: Sequence[str] = ()) -> None:
+def check_target_names(
+    names: Sequence[str], classes: Sequence[str] = (), quantiles: Sequence[float] = ()
+) -> None:
     """Refuse names of targets by which columns of the files of predictions could not be told."""
     columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
-    columns += [column for name in names for column in probability_columns(name, classes)]
+    for name in names:
+        columns += [*probability_columns(name, classes), *quantile_columns(name, quantiles)]
     if twice := sorted({column for column in columns if columns.count(column) > 1}):
         raise ValueError(
             f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
@@ -143,8 +151,8 @@ def check_target_names(names: Sequence[str], classes: Sequence[str] = ()) -> Non
 def _predictions(
     data: PackedGraphs,
     names: list[str],
-    mean: np.ndarray,
-    std: np.ndarray | None,
+    found: Forecast,
+    levels: Sequence[float],
     with_smiles: bool,
     classes: Sequence[str],
 ) -> pd.DataFrame:
@@ -152,6 +160,7 @@ def _predictions(
 
     Classes with names stand there by their names, and the probability of each.
     """
+    mean, std, quantiles = found
     columns: dict[str, Any] = {"row": data.row.numpy() + 1}
     if with_smiles and (smiles := data.smiles):
         columns["smiles"] = smiles
@@ -169,4 +178,6 @@ def _predictions(
         columns[f"{name}_pred"] = mean[:, task]
         if std is not None:
             columns[f"{name}_std"] = std[:, task]
+        if quantiles is not None:
+            columns |= dict(zip(quantile_columns(name, levels), quantiles[:, task].T, strict=True))
     return pd.DataFrame(columns)

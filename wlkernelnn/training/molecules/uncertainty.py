@@ -78,3 +78,39 @@ def uncertainty(names: Sequence[str], target: ArrayLike, mean: ArrayLike, std: A
         for t, name in enumerate(names)
     }
     return {"mean": means, "targets": targets}
+
+
+def quantile_scores(
+    names: Sequence[str], target: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]
+) -> dict[str, Any]:
+    r"""How far predicted quantiles can be trusted, as a report.
+
+    Args:
+        names: Of the targets.
+        target: ``[G, tasks]``, NaN = missing.
+        quantiles: ``[G, tasks, Q]``.
+        levels: Q of them, rising.
+
+    Returns:
+        ``levels``; ``mean`` over the tasks, and ``targets``, each by its name, with ``pinball``, the mean
+        loss :math:`\max(\tau e, (\tau - 1) e)` of errors e over all levels; ``coverage``, the share of
+        targets between the outer quantiles, which should be ``expected``; and ``width``, how far these are
+        apart. Of each target also ``below``, the share of its values at or below each quantile.
+    """
+    target, quantiles, level = (np.asarray(each, np.float64) for each in (target, quantiles, levels))
+    targets: dict[str, dict[str, Any]] = {}
+    for t, name in enumerate(names):
+        y, q = target[:, t, None], quantiles[:, t]
+        y, q = y[(known := ~np.isnan(y[:, 0]))], q[known]
+        inside = (q[:, 0] <= y[:, 0]) & (y[:, 0] <= q[:, -1])
+        figures = {
+            "pinball": np.maximum(level * (y - q), (level - 1) * (y - q)),
+            "coverage": inside,
+            "width": q[:, -1] - q[:, 0],
+        }
+        targets[name] = {name: float(each.mean()) if len(y) else np.nan for name, each in figures.items()}
+        targets[name]["below"] = (y <= q).mean(axis=0).tolist() if len(y) else []
+    figures = {name: np.array([each[name] for each in targets.values()]) for name in figures}
+    means = {name: float(np.nanmean(v)) if np.isfinite(v).any() else np.nan for name, v in figures.items()}
+    expected = float(level[-1] - level[0])
+    return {"levels": level.tolist(), "expected": expected, "mean": means, "targets": targets}
