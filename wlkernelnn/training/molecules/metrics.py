@@ -17,6 +17,7 @@ from wlkernelnn.training.classes import (
     confusion,
     of_all_classes,
     of_each_class,
+    quadratic_kappa,
     recalls,
 )
 
@@ -79,6 +80,10 @@ def _matthews(y: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.corrcoef(y, predicted)[0, 1]) if np.ptp(y) and np.ptp(predicted.astype(int)) else 0.0
 
 
+def _kappa_of_two(y: np.ndarray, p: np.ndarray) -> float:
+    return quadratic_kappa(y.astype(int), of_all_classes(p[:, None]))
+
+
 METRICS = {
     "rmse": Metric(sk.root_mean_squared_error, False, "regression"),
     "mae": Metric(sk.mean_absolute_error, False, "regression"),
@@ -93,7 +98,7 @@ METRICS = {
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
     "brier": Metric(lambda y, p: float(np.mean((y - p) ** 2)), False, "classification"),
     "ece": Metric(calibration_error, False, "classification"),
-    "quadratic_kappa": Metric(lambda y, p: sk.cohen_kappa_score(y, p, weights="quadratic"), True, "ordinal"),
+    "quadratic_kappa": Metric(_kappa_of_two, True, "ordinal"),
 }
 _OF_PROBABILITIES = CLASS_SCORES | LEVEL_SCORES
 

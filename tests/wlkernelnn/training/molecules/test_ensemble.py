@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from tests.edited import edit
 from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
 from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import molecules_from, random_split
 from wlkernelnn.training import Columns, Ensemble, load_checkpoint, load_ensemble, predict, save_checkpoint
+from wlkernelnn.training.molecules.prediction import describe
 
 
 def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
@@ -27,6 +29,31 @@ def test_ensemble_predicts_mean_and_deviation(folder: Path) -> None:
     one = load_ensemble(folder / "model_1")
     np.testing.assert_array_equal(one.predict(data)[0], each[1])
     assert not one.predict(data)[1].any()
+
+
+def test_mixtures_and_quantiles(tmp_path: Path) -> None:
+    data = regression_set()
+    for loss, more in (("mve", {}), ("quantile", {"quantiles": [0.1, 0.5, 0.9]})):
+        networks = [small_network(data, seed, loss=loss, **more) for seed in (0, 1)]
+        ensemble = Ensemble(networks, {"features": "ogb", "target_names": ["Act"], "task": "regression"})
+        each = np.stack([describe(net, data) for net in networks])
+        mean, spread = ensemble.predict(data)
+        point, variance = each[..., int(loss == "quantile")], each[..., 1] ** 2
+        if loss == "quantile":
+            variance = ((each[..., 2] - each[..., 0]) / (2 * norm.ppf(0.9))) ** 2
+        np.testing.assert_allclose(mean, point.mean(0), rtol=1e-6)
+        np.testing.assert_allclose(spread, np.sqrt(variance.mean(0) + point.var(0)), rtol=1e-4)
+        np.testing.assert_array_equal(ensemble.mean_and_std(data)[1], spread)  # without recalibration
+        ensemble.recalibrate(data)
+        ensemble.save(tmp_path / loss)
+        again = load_ensemble(tmp_path / loss)
+        for one, other in zip(ensemble.forecast(data), again.forecast(data), strict=True):
+            np.testing.assert_array_equal(one, other)
+        save_checkpoint(tmp_path / loss / "model_2", small_network(data), ensemble.about)
+        with pytest.raises(ValueError, match=r"model_2: the network has another loss"):
+            load_ensemble(tmp_path / loss)
+    below = (data.y.numpy()[..., None] <= again.forecast(data).quantiles).mean(0)[0]
+    assert below[[0, 2]].tolist() == pytest.approx([0.1, 0.9], abs=0.02)
 
 
 def test_an_ensemble_that_is_not_whole_does_not_predict(folder: Path, tmp_path: Path) -> None:

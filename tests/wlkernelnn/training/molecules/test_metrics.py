@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from sklearn import metrics as sk
+from sklearn.metrics import cohen_kappa_score
 
 from wlkernelnn.training import METRICS, get_metric, score, score_tasks, unscored
+from wlkernelnn.training.molecules.metrics import all_scores, metrics_of
 
 NAN = float("nan")
 
@@ -119,10 +121,22 @@ def test_directions_and_tasks() -> None:
     assert for_regression == {"rmse", "mae", "r2", "spearman"}
 
 
+def test_ordered_classes() -> None:
+    random = np.random.default_rng(0)
+    y, p = random.integers(0, 4, (50, 1)).astype(float), random.dirichlet(np.ones(4), 50)
+    y[3] = NAN
+    known, level = y[~np.isnan(y[:, 0]), 0], p[~np.isnan(y[:, 0])].argmax(1)
+    found = all_scores("ordinal", ["y"], y, p, "abcd")["mean"]
+    assert {*metrics_of("multiclass"), "mae", "quadratic_kappa"} == {*found}
+    assert found["mae"] == pytest.approx(np.abs(known - level).mean())
+    assert found["quadratic_kappa"] == pytest.approx(cohen_kappa_score(known, level, weights="quadratic"))
+    assert np.isnan(score("quadratic_kappa", np.zeros((3, 1)), np.eye(3)[[0, 0, 0]]))
+
+
 def test_unknown_metrics() -> None:
     with pytest.raises(ValueError, match="mae, r2, spearman for regression, got 'roc_auc'"):
         get_metric("roc_auc", "regression")
-    with pytest.raises(ValueError, match=r"must be one of rmse, .*log_loss, brier, ece, got 'auc'"):
+    with pytest.raises(ValueError, match=r"must be one of rmse, .*ece, quadratic_kappa, got 'auc'"):
         get_metric("auc")
 
 

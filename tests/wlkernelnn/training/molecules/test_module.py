@@ -91,6 +91,30 @@ def test_balanced_weights() -> None:
     assert alone == pytest.approx(((losses[0] + losses[2] + losses[3]) / 3 + losses[1]).item() / 2)
 
 
+@pytest.mark.parametrize("loss", ["mve", "quantile"])
+def test_losses_of_distributions_skip_missing_targets(loss: str) -> None:
+    net = small_network(regression_set().with_targets(np.zeros((60, 2)), target_names=("a", "b")), loss=loss)
+    out, y = (
+        net.outputs(torch.randn(4, net.outputs.num_raw), torch.zeros(2), torch.ones(2)),
+        torch.randn(4, 2),
+    )
+    each = net.outputs.losses(out, y, net.target_std)
+    y[0, 1] = y[2, 0] = NAN
+    torch.testing.assert_close(masked_loss(net, out, y), each[~y.isnan()].mean())
+
+
+def test_loss_of_ordered_classes() -> None:
+    y = torch.tensor([0.0, 2.0, NAN, 1.0, 2.0]).unsqueeze(1)
+    net = small_network(regression_set()[:5].compact().with_targets(y, task="ordinal"))
+    out = torch.randn(5, 2)
+    each = torch.nn.functional.binary_cross_entropy_with_logits(
+        out[[0, 1, 3, 4]], torch.tensor([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), reduction="none"
+    ).sum(1)
+    torch.testing.assert_close(masked_loss(net, out, y), each.mean())
+    weighted = masked_loss(net, out, y, torch.tensor([[3.0], [0.0], [0.5]]))
+    torch.testing.assert_close(weighted, (torch.tensor([3.0, 0.5, 0.0, 0.5]) * each).mean())
+
+
 @pytest.mark.parametrize("task", ["regression", "classification"])
 def test_batch_without_targets(task: str) -> None:
     net = small_network(regression_set() if task == "regression" else classification_set())

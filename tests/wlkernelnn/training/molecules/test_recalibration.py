@@ -15,7 +15,7 @@ from tests.wlkernelnn.training.runs import SPLIT, run
 from wlkernelnn.datasets import random_split
 from wlkernelnn.training import Columns, load_ensemble, load_run, mean_and_std
 from wlkernelnn.training.molecules.columns import digests
-from wlkernelnn.training.molecules.recalibration import FILE, Recalibration
+from wlkernelnn.training.molecules.recalibration import FILE, Recalibration, conformal_shift, shifted
 
 
 def drawn(count: int, factor: float, rest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -46,6 +46,29 @@ def test_it_is_the_maximum_of_the_likelihood() -> None:
     assert found is not None
     grid = brute(loss, ((0, 4), (0.05, 3)), Ns=80)
     assert loss(np.array([found.factor[0], found.rest[0]])) <= loss(grid) + 1e-6
+
+
+def test_quantiles_keep_their_promise() -> None:
+    """Quantiles that are far too narrow hold, on average over draws, their shares of new values."""
+    random, levels = np.random.default_rng(0), (0.05, 0.2, 0.5, 0.9)
+    predicted = np.broadcast_to(np.array([-0.1, 0.0, 0.1, 0.2]), (1, 1, 4))
+    below = np.zeros(4)
+    for _ in range(400):
+        y = random.normal(size=(39, 1))
+        y[0] = np.nan
+        shift = conformal_shift(y, np.broadcast_to(predicted, (39, 1, 4)), levels)
+        below += norm.cdf(shifted(predicted, shift, levels)[0, 0]) / 400
+    # (n + 1) τ of 38 values is rounded away from the median.
+    expected = [np.floor(39 * 0.05) / 39, np.floor(39 * 0.2) / 39, norm.cdf(0.1), np.ceil(39 * 0.9) / 39]
+    assert below.tolist() == pytest.approx(expected, abs=0.01)
+
+
+def test_quantiles_stay_in_order() -> None:
+    """Shifts beyond the median stop there; of few values the outermost error counts."""
+    quantiles, levels = np.array([[[0.0, 1.0, 2.0]]]), (0.05, 0.5, 0.95)
+    shift = conformal_shift([[5.0], [6.0]], np.repeat(quantiles, 2, axis=0), levels)
+    assert shift.tolist() == [[5.0, 0.0, 4.0]]
+    assert shifted(quantiles, shift, levels).tolist() == [[[1.0, 1.0, 6.0]]]
 
 
 def test_networks_that_agree() -> None:
