@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
     from wlkernelnn.machines.classifier import of_each
     from wlkernelnn.training.classes import output_names
-    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED
+    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED, levels_of
     from wlkernelnn.training.molecules.trained_on import in_training
 
     model = training.load_run(options.model_path)
@@ -128,7 +128,7 @@ def main(argv: list[str] | None = None) -> None:
         _show("share of targets within intervals of 50, 80, 90 and 95 %", coverage, report)
         _show_by_deviation(report)
     if quantiles is not None and not options.metrics:
-        found = training.quantile_scores(columns, target, quantiles[:, place], model.quantiles)
+        found = training.quantile_scores(columns, target, quantiles[:, place], levels_of(model))
         report["quantiles"] = found
         low, high = found["levels"][0], found["levels"][-1]
         title = f"targets from q{low:g} to q{high:g}: {found['expected']:g} expected"

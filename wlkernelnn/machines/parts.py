@@ -93,8 +93,8 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     task = about.task or "regression"
     if task == "ordinal":
         raise ValueError(
-            f"target {names[0]}: has {len(data.classes)} ordered classes, and a machine does not learn an order: "
-            "take a network (model wl or stack)"
+            f"target {names[0]}: has {len(data.classes)} ordered classes, and a machine does not learn an "
+            "order: take a network (model wl or stack)"
         )
     if data.censored is not None:
         raise ValueError(

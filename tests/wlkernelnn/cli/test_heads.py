@@ -117,7 +117,7 @@ def test_refused(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
             ("name", [*ordinal, "--levels", "low", "high"], "'middle' is none of the classes low, high"),
             ("name", ["--levels", "low", "high"], "--levels is an option of --task-type ordinal, got None"),
             ("name", [*ordinal, "--levels", "low", "low"], "two different names, got low low"),
-            ("level", ordinal, "has 3 ordered classes, and a machine tells two apart"),
+            ("level", ordinal, "has 3 ordered classes, and a machine does not learn"),
         ]
     ):
         assert train(table, column, tmp_path / str(number), *options) == 1

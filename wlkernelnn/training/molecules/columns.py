@@ -174,7 +174,7 @@ class Columns:
             self._outer(model)
         std = ["_std"] if self.std or several else []
         ends = ["", *std, *(["_low", "_high"] if self.interval else [])]
-        ends += quantile_columns("", _levels(model))
+        ends += quantile_columns("", levels_of(model))
         names = [f"{name}{end}" for name in model.about["target_names"] for end in ends]
         if classes:
             names += probability_columns(names[0], classes)
@@ -228,7 +228,7 @@ class Columns:
 
     def _outer(self, model: Model) -> list[int]:
         """Which quantiles bound the interval, of networks that predict quantiles."""
-        levels = np.array(_levels(model))
+        levels = np.array(levels_of(model))
         ends = [(1 - (self.interval or 0)) / 2, (1 + (self.interval or 0)) / 2]
         found = [
             q for end in ends for q in np.flatnonzero(np.isclose(levels, end, rtol=0, atol=1e-6)).tolist()
@@ -242,7 +242,8 @@ class Columns:
         return found
 
 
-def _levels(model: Model) -> tuple[float, ...]:
+def levels_of(model: Model) -> tuple[float, ...]:
+    """Levels of the quantiles that a run predicts, if it does."""
     return model.quantiles if isinstance(model, Ensemble) else ()
 
 

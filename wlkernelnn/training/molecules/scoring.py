@@ -16,8 +16,7 @@ from wlkernelnn.training.classes import of_all_classes, probability_columns
 from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
-from .columns import Forecast, Model, forecast, has_deviations, quantile_columns
-from .ensemble import Ensemble
+from .columns import Forecast, Model, forecast, has_deviations, levels_of, quantile_columns
 from .metrics import all_scores, score, score_tasks, unscored
 from .trained_on import write_training_ids
 from .uncertainty import quantile_scores, uncertainty
@@ -108,7 +107,7 @@ def scored(
             mean, std, quantiles = found = forecast(model, part)
         report["scores"][name] = all_scores(model.about["task"], names, target, mean, classes)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-            levels = model.quantiles if isinstance(model, Ensemble) else ()
+            levels = levels_of(model)
             table = _predictions(part, names, found, levels, name != "train", classes)
             table.to_csv(temporary, index=False)
         if name == "train":
