@@ -100,15 +100,15 @@ class ChempropNetwork(torch.nn.Module):
     def __init__(self, width: int, y: Tensor) -> None:
         super().__init__()
         self.mpnn = default_network(1, width)
-        self.outputs = Values()
+        self.target = Values()
         self.register_buffer("target_mean", y.mean(0))
         self.register_buffer("target_std", y.std(0, correction=0))
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.outputs(self.mpnn(batch.graphs), self.target_mean, self.target_std)
+        return self.target(self.mpnn(batch.graphs), self.target_mean, self.target_std)
 
     def predictions(self, out: Tensor) -> Tensor:
-        return self.outputs.predictions(out)
+        return self.target.predictions(out)
 
 
 def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: Path) -> Fitted:

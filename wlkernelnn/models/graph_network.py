@@ -104,11 +104,11 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         #: Width of the vectors of :meth:`embed`.
         self.embedding_channels = state_channels
         #: What the numbers of the head mean, and their loss.
-        self.outputs = outputs_of(task, num_tasks, loss, quantiles)
-        widths = [state_channels, hidden_channels, self.outputs.num_raw]
+        self.target = outputs_of(task, num_tasks, loss, quantiles)
+        widths = [state_channels, hidden_channels, self.target.num_raw]
         self.head = MLP(widths, dropout=[dropout, 0.0], norm=None)
-        self.register_buffer("target_mean", torch.zeros(self.outputs.num_values))
-        self.register_buffer("target_std", torch.ones(self.outputs.num_values))
+        self.register_buffer("target_mean", torch.zeros(self.target.num_values))
+        self.register_buffer("target_std", torch.ones(self.target.num_values))
 
     @classmethod
     def from_data(cls, data: Graphs, **kwargs: Any) -> Self:
@@ -146,8 +146,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
             net.scale_targets(data.measured)
-        if isinstance(net.outputs, Levels):
-            net.outputs.fit_frequencies(data.y[:, 0])
+        if isinstance(net.target, Levels):
+            net.target.fit_frequencies(data.y[:, 0])
         graph_x = data.arrays.graph_x
         if net.fingerprint is not None and graph_x.is_floating_point():
             net.fingerprint.scale(graph_x[data.index])
@@ -288,7 +288,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
     def _linear(self, vectors: Tensor) -> Tensor:
         """Values less the mean of the targets, or log-odds."""
         raw, mean = self.head(vectors), torch.zeros_like(self.target_mean)
-        return self.outputs.linear(self.outputs(raw, mean, self.target_std))
+        return self.target.linear(self.target(raw, mean, self.target_std))
 
     def depth_for(self, data: PackedGraphs) -> int | None:
         """The iterations whose colours this network takes of a store; ``None``: it goes by nodes."""
@@ -310,7 +310,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         yield from self.parameters(recurse=False)
         yield from self.buffers(recurse=False)
         for name, child in self.named_children():
-            if name not in ("norm", "fingerprint", "head", "outputs"):
+            if name not in ("norm", "fingerprint", "head", "target"):
                 yield from child.parameters()
                 yield from child.buffers()
 
@@ -349,7 +349,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         return self._outputs(self.embed(batch, cache))
 
     def _outputs(self, vectors: Tensor) -> Tensor:
-        return self.outputs(self.head(vectors), self.target_mean, self.target_std)
+        return self.target(self.head(vectors), self.target_mean, self.target_std)
 
     def predict(self, batch: Data, cache: ColourCache | None = None) -> Tensor:
         """Values in the unit of the targets (of a distribution its mean or median), probabilities of class 1,
@@ -363,14 +363,14 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
 
     def predictions(self, out: Tensor) -> Tensor:
         """The values of :meth:`predict` from those of :meth:`forward`."""
-        return self.outputs.predictions(out)
+        return self.target.predictions(out)
 
     def described(self, vectors: Tensor) -> Tensor:
         """All that is predicted of each target, from the vectors of :meth:`embed`: ``[B, num_tasks, K]``.
 
         Of a Gaussian mean and deviation, of quantiles all, of other targets the value of :meth:`predict`.
         """
-        return self.outputs.described(self._outputs(vectors))
+        return self.target.described(self._outputs(vectors))
 
 
 def _sum_over_graphs(states: Tensor, row: Tensor, quotient: Quotient) -> Tensor:

@@ -91,7 +91,7 @@ class Ensemble:
         self, data: PackedGraphs, batch_size: int, caches: Sequence[ColourCache] | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean, spread, and the mean of all that networks predict, ``[len(data), num_tasks, K]``."""
-        outputs = self.networks[0].outputs
+        outputs = self.networks[0].target
         each = np.stack(self._each(describe, data, batch_size, caches))
         points = each[..., outputs.point]
         variance = outputs.variances(each).mean(0) + points.var(0)
@@ -100,12 +100,12 @@ class Ensemble:
     @property
     def quantiles(self) -> tuple[float, ...]:
         """Levels of the quantiles that the networks predict, if they do."""
-        return self.networks[0].outputs.quantiles
+        return self.networks[0].target.quantiles
 
     @property
     def has_distributions(self) -> bool:
         """Whether each network says how far measurements lie from its prediction."""
-        return self.networks[0].outputs.width > 1
+        return self.networks[0].target.width > 1
 
     def embed(
         self, data: PackedGraphs, batch_size: int = BATCH, caches: Sequence[ColourCache] | None = None
@@ -206,7 +206,7 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
             raise ValueError(f"{folder}: expected a network of molecules, got {type(net).__name__}")
         if (
             net.config["loss"] != networks[0].config["loss"]
-            or net.outputs.quantiles != networks[0].outputs.quantiles
+            or net.target.quantiles != networks[0].target.quantiles
         ):
             raise ValueError(f"{folder}: the network has another loss or other quantiles than {folders[0]}")
     about, config = abouts[0], folders[0] / CONFIG
@@ -218,7 +218,7 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
     check_features(path, about)
-    counts = len(networks), len(about["target_names"]), len(networks[0].outputs.quantiles)
+    counts = len(networks), len(about["target_names"]), len(networks[0].target.quantiles)
     recalibration = Recalibration.load(path, *counts)
     return Ensemble([*networks], about, recalibration)
 

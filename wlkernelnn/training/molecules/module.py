@@ -76,7 +76,7 @@ def summed_loss(
     """
     known = ~y.isnan()
     target = torch.where(known, y, 0.0)
-    losses = net.outputs.losses(out, target, net.target_std, censored)
+    losses = net.target.losses(out, target, net.target_std, censored)
     if weights is not None:
         losses = losses * weights.gather(0, target.long())
     return torch.where(known, losses, 0.0).sum(), known.sum()

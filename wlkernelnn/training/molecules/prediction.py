@@ -53,7 +53,7 @@ def describe(
     Arguments are those of :func:`predict`; float32 or float64 ``[len(data), num_tasks, K]``.
     """
     return _of_vectors(
-        net, net.described, (net.config["num_tasks"], net.outputs.width), data, batch_size, cache
+        net, net.described, (net.config["num_tasks"], net.target.width), data, batch_size, cache
     )
 
 

@@ -95,10 +95,10 @@ def test_balanced_weights() -> None:
 def test_losses_of_distributions_skip_missing_targets(loss: str) -> None:
     net = small_network(regression_set().with_targets(np.zeros((60, 2)), target_names=("a", "b")), loss=loss)
     out, y = (
-        net.outputs(torch.randn(4, net.outputs.num_raw), torch.zeros(2), torch.ones(2)),
+        net.target(torch.randn(4, net.target.num_raw), torch.zeros(2), torch.ones(2)),
         torch.randn(4, 2),
     )
-    each = net.outputs.losses(out, y, net.target_std)
+    each = net.target.losses(out, y, net.target_std)
     y[0, 1] = y[2, 0] = NAN
     torch.testing.assert_close(masked_loss(net, out, y), each[~y.isnan()].mean())
 
