@@ -204,10 +204,7 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     for folder, net in zip(folders, networks, strict=True):
         if not isinstance(net, GraphNetwork):
             raise ValueError(f"{folder}: expected a network of molecules, got {type(net).__name__}")
-        if (
-            net.config["loss"] != networks[0].config["loss"]
-            or net.target.quantiles != networks[0].target.quantiles
-        ):
+        if net.loss != networks[0].loss or net.target.quantiles != networks[0].target.quantiles:
             raise ValueError(f"{folder}: the network has another loss or other quantiles than {folders[0]}")
     about, config = abouts[0], folders[0] / CONFIG
     check_alike(folders, abouts, (*COMMON, CLASSES) if CLASSES in about else COMMON)
