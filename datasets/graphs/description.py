@@ -37,6 +37,7 @@ class Description:
             one number per edge.
         num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
         classes: Names of the classes 0, 1, … of the one target, where they have names.
+        smiles_columns: Columns of a table whose SMILES are joined, where there are several.
     """
 
     name: str = ""
@@ -53,8 +54,9 @@ class Description:
     num_node_features: int = 0
     edge_values: tuple[tuple[float, ...], ...] = ()
     classes: tuple[str, ...] = ()
+    smiles_columns: tuple[str, ...] = ()
 
     def of_set(self) -> dict[str, Any]:
         """What is said of the set and its targets: the same for other features of it."""
-        names = ("name", "task", "metric", "target_names", "unit", "classes")
+        names = ("name", "task", "metric", "target_names", "unit", "classes", "smiles_columns")
         return {name: getattr(self, name) for name in names}

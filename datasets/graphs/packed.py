@@ -339,7 +339,8 @@ class PackedGraphs(Packable):
             fields = dict(header["description"])
             for name in ("node_dims", "target_names"):
                 fields[name] = tuple(fields[name])
-            fields["classes"] = tuple(fields.get("classes", ()))
+            for key in ("classes", "smiles_columns"):
+                fields[key] = tuple(fields.get(key, ()))
             fields["edge_values"] = tuple(map(tuple, fields.get("edge_values", ())))
             rejects = [Reject(*reject) for reject in header["rejects"]]
             changes = [

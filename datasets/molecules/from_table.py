@@ -16,6 +16,7 @@ import pandas as pd
 import rdkit
 from numpy.typing import ArrayLike
 
+from wlkernelnn.datasets.files.components import joined_smiles, smiles_columns_of
 from wlkernelnn.datasets.files.rejects import Reject, as_text, counted, listed, write_rejects
 from wlkernelnn.datasets.files.table import (
     binary_targets,
@@ -25,7 +26,6 @@ from wlkernelnn.datasets.files.table import (
     numeric_targets,
     place,
     read_table,
-    smiles_column_of,
     without_bounds,
 )
 from wlkernelnn.datasets.files.table_chunks import read_schema, require_columns
@@ -54,7 +54,7 @@ def molecules_from(
     source: str | os.PathLike[str] | pd.DataFrame | Sequence[object] | Any,
     y: ArrayLike | None = None,
     *,
-    smiles_column: str | None = None,
+    smiles_column: str | Sequence[str] | None = None,
     target_columns: str | Sequence[str] | None = None,
     split_column: str | None = None,
     split: SplitKind | None = None,
@@ -86,7 +86,9 @@ def molecules_from(
             taken as their canonical SMILES.
         y: Targets ``[n]`` or ``[n, T]`` for a list; those of pandas keep their names.
         smiles_column: Default: the column called "smiles" (in any case if only one is), or the only column.
-            It may hold RDKit's molecules too.
+            It may hold RDKit's molecules too. Several columns, such as a drug and its solvent, make one
+            molecule of several components of each row, ``drug.solvent``: a graph that is not connected, in
+            which nothing says which component is which.
         target_columns: Columns of targets, or the name of one, or names for the columns of ``y``. Default:
             none. Blank cells are missing values.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
@@ -139,8 +141,11 @@ def molecules_from(
         source if table is None else table, y, smiles_column, wanted, split_column or time_column, name
     )
     targets_of = wanted or (list(frame.columns[1:]) if y is not None else [])
-    smiles_column = smiles_column_of(frame, smiles_column, where)
-    smiles = [as_smiles(cell) for cell in frame[smiles_column].tolist()]
+    smiles_columns = smiles_columns_of([*frame.columns], smiles_column, where)
+    if len(smiles_columns) > 1 and get_features(features).standardize:
+        raise ValueError("standardisation keeps the largest component alone, and several columns are joined")
+    cells = {column: [as_smiles(cell) for cell in frame[column].tolist()] for column in smiles_columns}
+    smiles = joined_smiles(cells, max_length)
     sides = None
     if censored:
         if task not in (None, "regression"):
@@ -159,6 +164,7 @@ def molecules_from(
         target_names=tuple(map(str, targets_of)),
         unit=unit,
         classes=names,
+        smiles_columns=tuple(smiles_columns) if len(smiles_columns) > 1 else (),
     )
 
     def build() -> PackedGraphs:
@@ -232,7 +238,7 @@ def target_names(y: object, number: int) -> list[str]:
 def _frame(
     source: str | os.PathLike[str] | pd.DataFrame | Sequence[object] | Any,
     y: ArrayLike | None,
-    smiles_column: str | None,
+    smiles_column: str | Sequence[str] | None,
     target_columns: list[str],
     split_column: str | None,
     name: str,
@@ -244,8 +250,8 @@ def _frame(
         if isinstance(source, pd.DataFrame):
             return source, name or "the data frame"
         where, schema = os.fspath(source), read_schema(source)
-        smiles_column = smiles_column_of(pd.DataFrame(columns=schema.names), smiles_column, where)
-        wanted = [smiles_column, *target_columns, *([split_column] if split_column else [])]
+        smiles_columns = smiles_columns_of(schema.names, smiles_column, where)
+        wanted = [*smiles_columns, *target_columns, *([split_column] if split_column else [])]
         return read_table(source, list(dict.fromkeys(wanted))), where
     if smiles_column is not None or split_column is not None:
         raise ValueError(

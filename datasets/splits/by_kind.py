@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.utils.checks import check_one_of
 
-from .clusters import butina_split
+from .clusters import SIMILARITY, butina_split
 from .identity import molecule_ids, replicates
 from .parts import Sizes, SplitIndex, random_split
 from .scaffold import scaffold_split
@@ -19,7 +19,11 @@ SplitKind = Literal["random", "scaffold", "flat_scaffold", "butina", "time"]
 
 
 def split(
-    data: PackedGraphs, kind: SplitKind = "random", sizes: Sizes = (0.8, 0.1, 0.1), seed: int = 0
+    data: PackedGraphs,
+    kind: SplitKind = "random",
+    sizes: Sizes = (0.8, 0.1, 0.1),
+    seed: int = 0,
+    similarity: float = SIMILARITY,
 ) -> SplitIndex:
     """Split a packed store (or a view on one): positions in ``data``.
 
@@ -31,6 +35,7 @@ def split(
             too). ``"time"`` needs times: :func:`time_split`, or ``load_molecules(…, split="time",
             time_column=…)``.
         sizes, seed: As there.
+        similarity: Of ``"butina"`` alone, see :func:`butina_clusters`.
 
     Raises:
         ValueError: Unknown ``kind``, bad ``sizes``, graphs without SMILES where a split needs them, or what
@@ -56,5 +61,5 @@ def split(
     if len(smiles) != len(data):
         raise ValueError(f"a {kind} split needs SMILES; these graphs have none")
     if kind == "butina":
-        return butina_split(smiles, sizes)
+        return butina_split(smiles, sizes, similarity)
     return scaffold_split(smiles, sizes, chirality=kind == "scaffold")

@@ -10,7 +10,7 @@ import numpy as np
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.utils.checks import check_count, check_one_of
 
-from .clusters import butina_clusters
+from .clusters import SIMILARITY, butina_clusters
 from .identity import molecule_ids
 from .scaffold import scaffolds
 
@@ -19,13 +19,14 @@ logger = logging.getLogger("wlkernelnn")
 FoldKind = Literal["random", "scaffold", "flat_scaffold", "butina"]
 
 
-def split_groups(data: PackedGraphs, kind: FoldKind = "random") -> np.ndarray:
+def split_groups(data: PackedGraphs, kind: FoldKind = "random", similarity: float = SIMILARITY) -> np.ndarray:
     """The group of every molecule that a split keeps together, int64 ``[n]``.
 
     Args:
         data: The molecules.
         kind: ``"random"`` (replicates of a molecule), ``"scaffold"``, ``"flat_scaffold"`` or ``"butina"``,
             see :func:`split`.
+        similarity: Of ``"butina"`` alone, see :func:`butina_clusters`.
 
     Raises:
         ValueError: Unknown ``kind``, or graphs without SMILES where it needs them.
@@ -37,13 +38,18 @@ def split_groups(data: PackedGraphs, kind: FoldKind = "random") -> np.ndarray:
             return np.arange(len(data))
         raise ValueError(f"a {kind} split needs SMILES; these graphs have none")
     if kind == "butina":
-        return butina_clusters(smiles)
+        return butina_clusters(smiles, similarity)
     labels = molecule_ids(smiles) if kind == "random" else scaffolds(smiles, chirality=kind == "scaffold")
     return np.unique(labels, return_inverse=True)[1]
 
 
 def cv_folds(
-    data: PackedGraphs, k: int = 5, repeats: int = 1, kind: FoldKind = "random", seed: int = 0
+    data: PackedGraphs,
+    k: int = 5,
+    repeats: int = 1,
+    kind: FoldKind = "random",
+    seed: int = 0,
+    similarity: float = SIMILARITY,
 ) -> np.ndarray:
     """The fold of every molecule in each repeat of a k-fold cross-validation, int64 ``[repeats, n]``.
 
@@ -54,7 +60,7 @@ def cv_folds(
         data: The molecules, with their targets.
         k: Folds, at least 2.
         repeats: How often all molecules are dealt out anew.
-        kind: What stays together.
+        kind, similarity: What stays together, see :func:`split_groups`.
         seed: Repeat r takes ``seed + r``.
 
     Raises:
@@ -62,7 +68,7 @@ def cv_folds(
     """
     check_count("k", k, 2)
     check_count("repeats", repeats)
-    group = split_groups(data, kind)
+    group = split_groups(data, kind, similarity)
     counts = np.bincount(group)
     if len(counts) < k:
         raise ValueError(f"{k} folds: the {kind} split has only {len(counts)} groups of molecules")

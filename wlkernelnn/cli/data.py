@@ -25,7 +25,10 @@ class DataOptions:
             MoleculeACE's, such as moleculeace/CHEMBL204_Ki, of TDC's ADMET group (tdc/caco2_wang, with the
             package PyTDC), or the training part of a benchmark of Polaris (polaris/OWNER/NAME, with
             polaris-lib).
-        smiles_columns: The column of SMILES; by default the one called smiles.
+        smiles_columns: The column of SMILES; by default the one called smiles. Several with --join-smiles.
+        join_smiles: Join several columns of SMILES, such as a drug and its solvent, into one molecule of
+            several components, drug.solvent: one graph that is not connected, in which nothing says which
+            component is which. The model remembers the columns.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1. "classification" also
             takes one column of classes by name, texts or whole numbers; of more than two, networks do.
@@ -72,6 +75,7 @@ class DataOptions:
     max_length: PositiveInt = 5000
     num_workers: int | None = None
     cache: bool = True
+    join_smiles: bool = False
 
     def __post_init__(self) -> None:
         if self.num_workers is not None and self.num_workers < 0:
@@ -83,6 +87,10 @@ class DataOptions:
                 raise ValueError(
                     f"--levels: expected at least two different names, got {' '.join(self.levels)}"
                 )
+        if self.join_smiles and len(self.smiles_columns or ()) < 2:
+            raise ValueError("--join-smiles joins several columns: name them by --smiles-columns")
+        if self.join_smiles and self.standardize:
+            raise ValueError("--standardize keeps the largest component alone: not with --join-smiles")
 
     def load(self, rejects_path: Path | None = None, **more: Any) -> PackedGraphs:
         """Read the molecules; the rows that gave none go to ``rejects_path``; a column may say the split."""
@@ -92,7 +100,7 @@ class DataOptions:
         if is_table(self.data_path) and not self.target_columns:
             raise ValueError(f"--target-columns: which columns of {self.data_path} are the targets?")
         given = {
-            "smiles_column": one_column(self.smiles_columns),
+            "smiles_column": self.smiles_columns if self.join_smiles else one_column(self.smiles_columns),
             "target_columns": self.target_columns,
             "task": self.task_type,
             "classes": None if self.levels is None else tuple(self.levels),
@@ -147,15 +155,17 @@ class SplitOptions(RandomSplitOptions):
     Args:
         split: "random" (rows of the same molecule stay together), "scaffold" (by Bemis-Murcko scaffold with
             chirality, OGB's recipe), "flat_scaffold" (without, so that stereoisomers stay together,
-            DeepChem's), "butina" (by clusters of molecules with a Tanimoto similarity of at least 0.4 to
-            their centre, Morgan fingerprints of radius 2) or "time" (by --time-column: oldest train, newest
-            test); by default the published one of a data set that has it, the one recommended for
-            other published sets, random for a file.
+            DeepChem's), "butina" (by clusters of molecules that are similar to their centre) or "time" (by
+            --time-column: oldest train, newest test); by default the published one of a data set that has it,
+            the one recommended for other published sets, random for a file.
         time_column: Column of numbers, such as years, or of dates such as 2020-01-31.
+        cluster_similarity: Of --split butina: Tanimoto similarity of Morgan fingerprints (radius 2) to the
+            centre of a cluster, at least, by default 0.4; more makes smaller clusters.
     """
 
     split: Literal["random", "scaffold", "flat_scaffold", "butina", "time"] | None = None
     time_column: str | None = None
+    cluster_similarity: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,6 +173,18 @@ class SplitOptions(RandomSplitOptions):
             raise ValueError(f"--data-seed is an option of --split random: there is one {self.split} split")
         if (self.split == "time") != (self.time_column is not None):
             raise ValueError("--split time and --time-column go together: give both, or neither")
+        if self.cluster_similarity is not None:
+            if self.split != "butina":
+                raise ValueError("--cluster-similarity is an option of --split butina")
+            if not 0 < self.cluster_similarity <= 1:
+                given = f"{self.cluster_similarity:g}"
+                raise ValueError(
+                    f"--cluster-similarity: expected a number above 0 and at most 1, got {given}"
+                )
+
+    def of_clusters(self) -> dict[str, float]:
+        """What splits by clusters have to know, if it is given."""
+        return {} if self.cluster_similarity is None else {"similarity": self.cluster_similarity}
 
     def of_table(self) -> dict[str, Any]:
         """What reading the table has to know of a split that a column says."""
@@ -191,7 +213,8 @@ class SplitOptions(RandomSplitOptions):
                 )
             return data.split_idx, "published"
         train, valid, test = self.split_sizes
-        return split(data, kind, (train, valid, test), self.data_seed), kind
+        name = kind if self.cluster_similarity is None else f"{kind}, similarity {self.cluster_similarity:g}"
+        return split(data, kind, (train, valid, test), self.data_seed, **self.of_clusters()), name
 
 
 def one_column(columns: list[str] | None, option: str = "--smiles-columns") -> str | None:
@@ -199,7 +222,7 @@ def one_column(columns: list[str] | None, option: str = "--smiles-columns") -> s
     if columns is None:
         return None
     if len(columns) != 1:
-        join = "; join them into one, with dots between" if option == "--smiles-columns" else ""
+        join = "; --join-smiles joins them" if option == "--smiles-columns" else ""
         raise ValueError(f"{option}: expected one column, got {len(columns)}: {', '.join(columns)}{join}")
     return columns[0]
 

@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
     from wlkernelnn.machines.classifier import of_each
     from wlkernelnn.training.classes import output_names
-    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED, levels_of
+    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED, columns_read, levels_of
     from wlkernelnn.training.molecules.trained_on import in_training
 
     model = training.load_run(options.model_path)
@@ -95,8 +95,11 @@ def main(argv: list[str] | None = None) -> None:
         logger.info(f"no figures of deviations: {NOT_RECALIBRATED}")
     classes = None if task == "regression" else tuple(model.about.get("classes", ()))
     targets, columns = _columns(names, options.target_columns or names)
+    read = columns_read(model, parsed.smiles_columns)
     data = DataOptions(
-        **pick(parsed, DataOptions, DATA_OPTIONS),
+        **pick(parsed, DataOptions, DATA_OPTIONS)
+        | {"smiles_columns": [read] if isinstance(read, str) else read},
+        join_smiles=isinstance(read, list),
         target_columns=columns,
         task_type="classification" if task == "multiclass" else task,
         features=model.about["features"],

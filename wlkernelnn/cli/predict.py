@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 from wlkernelnn.training.options import BATCH
 
-from .data import one_column
 from .options import PositiveInt, VerbParser, add_options, check_outputs, pick
 
 if TYPE_CHECKING:
@@ -27,7 +26,8 @@ class TableOptions:
             properties as columns), .smi files of SMILES and names, or the first sheet of Excel workbooks.
             They are read piece by piece and may be of any length.
         model_path: A run folder of "wlkernelnn train", or one network's folder in it.
-        smiles_columns: The column of SMILES; by default the one called smiles.
+        smiles_columns: The column of SMILES; by default the one called smiles, or those that the model was
+            trained on with --join-smiles.
         rejects_path: CSV file for the rows that gave no molecule; by default beside preds_path.
         max_length: Longer SMILES, in characters, give no molecule.
         batch_size: Molecules at once: more are faster and take more memory.
@@ -103,7 +103,7 @@ def run(
         options.model_path,
         options.preds_path,
         rejects_path,
-        smiles_column=one_column(options.smiles_columns),
+        smiles_column=options.smiles_columns,
         on_invalid=options.on_invalid,
         max_length=options.max_length,
         batch_size=options.batch_size,

@@ -122,6 +122,8 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     }
     if len(data.classes) > 1:
         result["classes"] = [*data.classes]
+    if about.smiles_columns:
+        result["smiles_columns"] = [*about.smiles_columns]
     return result | ({"rdkit": probed(about.features)} if about.features else {})
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import butina_clusters
 
 
 @pytest.fixture
@@ -69,6 +70,10 @@ def test_two_models_on_the_same_folds(
         (("--cv", 2, "--splits-column", "part"), "--splits-column does not go with --cv"),
         (("--cv", 2, "--split-sizes", 0.5, 0.5, 0), "--split-sizes does not go with --cv"),
         (
+            ("--cv", 2, "--model", "wl", "--devices", 2),
+            "--devices does not go with --cv, which splits and trains 2 times",
+        ),
+        (
             ("--cv", 2, "--model", "gp", "linear", "--epochs", 3),
             "--epochs is an option of --model wl",
         ),
@@ -86,3 +91,12 @@ def test_a_model_that_is_unknown(table: Path, tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit):
         cross(table, "--cv", 2, "--model", "gp", "gin", "--output-dir", tmp_path / "cv")
     assert "--model: expected one of auto, gp, linear" in capsys.readouterr().err
+
+
+def test_clusters_stay_in_one_fold(table: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cv"
+    clusters = ("--split", "butina", "--cluster-similarity", 0.7)
+    assert cross(table, "--cv", 2, "--model", "linear", *clusters, "--output-dir", folder) == 0
+    [fold] = json.loads((folder / "folds.json").read_text())["folds"]
+    cluster = butina_clusters(pd.read_csv(table)["smiles"].tolist(), 0.7)
+    assert len(set(zip(cluster.tolist(), fold, strict=True))) == cluster.max() + 1

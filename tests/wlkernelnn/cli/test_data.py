@@ -9,7 +9,7 @@ import pytest
 
 from tests.molecules import MOLECULES, ROWS, regression_set, write_table
 from wlkernelnn.cli.data import DataOptions, SplitOptions, one_column, score_text
-from wlkernelnn.datasets import random_split, scaffold_split
+from wlkernelnn.datasets import butina_split, random_split, scaffold_split
 
 
 @pytest.fixture
@@ -86,7 +86,15 @@ def test_a_published_set() -> None:
         ({"data_path": "set.xls", "target_columns": ["y"]}, "ends in .csv, .* .xlsx, .smi"),
         (
             {"data_path": "chembl", "smiles_columns": ["a", "b"]},
-            "--smiles-columns: expected one column, got 2",
+            "--smiles-columns: expected one column, got 2: a, b; --join-smiles joins them",
+        ),
+        (
+            {"data_path": "chembl", "smiles_columns": ["a"], "join_smiles": True},
+            "--join-smiles joins several columns: name them by --smiles-columns",
+        ),
+        (
+            {"data_path": "chembl", "smiles_columns": ["a", "b"], "join_smiles": True, "standardize": True},
+            "--standardize keeps the largest component alone: not with --join-smiles",
         ),
     ],
 )
@@ -166,6 +174,11 @@ def test_a_column_of_labels(table: Path) -> None:
         ),
         ({"split": "time"}, "--split time and --time-column go together"),
         ({"time_column": "date"}, "--split time and --time-column go together"),
+        ({"cluster_similarity": 0.5}, "--cluster-similarity is an option of --split butina"),
+        (
+            {"cluster_similarity": 1.5, "split": "butina"},
+            "--cluster-similarity: expected a number above 0 and at most 1, got 1.5",
+        ),
         ({"data_seed": -1}, "--data-seed: expected at least 0, got -1"),
     ],
 )
@@ -173,6 +186,18 @@ def test_options_that_would_do_nothing(given: dict[str, Any], message: str) -> N
     with pytest.raises(ValueError, match=message):
         SplitOptions(**given)
     assert SplitOptions(split_sizes=[0.8, 0.1, 0.1], splits_column="part")  # type: ignore[arg-type]
+
+
+def test_clusters_of_a_similarity(table: Path) -> None:
+    data = DataOptions(str(table), target_columns=["Act"]).load()
+    split, name = SplitOptions(split="butina", cluster_similarity=0.7, split_sizes=(0.5, 0.5, 0.0)).apply(
+        data
+    )
+    assert name == "butina, similarity 0.7"
+    expected = butina_split(data.smiles, (0.5, 0.5, 0.0), 0.7)
+    assert [part.tolist() for part in split.values()] == [part.tolist() for part in expected.values()]
+    other = SplitOptions(split="butina", split_sizes=(0.5, 0.5, 0.0)).apply(data)[0]
+    assert other["train"].tolist() != split["train"].tolist()
 
 
 def test_processes_that_there_cannot_be() -> None:

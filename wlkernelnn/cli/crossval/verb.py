@@ -66,7 +66,8 @@ def cross_validation(
                 )
         published = MOLECULE_SETS.get(data.description.name)
         kind: Any = parsed.split or (published.split if published else "random")
-        folds = cv_folds(data, parsed.cv, parsed.repeats, kind, parsed.data_seed)
+        clusters = split.of_clusters()
+        folds = cv_folds(data, parsed.cv, parsed.repeats, kind, parsed.data_seed, **clusters)
         check_cv_folder(directory, parsed.resume)
         resume, parsed.resume = parsed.resume, False
         write_text(directory / "config.yaml", config_text(parsed))
@@ -74,7 +75,7 @@ def cross_validation(
             {name: partial(train, name) for name in models},
             folds,
             directory,
-            groups=split_groups(data, kind),
+            groups=split_groups(data, kind, **clusters),
             validated=networks,
             about={"data": data.digest(), "models": models},
             seed=parsed.data_seed,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..data import one_column
 from ..options import PositiveInt, VerbParser, add_options, pick
 
 if TYPE_CHECKING:
@@ -37,7 +36,8 @@ class ExplainOptions:
             of a kernel machine, the nearest training molecules, substructures.csv the
             substructures that add or take most. Of a joint model the weighted sum of both: molecules.csv has
             what its networks add as one column more, networks.
-        smiles_columns: The column of SMILES; by default the one called smiles. In atoms.csv, molecules of
+        smiles_columns: The column of SMILES; by default the one called smiles, or those that the model was
+            trained on with --join-smiles. In atoms.csv, molecules of
             more than 200 atoms have it in their first row only.
         max_length: Longer SMILES, in characters, give no molecule.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.report import PAGE, tried, write_explanation_page
     from wlkernelnn.training import Ensemble, JointModel, load_run, mean_and_std
     from wlkernelnn.training.classes import output_names
-    from wlkernelnn.training.molecules.columns import kernel_machine
+    from wlkernelnn.training.molecules.columns import columns_read, kernel_machine
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
 
@@ -85,7 +85,7 @@ def main(argv: list[str] | None = None) -> None:
     model = load_run(options.model_path)
     data = load_molecules(
         options.test_path,
-        smiles_column=one_column(options.smiles_columns),
+        smiles_column=columns_read(model, options.smiles_columns),
         features=model.about["features"],
         max_length=options.max_length,
         on_invalid=options.on_invalid,

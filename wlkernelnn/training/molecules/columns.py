@@ -92,6 +92,26 @@ def mean_and_std(
     return mean, std
 
 
+def columns_read(model: Model, given: str | Sequence[str] | None) -> str | list[str] | None:
+    """The columns of SMILES that are read for a model: one, several that are joined, or ``None``: smiles.
+
+    Args:
+        model: Knows the columns that it was trained on, if they were joined.
+        given: Other columns, or the same.
+
+    Raises:
+        ValueError: As many columns are not what the model was trained on.
+    """
+    trained = model.about.get("smiles_columns", ())
+    names = [given] if isinstance(given, str) else [*(trained if given is None else given)]
+    if len(names) > 1 and len(names) != len(trained):
+        of = f"SMILES joined from {', '.join(trained)}" if trained else "one column of SMILES"
+        raise ValueError(
+            f"smiles_column (--smiles-columns): got {', '.join(names)}; the model was trained on {of}"
+        )
+    return names if len(names) > 1 else names[0] if names else None
+
+
 def has_deviations(model: Model) -> bool:
     """Whether :func:`forecast` gives deviations of new measurements: not of classes, nor of networks that
     predict values alone without recalibration.

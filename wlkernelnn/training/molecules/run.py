@@ -104,6 +104,8 @@ def train_run(
     }
     if len(data.classes) > 1:
         about["classes"] = [*data.classes]
+    if data.description.smiles_columns:
+        about["smiles_columns"] = [*data.description.smiles_columns]
     features = data.description.features
     if features:
         about["rdkit"] = probed(features)

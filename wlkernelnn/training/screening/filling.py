@@ -32,25 +32,25 @@ class Piece(NamedTuple):
     Attributes:
         source: Their file.
         first, first_in_source: How many rows of the input, and of the file, come before.
-        column: The column that is read.
+        read: The columns that are read.
         table, lines, unreadable: As in :class:`~wlkernelnn.datasets.files.table_chunks.Chunk`.
     """
 
     source: Path
     first: int
     first_in_source: int
-    column: str
+    read: Sequence[str]
     table: pa.Table
     lines: Sequence[int] | None
     unreadable: Mapping[int, Unreadable]
 
     @property
-    def cells(self) -> list[object]:
-        """What stands in the column that is read."""
-        cells = self.table[self.column].to_pylist()
-        if self.column == self.table.column_names[0]:
-            for row, cell in self.unreadable.items():
-                cells[row] = cell
+    def cells(self) -> dict[str, list[object]]:
+        """What stands in the columns that are read, by their names."""
+        cells = {column: self.table[column].to_pylist() for column in self.read}
+        first = cells.get(self.table.column_names[0], [])
+        for row, cell in self.unreadable.items() if first else ():
+            first[row] = cell
         return cells
 
     def place(self, row: int) -> str:
@@ -86,7 +86,7 @@ class Filling:
             hold measurements.
         origin: All that their content depends on beside the input, as JSON has it.
         what: What a row should hold, such as "molecule".
-        column_of: Finds the column that is read, of the names of columns; the second argument is what
+        columns_of: Finds the columns that are read, of the names of columns; the second argument is what
             messages call the table.
         fill: The values of pieces, in their order.
         reject_column: What files of rejected rows call the column that is read.
@@ -96,7 +96,7 @@ class Filling:
     measured: Collection[str]
     origin: Mapping[str, Any]
     what: str
-    column_of: Callable[[Sequence[str], str], str]
+    columns_of: Callable[[Sequence[str], str], Sequence[str]]
     fill: Callable[[Iterator[Piece]], Generator[Filled, None, None]]
     reject_column: str
 
@@ -156,7 +156,7 @@ def fill_tables(
                 yield table, result.rejects, counts
                 bar.advance(shown, counts.read)
 
-    pieces = _pieces(sources, schema, filling.column_of(schema.names, str(sources[0])))
+    pieces = _pieces(sources, schema, filling.columns_of(schema.names, str(sources[0])))
     begin = list(islice(pieces, 2))
     if not begin:
         raise ValueError(f"{sources[0]}: the file has a header but no rows")
@@ -214,17 +214,19 @@ def _short(schema: pa.Schema, like: pa.Schema | None = None) -> list[tuple[str, 
     return [(field.name, short.get(field.type, field.type)) for field in schema]
 
 
-def _pieces(sources: Sequence[Path], schema: pa.Schema, column: str) -> Iterator[Piece]:
+def _pieces(sources: Sequence[Path], schema: pa.Schema, read: Sequence[str]) -> Iterator[Piece]:
     """The rows of all files, with the types of the first; none of an empty file."""
-    kind, first = schema.field(column).type, 0
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if str(kind) not in ("string", "large_string", "string_view", "null"):
-        raise ValueError(f"{sources[0]}: column {column!r} holds {kind}, expected text")
+    first = 0
+    for column in read:
+        kind = schema.field(column).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if str(kind) not in ("string", "large_string", "string_view", "null"):
+            raise ValueError(f"{sources[0]}: column {column!r} holds {kind}, expected text")
     for source in sources:
         in_source = 0
         for table, lines, unreadable in read_chunks(source, ROWS):
             if table.num_rows:
-                yield Piece(source, first, in_source, column, table.cast(schema), lines, unreadable)
+                yield Piece(source, first, in_source, read, table.cast(schema), lines, unreadable)
             first, in_source = first + table.num_rows, in_source + table.num_rows
 
 

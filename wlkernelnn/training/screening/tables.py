@@ -8,14 +8,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 import joblib
-import pandas as pd
 import rdkit
 import torch
 
-from wlkernelnn.datasets import smiles_column_of
+from wlkernelnn.datasets.files.components import joined_smiles, smiles_columns_of
 from wlkernelnn.datasets.molecules.from_table import OnInvalid
 from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
-from wlkernelnn.training.molecules.columns import Columns, caches_of, digests, load_run
+from wlkernelnn.training.molecules.columns import Columns, caches_of, columns_read, digests, load_run
 from wlkernelnn.training.molecules.ensemble import Kind
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_count
@@ -34,7 +33,7 @@ def predict_tables(
     output: Path,
     rejects_path: Path,
     *,
-    smiles_column: str | None = None,
+    smiles_column: str | Sequence[str] | None = None,
     on_invalid: OnInvalid = "nan",
     max_length: int = MAX_LENGTH,
     batch_size: int = BATCH,
@@ -58,7 +57,8 @@ def predict_tables(
         output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files. Like the
             next, it must not be one of the inputs.
         rejects_path: CSV file for the rows that gave no molecule.
-        smiles_column: The column of SMILES; by default the one called smiles.
+        smiles_column: The column of SMILES; by default the one called smiles, or those that the model was
+            trained on if several were joined. Of others there must be as many.
         on_invalid: Rows that give no molecule: ``"nan"`` keeps them with empty predictions, ``"skip"`` leaves
             them out, ``"raise"`` stops at the first part that has any.
         max_length: Longer SMILES, in characters, give no molecule.
@@ -96,10 +96,14 @@ def predict_tables(
             raise ValueError("num_workers: the cluster behind the scheduler says how many there are")
     columns = Columns(columns) if isinstance(columns, str) else columns
     model = load_run(model_path)
+    read = columns_read(model, smiles_column)
 
     def fill(pieces: Iterator[Piece]) -> Generator[Predicted, None, None]:
         ahead = list(islice(pieces, PARALLEL_FROM))
-        tasks = (Task(piece.first, piece.cells, columns, max_length) for piece in chain(ahead, pieces))
+        tasks = (
+            Task(piece.first, joined_smiles(piece.cells, max_length), columns, max_length)
+            for piece in chain(ahead, pieces)
+        )
         if scheduler is not None:
             from .cluster import predict_on_cluster
 
@@ -116,7 +120,7 @@ def predict_tables(
         origin={
             "networks": digests(model),
             "options": {
-                "smiles_column": smiles_column,
+                "smiles_column": read,
                 "on_invalid": on_invalid,
                 "max_length": max_length,
                 "batch_size": batch_size,
@@ -125,7 +129,7 @@ def predict_tables(
             "versions": {"rdkit": rdkit.__version__, "torch": torch.__version__},
         },
         what="molecule",
-        column_of=lambda names, where: smiles_column_of(pd.DataFrame(columns=[*names]), smiles_column, where),
+        columns_of=lambda names, where: smiles_columns_of(names, read, where),
         fill=fill,
         reject_column="smiles",
     )

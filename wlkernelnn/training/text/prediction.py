@@ -126,7 +126,8 @@ def predict_texts(
         count = unknown = 0
         for piece in pieces:
             level = "characters" if about["task"] == "language" else about["level"]
-            found = tokenised(piece.cells, level, about.get("max_length"), piece.first)
+            (texts,) = piece.cells.values()
+            found = tokenised(texts, level, about.get("max_length"), piece.first)
             values = columns.values(model, found.texts, found.tokens, piece.first)
             yield _Filled(found.position, values, found.rejects)
             count += sum(map(len, found.tokens))
@@ -145,7 +146,7 @@ def predict_texts(
             "versions": {"torch": torch.__version__},
         },
         what="text",
-        column_of=lambda known, where: text_column_of(known, text_column, where),
+        columns_of=lambda known, where: [text_column_of(known, text_column, where)],
         fill=fill,
         reject_column="text",
     )
