@@ -18,7 +18,20 @@ Table = tuple[pd.DataFrame, dict[str, Any]]
 
 # TDC's seed of the validation part; its leaderboards want the mean of five.
 _SEED = 1
-_TDC_METRICS = {"mae": "mae", "spearman": "spearman", "roc-auc": "roc_auc", "pr-auc": "average_precision"}
+# TDC's and Polaris's names of metrics: the task, and our name. Least squared errors are least rmse.
+_METRICS = {
+    "mae": ("regression", "mae"),
+    "spearman": ("regression", "spearman"),
+    "roc-auc": ("classification", "roc_auc"),
+    "pr-auc": ("classification", "average_precision"),
+    "mean_absolute_error": ("regression", "mae"),
+    "mean_squared_error": ("regression", "rmse"),
+    "r2": ("regression", "r2"),
+    "spearmanr": ("regression", "spearman"),
+    "roc_auc": ("classification", "roc_auc"),
+    "pr_auc": ("classification", "average_precision"),
+    "accuracy": ("classification", "accuracy"),
+}
 
 
 def table_of_client(source: str, root: str | os.PathLike[str] | None) -> Table | None:
@@ -52,8 +65,7 @@ def _tdc(name: str, root: str | os.PathLike[str] | None) -> Table:
         [part[["Drug_ID", "Drug", "Y"]].assign(split=label) for label, part in parts.items()],
         ignore_index=True,
     )
-    metric = _TDC_METRICS[metrics[key]]
-    task = "classification" if metric in ("roc_auc", "average_precision") else "regression"
+    task, metric = _METRICS[metrics[key]]
     return frame, {
         "smiles_column": "Drug",
         "target_columns": ["Y"],
@@ -68,17 +80,22 @@ def _polaris(name: str, root: str | os.PathLike[str] | None) -> Table:
     """The training part of a benchmark (Wognum et al. 2024); Polaris keeps the targets of the test part."""
     benchmark = _imported("polaris", "polaris-lib").load_benchmark(name)
     train, _ = benchmark.get_train_test_split()
-    inputs, targets = ([*columns] for columns in (benchmark.input_cols, benchmark.target_cols))
+    # Sets, whose order differs from process to process.
+    inputs, targets = (sorted(columns) for columns in (benchmark.input_cols, benchmark.target_cols))
     if len(inputs) != 1:
-        raise ValueError(f"polaris/{name}: expected one column of SMILES, got {', '.join(map(str, inputs))}")
-    values = train.targets if isinstance(train.targets, dict) else {targets[0]: train.targets}
+        raise ValueError(f"polaris/{name}: expected one column of SMILES, got {', '.join(inputs)}")
+    values = train.targets if len(targets) > 1 else {targets[0]: train.targets}
     frame = pd.DataFrame({inputs[0]: train.inputs, **values}).assign(split="train")
-    return frame, {
+    own = {
         "smiles_column": inputs[0],
-        "target_columns": [*values],
+        "target_columns": targets,
         "split_column": "split",
         "name": f"polaris/{name}",
     }
+    # Polaris guesses the targets' types itself: only the metric says what the authors meant.
+    return frame, own | dict(
+        zip(("task", "metric"), _METRICS.get(benchmark.main_metric.label, ()), strict=False)
+    )
 
 
 def _imported(module: str, package: str) -> Any:

@@ -50,9 +50,9 @@ class Group:
 class Train:
     """A training part of Polaris."""
 
-    def __init__(self, tasks: int) -> None:
+    def __init__(self, tasks: int, classes: bool = False) -> None:
         self.inputs = np.array(["CCO", "C1CC", "CCN"])
-        values = {f"y{t}": np.array([1.5, 2.5, t]) for t in range(tasks)}
+        values = {f"y{t}": np.array([1, 1, t] if classes else [1.5, 2.5, t]) for t in range(tasks)}
         self.targets = values if tasks > 1 else values["y0"]
 
 
@@ -63,7 +63,7 @@ class Test:
 
     @property
     def targets(self) -> None:
-        raise PermissionError
+        raise AssertionError
 
 
 @pytest.fixture(autouse=True)
@@ -83,11 +83,14 @@ def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def load_benchmark(name: str) -> SimpleNamespace:
-    tasks = 2 if name == "owner/two-tasks" else 1
+    """A benchmark of Polaris, whose columns are sets."""
+    tasks = 9 if name == "owner/nine-tasks" else 1
+    metric = {"owner/classes": "pr_auc", "owner/nine-tasks": "pearsonr"}.get(name, "mean_absolute_error")
     return SimpleNamespace(
-        input_cols={"owner/two-inputs": ["smiles", "sequence"]}.get(name, ["MOL_smiles"]),
-        target_cols=[f"y{t}" for t in range(tasks)],
-        get_train_test_split=lambda: (Train(tasks), Test()),
+        input_cols={"smiles", "sequence"} if name == "owner/two-inputs" else {"MOL_smiles"},
+        target_cols={f"y{t}" for t in range(tasks)},
+        main_metric=SimpleNamespace(label=metric, name=metric),
+        get_train_test_split=lambda: (Train(tasks, name == "owner/classes"), Test()),
     )
 
 
@@ -117,8 +120,15 @@ def test_polaris_gives_the_training_part() -> None:
         "valid": [],
         "test": [],
     }
-    assert load_molecules("polaris/owner/two-tasks", cache=False).y.tolist() == [[1.5, 1.5], [0.0, 1.0]]
-    with pytest.raises(ValueError, match="expected one column of SMILES, got smiles, sequence"):
+    assert (data.task, data.metric) == ("regression", "mae")
+    classes = load_molecules("polaris/owner/classes", cache=False)
+    assert (classes.task, classes.metric) == ("classification", "average_precision")
+    # In an order that is the same in every process; Pearson's correlation is not among our metrics.
+    nine = load_molecules("polaris/owner/nine-tasks", cache=False)
+    assert nine.y.tolist() == [[1.5] * 9, [*range(9)]]
+    assert nine.description.target_names == tuple(f"y{t}" for t in range(9))
+    assert nine.metric == "rmse"
+    with pytest.raises(ValueError, match="expected one column of SMILES, got sequence, smiles"):
         load_molecules("polaris/owner/two-inputs", cache=False)
 
 
