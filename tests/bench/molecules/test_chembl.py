@@ -14,10 +14,18 @@ from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 
 
-def test_run_folder_predicts_and_all_are_compared(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture(autouse=True)
+def few_molecules_and_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    def few(name: str, features: str = "ogb") -> PackedGraphs:
+        whole = load_molecules(name, split=None)
+        some = {"y": whole.y[::5].numpy(), "features": features, "split": "random", "name": name}
+        return load_molecules(whole.smiles[::5], **some)
+
+    monkeypatch.setattr(chembl, "load_molecules", few)
     monkeypatch.setattr(chembl, "random_forest", partial(chembl.random_forest, num_trees=20))
+
+
+def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     words = ["benchmark", "chembl", "--epochs", "2", "--seeds", "2"]
     words += ["--output-dir", str(folder), "--table-dir", str(tmp_path / "tables")]
@@ -67,18 +75,8 @@ def test_run_folder_predicts_and_all_are_compared(
     assert len(predictions.read_text().splitlines()) == 3
 
 
-def test_quick_shows_what_works(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quick_shows_what_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No network, which a few epochs leave worse than the mean: every other row beats it."""
-
-    def few(name: str, features: str = "ogb") -> PackedGraphs:
-        whole = load_molecules(name, split=None)
-        some = {"y": whole.y[::7].numpy(), "features": features, "split": "random", "cache": False}
-        return load_molecules(whole.smiles[::7], **some)
-
-    monkeypatch.setattr(chembl, "load_molecules", few)
-    monkeypatch.setattr(chembl, "random_forest", partial(chembl.random_forest, num_trees=20))
     folder = tmp_path / "run"
     command = ["benchmark", "chembl", "--quick", "--output-dir", str(folder)]
     assert main(command) == 0

@@ -132,7 +132,7 @@ def test_messages_go_to_stderr_during_a_verb_only(
     assert logger.handlers == handlers
 
 
-def test_the_installed_command(run_folder: Path, tmp_path: Path) -> None:
+def test_the_installed_command(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "new.csv"
     table.write_text("smiles\nCCO\nC1CC\n")
     arguments = ["predict", "--test-path", "new.csv", "--model-path", run_folder, "--preds-path", "out/p.csv"]
@@ -142,9 +142,8 @@ def test_the_installed_command(run_folder: Path, tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "out" / "p.csv")["Act"].notna().tolist() == [True, False]
 
     arguments[2] = "absent.csv"
-    done = subprocess.run([COMMAND, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == ["wlkernelnn predict: error: absent.csv: no such file"]
+    assert main([*map(str, arguments)]) == 1
+    assert capsys.readouterr().err.splitlines() == ["wlkernelnn predict: error: absent.csv: no such file"]
 
 
 def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
