@@ -52,7 +52,7 @@ class Signals:
     """Trials of equal length, each of one subject and one class.
 
     Attributes:
-        x: float32 ``[trials, channels, time]``.
+        x: ``[trials, channels, time]``, float32, or float64 where a type with more digits was read.
         y: int64 ``[trials]``, classes from 0.
         subject: ``[trials]`` whose trial it is.
         classes: Names of the classes.
@@ -106,11 +106,17 @@ class Signals:
     def strings(self, positions: np.ndarray, scaled_by: np.ndarray | None = None) -> PackedStrings:
         """Trials as strings: their samples are tokens ``[time, channels]``, their classes the labels.
 
+        Tokens are float32. They are scaled before that in float64, so that a small signal on a large offset
+        keeps its digits.
+
         Args:
             positions: Which trials.
             scaled_by: Trials whose mean and standard deviation every channel is scaled by: those of
                 training, wherever results are to say something of other subjects. Default: as they are. A
                 channel that is constant in them is only shifted.
+
+        Raises:
+            ValueError: A token is beyond the range of float32.
         """
         x = self.x[positions].astype(np.float64)
         if scaled_by is not None:
@@ -118,6 +124,10 @@ class Signals:
             deviation = of_channel.std((0, 2), keepdims=True)
             x = (x - of_channel.mean((0, 2), keepdims=True)) / np.where(deviation > 0, deviation, 1)
         trials, channels, length = x.shape
+        if abs(x).max(initial=0) > np.finfo(np.float32).max:
+            raise ValueError(
+                f"{self.name}: signals go up to {abs(x).max():g}, beyond float32: give scaled_by"
+            )
         tokens = np.ascontiguousarray(x.transpose(0, 2, 1), dtype=np.float32).reshape(-1, channels)
         ptr = torch.arange(trials + 1) * length
         return PackedStrings(torch.from_numpy(tokens), ptr, torch.from_numpy(self.y[positions]))
@@ -136,7 +146,7 @@ def load_signals(source: str | os.PathLike[str], root: str | os.PathLike[str] | 
     Raises:
         FileNotFoundError: The file is nowhere: says which to put where.
         ValueError: It is not such an archive, or arrays are missing, of another kind or contradict each
-            other: names the array, what was expected and what came.
+            other: names the array, what was expected and what was given.
     """
     if source in _SIGNALS:
         published = _SIGNALS[str(source)]
@@ -173,7 +183,9 @@ def _signals(path: Path, classes: tuple[str, ...] | None, name: str, note: str) 
             shown = ", ".join(map(str, found[:9])) + (", …" if len(found) > 9 else "")
             raise ValueError(f"{path}: y must hold all classes 0, 1, …, each at least once, got {shown}")
         classes = tuple(map(str, found))
+    # Numbers keep their digits: float32 holds those of short integers and of itself, no others.
+    x = x.astype(np.promote_types(x.dtype, np.float32))
     try:
-        return Signals(x.astype(np.float32), y.astype(np.int64), subject.astype(str), classes, name, note)
+        return Signals(x, y.astype(np.int64), subject.astype(str), classes, name, note)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error

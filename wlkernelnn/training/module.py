@@ -43,7 +43,7 @@ class TrainedModule(pl.LightningModule):
         torch.manual_seed(int(state[0]))
 
     def mean_loss(self, total: Tensor, weight: Tensor, size: int, name: str = "train_loss") -> Tensor:
-        """The mean loss of a batch, of which this process may have a part; an epoch's is logged.
+        """Compute the mean loss of a batch and log the epoch's; several processes share a batch.
 
         Args:
             total: Summed loss of this part.

@@ -28,8 +28,10 @@ def write(folder: Path, **changed: Any) -> Path:
 
 def test_arrays_come_back(tmp_path: Path) -> None:
     signals = load_signals(write(tmp_path))
-    assert signals.x.dtype == np.float32
-    np.testing.assert_allclose(signals.x, X, rtol=1e-6)
+    np.testing.assert_array_equal(signals.x, X)
+    assert signals.x.dtype == np.float64
+    for kind, kept in ((np.float32, np.float32), (np.int16, np.float32), (np.int32, np.float64)):
+        assert load_signals(write(tmp_path, X=X.astype(kind))).x.dtype == kept
     assert signals.y.dtype == np.int64
     assert signals.y.tolist() == [0, 1, 1, 0, 2, 1]
     assert signals.classes == ("0", "1", "2")
@@ -75,6 +77,15 @@ def test_channels_are_scaled_by_training_trials_alone(tmp_path: Path) -> None:
     mean, deviation = (getattr(x[train], name)((0, 2)) for name in ("mean", "std"))
     expected = (x[test].transpose(0, 2, 1).reshape(-1, 2) - mean) / deviation
     torch.testing.assert_close(unseen, torch.from_numpy(expected).float())
+
+
+def test_a_small_signal_on_a_large_offset_keeps_its_digits(tmp_path: Path) -> None:
+    signals, shifted = (load_signals(write(tmp_path, X=x)) for x in (X, X + 1e9))
+    every = np.arange(6)
+    given, found = (each.strings(every, scaled_by=every).tokens for each in (signals, shifted))
+    torch.testing.assert_close(found, given, atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"mice: signals go up to .*e\+50, beyond float32: give scaled_by"):
+        load_signals(write(tmp_path, X=X * 1e50)).strings(every)
 
 
 def test_constant_channels_are_shifted(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_command(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     err = capsys.readouterr().err
     for line in left_out:
         assert f"#   {line}\n" in comments
-        assert f"no counterpart: {line}" in err
+        assert f"left out, no such option here: {line}" in err
     assert "activation" not in comments  # relu is what networks here have
     assert convert(shlex.join(words), out=tmp_path)[0] == options  # one word
 

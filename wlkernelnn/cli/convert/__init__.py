@@ -53,8 +53,8 @@ class Conversion:
         comments = [f"Converted by wlkernelnn {__version__} from a training of chemprop."]
         for title, lines in (
             ("Different here", self.differs),
-            ("Left out, since there is no counterpart", self.left_out),
-            ("Left out, since it is not needed", self.needless),
+            ("Left out, because wlkernelnn has no such option", self.left_out),
+            ("Left out, because it is not needed", self.needless),
         ):
             comments += [f"{title}:", *(f"  {line}" for line in lines)] if lines else []
         head = "".join(f"# {line}\n" for line in comments)
@@ -64,7 +64,7 @@ class Conversion:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         "wlkernelnn convert",
-        description=f"{__doc__} Options without a counterpart are listed in it; an unknown one is an error.",
+        description=f"{__doc__} Options that wlkernelnn lacks are listed in it; an unknown one is an error.",
         epilog=f"example: {EXAMPLE}",
     )
     parser.add_argument("--output-path", type=Path, help="where the YAML goes; default: it is printed")
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None) -> None:
         write_text(parsed.output_path, done.text())
         print(f"{len(done.options)} options of train: {parsed.output_path}")
     for line in done.left_out:
-        logger.warning(f"no counterpart: {line}")
+        logger.warning(f"left out, no such option here: {line}")
 
 
 def read_source(source: Sequence[str]) -> Given:

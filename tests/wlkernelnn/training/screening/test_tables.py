@@ -336,4 +336,4 @@ def test_memory_for_200_000_different_molecules(tmp_path: Path) -> None:
     command = [sys.executable, "-c", MEMORY, tmp_path]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert pq.read_table(tmp_path / "out").num_rows == len(smiles)
-    assert int(said) < 1_800_000  # kB, of which the libraries take a third
+    assert int(said) < 1_800_000  # kB; the libraries alone take a third of that
