@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else 
 
 from tests.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.cli.main import main
+
+# When ogb is first imported, it asks PyPI for its latest version, in a thread beside the test that runs then:
+# a warning there is an error, at a moment that depends on the network. Without this package it does not ask.
+sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")

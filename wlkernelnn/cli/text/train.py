@@ -152,8 +152,11 @@ OF_TASKS = {
     **dict.fromkeys(("valid_path", "test_path", "bptt"), TASKS[1:]),
 }
 OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
-# Options that may change when a run resumes: they change no network.
-MAY_DIFFER = ("output_dir", "accelerator", "devices", "num_nodes", "ensemble_size", "resume")
+# Options that may change when a run resumes: they change no network (of files, the content is compared).
+MAY_DIFFER = (
+    *("output_dir", "data_path", "valid_path", "test_path", "embeddings_path"),
+    *("accelerator", "devices", "num_nodes", "ensemble_size", "resume"),
+)
 
 
 def main(argv: list[str] | None = None) -> None:

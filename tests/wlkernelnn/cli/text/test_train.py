@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ def test_the_written_config_gives_the_same_run(run: Path, tmp_path: Path) -> Non
 def test_options_reach_network_and_training(table: Path, tmp_path: Path) -> None:
     more = (
         "--model rkm_lstm --num-layers 2 --bidirectional --ngram 3 --level characters --max-length 9 --seed 4"
+        " --epochs 1"
     )
     assert train(table, tmp_path / "run", *more.split()) == 0
     model, about = load_checkpoint(tmp_path / "run" / "model_0")
@@ -130,9 +132,13 @@ def test_interrupted_and_resumed(
     assert "holds a run already" in capsys.readouterr().err
     assert train(table, folder, "--ensemble-size", 2, "--resume", "--hidden-channels", 9) == 1
     assert "the run to resume has hidden_channels=8, but 9 is given" in capsys.readouterr().err
-    assert train(table, folder, "--ensemble-size", 2, "--resume") == 0
+    # What counts is the content of files, not where they lie.
+    moved = shutil.copy(table, tmp_path / "moved.csv")
+    assert train(moved, folder, "--ensemble-size", 2, "--resume") == 0
     assert (folder / "test_predictions.csv").read_bytes() == (run / "test_predictions.csv").read_bytes()
-    (folder / "config.yaml").unlink()
+    moved.write_text(moved.read_text().replace("goal", "wind"))
+    assert train(moved, folder, "--ensemble-size", 2, "--resume") == 1
+    assert "the run to resume has other data: their content differs" in capsys.readouterr().err
     other = write_texts(tmp_path / "other.csv", 57)
     assert train(other, folder, "--ensemble-size", 2, "--resume") == 1
     assert "the run to resume has another split" in capsys.readouterr().err
@@ -267,6 +273,7 @@ def test_a_language_model_of_three_files(
     reports = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("folder", "files")]
     assert [*reports[0]["counts"].values()] == [7 * 60, 7 * 20, 7 * 10]
     assert reports[0]["test"] == reports[1]["test"]
+    assert train_book(files["train"], tmp_path / "folder", *others, "--resume") == 0
     assert train_book(files["train"], tmp_path / "cut") == 0
     assert "book.train.txt: cut into train / valid / test, its first / next / last 80% / 10% / 10%" in (
         capsys.readouterr().out
