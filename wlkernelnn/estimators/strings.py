@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from wlkernelnn.training.folder import with_seeds
 from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.training.text.networks import encoder
 
-from .data import numbered
+from .data import numbered, weights_of
 from .saved import SavedEstimator, more_options, training
 
 
@@ -42,6 +42,7 @@ class _Arguments:
     lr: float = ClassifierOptions.lr
     patience: int = 5
     validation_fraction: float = 0.1
+    class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
     network_options: Mapping[str, Any] | None = None
     fit_options: Mapping[str, Any] | None = None
     random_state: int | np.random.RandomState | None = None
@@ -97,6 +98,12 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         if len(classes) < 2:
             raise ValueError(f"y: expected two classes or more, got {len(classes)} ({classes.tolist()})")
         names = [str(name) for name in classes]
+        weights = weights_of(self.class_weight, classes)
+        if weights is not None and (options.balance or options.class_weight):
+            raise ValueError("fit_options: class_weight is set by the argument class_weight")
+        if isinstance(weights, list):
+            weights = [weights[place] for place in np.argsort(names)]  # as the networks have them
+        options = replace(options, class_weight=weights or options.class_weight)
         with training() as directory:
             ensemble, score = self._train(X, number, names, network, options, directory)
         self.ensemble_ = ensemble

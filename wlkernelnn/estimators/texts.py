@@ -48,6 +48,8 @@ class TextClassifier(StringEstimator):
         patience: Stop after so many epochs without a better accuracy on the validation part, 0 for never.
         validation_fraction: Part of the texts, drawn with its share of each class, on which the best epoch is
             chosen; 0 for the last epoch. All other texts are trained on.
+        class_weight: How much texts of a class count in the loss: ``"balanced"``, so that all classes count
+            alike; a number for each class, 1 of those that are not named; or ``None``, all alike.
         network_options, fit_options: Any other options of the two.
         random_state: Seed of all that is drawn.
         progress: Show a progress bar.

@@ -71,7 +71,8 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
     belongs to the atom whose colour it is. What two graphs without any substructure share, which have K = 1,
     all atoms of G have in equal parts.
 
-    Of a classifier the log-odds of the second class are explained.
+    Of a classifier the log-odds of the second class are explained; of more than two classes those of each,
+    against all others, from which probabilities come when they are divided by their sum.
 
     >>> from wlkernelnn.kernels import MoleculeKernel
     >>> from wlkernelnn.machines import GaussianProcess, explain

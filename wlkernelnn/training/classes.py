@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn import metrics as sk
+from torch import Tensor
 
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 
@@ -23,6 +25,37 @@ def output_names(about: Mapping[str, Any]) -> list[str]:
         return [*about["target_names"]]
     names = [f"{about['target_names'][0]}={name}" for name in about["classes"]]
     return names if about["task"] in SEVERAL_CLASSES else names[1:]
+
+
+def balanced_weights(y: Tensor, num_classes: int) -> Tensor:
+    """Weights by which all classes of a target count alike, ``[num_classes, tasks]``, 1 on average.
+
+    Args:
+        y: Classes from 0 on, ``[G, tasks]``, NaN = missing.
+        num_classes: Their number; classes without a graph have the weight 0.
+    """
+    counts = (y.unsqueeze(0) == torch.arange(num_classes).view(-1, 1, 1)).sum(1)
+    present = (counts > 0).sum(0).clamp(min=1)
+    return torch.where(counts > 0, counts.sum(0) / (present * counts.clamp(min=1)), 0.0)
+
+
+def class_weights(class_weight: str | Sequence[float] | None, y: Tensor, num_classes: int) -> Tensor | None:
+    """Weights of the classes of each target, ``[num_classes, tasks]``, as ``FitOptions.class_weight`` says.
+
+    Args:
+        class_weight: ``"balanced"``, a weight of each class, or ``None``.
+        y, num_classes: See :func:`balanced_weights`.
+
+    Raises:
+        ValueError: There are not as many weights as classes.
+    """
+    if class_weight is None or isinstance(class_weight, str):
+        return balanced_weights(y, num_classes) if class_weight else None
+    if len(class_weight) != num_classes:
+        raise ValueError(
+            f"class_weight has {len(class_weight)} weights, expected one of each of {num_classes} classes"
+        )
+    return torch.tensor(class_weight, dtype=torch.float32).unsqueeze(1).repeat(1, y.size(1))
 
 
 def of_all_classes(prediction: np.ndarray) -> np.ndarray:

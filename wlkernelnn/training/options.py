@@ -27,14 +27,18 @@ RANGES: dict[str, Range] = {
 }
 
 
-def check_weights(name: str, weights: Any) -> None:
-    """Refuse what is not a weight of each of two classes or more."""
-    if not isinstance(weights, (list, tuple)) or len(weights) < 2:
-        raise ValueError(f"{name} must be balanced or a weight of each class, got {weights!r}")
-    for weight in weights:
-        check_finite(name, weight)
-    if min(weights) < 0 or not any(weights):
-        raise ValueError(f"{name} must be weights of at least 0, one of them above 0, got {weights!r}")
+def check_weights(class_weight: Any) -> None:
+    """Refuse a ``class_weight`` that is not a weight of each of two classes or more."""
+    if class_weight in (None, "balanced"):
+        return
+    if not isinstance(class_weight, (list, tuple)) or len(class_weight) < 2:
+        raise ValueError(f"class_weight must be balanced or a weight of each class, got {class_weight!r}")
+    for weight in class_weight:
+        check_finite("class_weight", weight)
+    if min(class_weight) < 0 or not any(class_weight):
+        raise ValueError(
+            f"class_weight must be weights of at least 0, one of them above 0, got {class_weight!r}"
+        )
 
 
 @dataclass
@@ -155,7 +159,6 @@ class FitOptions(LoopOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.class_weight not in (None, "balanced"):
-            check_weights("class_weight", self.class_weight)
+        check_weights(self.class_weight)
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min must be from 0 to lr={self.lr:g}, got {self.lr_min!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .options import DecayOptions
+from .options import DecayOptions, check_weights
 
 StringModelName = Literal[
     "kernel",
@@ -62,6 +62,7 @@ class ClassifierOptions(DecayOptions):
         steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
             once.
         balance: Weight the strings in the loss so that all classes count alike.
+        class_weight: ``"balanced"``, which is ``balance``, or a weight of each class, in their sorted order.
 
     The other options are those of :class:`DecayOptions`.
     """
@@ -71,6 +72,13 @@ class ClassifierOptions(DecayOptions):
     clip: Literal["norm", "value"] = "norm"
     steps_per_epoch: int = 0
     balance: bool = False
+    class_weight: Literal["balanced"] | list[float] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_weights(self.class_weight)
+        if self.balance and self.class_weight is not None:
+            raise ValueError(f"balance and class_weight={self.class_weight!r} are two weights: give one")
 
 
 @dataclass

@@ -64,6 +64,25 @@ def test_seeds(case: str, fitted: dict[str, Any]) -> None:
     assert not np.array_equal(other.predict_proba(X), fitted[case].predict_proba(X))
 
 
+def test_weights_of_classes(tmp_path: Path) -> None:
+    """Numbers for classes, which the networks have in the order of their names as texts."""
+    quick = {**SMALL, "epochs": 1, "validation_fraction": 0}
+    classes = np.array([9, 10])[np.arange(40) % 2]  # "10" before "9"
+    weighted = StringClassifier(**quick, class_weight={10: 5.0}).fit(SIGNALS, classes)
+    by_options = StringClassifier(**quick, fit_options={"class_weight": [5.0, 1.0]}).fit(SIGNALS, classes)
+    probability = weighted.predict_proba(SIGNALS)
+    assert_array_equal(probability, by_options.predict_proba(SIGNALS))
+    assert (
+        probability[:, 1].mean()
+        > StringClassifier(**quick).fit(SIGNALS, classes).predict_proba(SIGNALS)[:, 1].mean()
+    )
+    weighted.save(tmp_path)
+    assert StringClassifier.load(tmp_path).class_weight == {10: 5.0}
+    balance = StringClassifier(**quick, fit_options={"balance": True}).fit(SIGNALS[:30], classes[:30])
+    balanced = StringClassifier(**quick, class_weight="balanced").fit(SIGNALS[:30], classes[:30])
+    assert_array_equal(balanced.predict_proba(SIGNALS), balance.predict_proba(SIGNALS))
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_saved_and_loaded(case: str, fitted: dict[str, Any], tmp_path: Path) -> None:
     model, (_, X, _) = fitted[case], CASES[case]
@@ -195,6 +214,18 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "layers": ({"num_layers": 0}, TEXTS, LABELS, "num_layers must be an integer of at least 1"),
     "lr": ({"lr": 0.0}, TEXTS, LABELS, "lr must be above 0"),
     "members": ({"ensemble_size": 0}, TEXTS, LABELS, "ensemble_size"),
+    "weight of no class": (
+        {"class_weight": {"x": 2}},
+        TEXTS,
+        LABELS,
+        "class_weight: 'x' is not one of the cl",
+    ),
+    "weights twice": (
+        {"class_weight": "balanced", "fit_options": {"balance": True}},
+        TEXTS,
+        LABELS,
+        "class_weight is set by the argument class_weight",
+    ),
     "twice": ({"fit_options": {"lr": 1.0}}, TEXTS, LABELS, "fit_options: lr is set by the argument lr"),
     "option": ({"network_options": {"depth": 1}}, TEXTS, LABELS, "unknown option depth; known are decay"),
     "freeze": ({"freeze_embeddings": True}, TEXTS, LABELS, "freeze_embeddings=True needs embeddings_path"),

@@ -18,11 +18,12 @@ from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, SEVERAL_CLASSES
 from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.models import GraphNetwork
+from wlkernelnn.training.classes import class_weights
 from wlkernelnn.training.loop import FitResult, check_patience, train_module
 from wlkernelnn.training.options import FitOptions
 
 from .metrics import get_metric, score
-from .module import NetworkModule, class_weights
+from .module import NetworkModule
 
 log = logging.getLogger("wlkernelnn")
 

@@ -13,6 +13,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringNetwork
+from wlkernelnn.training.classes import class_weights
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.string_options import ClassifierOptions
@@ -65,12 +66,10 @@ def fit_classifier(
     batches = StringLoader(
         train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample
     )
-    class_weight = None
-    if options.balance:
-        counts = train.y.bincount(minlength=model.num_classes)
-        class_weight = len(train) / (counts.count_nonzero() * counts.clamp(min=1))
+    wanted = "balanced" if options.balance else options.class_weight
+    weights = class_weights(wanted, train.y.unsqueeze(1), model.num_classes)
     return train_module(
-        _ClassifierModule(model, options, class_weight),
+        _ClassifierModule(model, options, None if weights is None else weights[:, 0]),
         batches,
         None if valid is None else StringLoader(valid, EVALUATION_BATCH),
         origin={"train": train, "valid": valid},

@@ -10,8 +10,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from tests.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training import FitOptions
+from wlkernelnn.training.classes import balanced_weights
 from wlkernelnn.training.molecules.module import (
-    balanced_weights,
     learning_rate_factor,
     masked_loss,
     summed_loss,
