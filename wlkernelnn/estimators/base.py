@@ -252,7 +252,9 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
             raise ValueError(
                 f"y: {len(unknown):,} rows have no target, the first is data row {unknown[0] + 1}"
             )
-        task = "multiclass" if description.get("classes") else self._task
+        task = self._task
+        if description.get("classes"):
+            task = "multiclass" if getattr(self, "levels", None) is None else "ordinal"
         return self._graphs(X, features).with_targets(y, task=task, metric=self._metric, **description)
 
     def _graphs(self, X: Any, features: str) -> PackedGraphs:
@@ -302,8 +304,9 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
     def _network(self) -> dict[str, Any]:
         kind = SHORT_NAMES[self.model.rpartition("+")[2]]
         known = set(inspect.signature(kind).parameters) - {*_OF_DATA}
-        more = more_options(self, "network_options", known, ("hidden_channels", "dropout"))
-        width = {} if self.hidden_channels is None else {"hidden_channels": self.hidden_channels}
-        options = {"dropout": self.dropout, **width, **more}
+        own = [name for name in ("hidden_channels", "dropout", "loss", "quantiles") if hasattr(self, name)]
+        more = more_options(self, "network_options", known, own)
+        given = {name: value for name in own if (value := getattr(self, name)) is not None}
+        options = {**given, **more}
         kind.check_arguments(**options)
         return options

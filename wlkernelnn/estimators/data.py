@@ -86,6 +86,17 @@ def numbered(labels: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     return classes, number
 
 
+def in_order(labels: list[Any], levels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The levels, and the number of each label's."""
+    known = [*levels]
+    if len(known) < 2 or len({*known}) < len(known):
+        raise ValueError(f"levels must be at least two different classes, got {known}")
+    for row, label in enumerate(labels):
+        if label not in known:
+            raise ValueError(f"y: {label!r} of data row {row + 1} is not one of the levels {known}")
+    return np.array(known), np.array([known.index(label) for label in labels])
+
+
 def weights_of(class_weight: Any, classes: np.ndarray) -> Any:
     """An estimator's ``class_weight`` as options have it: of a dict a weight of each class, in their order.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
@@ -15,15 +15,17 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets.files.table import binary_targets, numeric_targets
-from wlkernelnn.training import Ensemble, mean_and_std, score
+from wlkernelnn.models import SHORT_NAMES
+from wlkernelnn.training import Ensemble, forecast, mean_and_std, score
 from wlkernelnn.training.classes import of_all_classes
-from wlkernelnn.training.molecules.columns import has_deviations
+from wlkernelnn.training.molecules.columns import has_deviations, levels_of
 from wlkernelnn.training.molecules.recalibration import LEAST_VALUES
 
 from .base import MoleculeEstimator
-from .data import numbered, target_frame, weights_of
+from .data import in_order, numbered, target_frame, weights_of
 
 
+@dataclass(eq=False, repr=False)
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
     """Predicts numbers of molecules by a kernel machine or by kernel networks, as ``wlkernelnn train`` does.
 
@@ -55,6 +57,10 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         random_state: Seed of what is drawn: of rows, the validation part, initial weights, the order of
             molecules and dropout.
         progress: Show a progress bar.
+        loss: Of networks: ``"squared"`` errors; ``"mve"``, the likelihood of a normal distribution whose mean
+            and deviation are both predicted; or ``"quantile"``, the pinball loss of several quantiles,
+            of which the median is the prediction, see :meth:`predict_quantiles`.
+        quantiles: Levels of the latter, rising and with 0.5; default 0.05, 0.5 and 0.95.
 
     Attributes:
         machine_: The machine, if the model is one.
@@ -63,6 +69,10 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         validation_score_: Score of the validation part in ``ensemble_.about["metric"]``, or ``None``; of
             machines and joint models that of training molecules left out.
     """
+
+    _: KW_ONLY
+    loss: Literal["squared", "mve", "quantile"] = "squared"
+    quantiles: Sequence[float] | None = None
 
     _task = "regression"
     _metric = "rmse"
@@ -80,6 +90,10 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             ValueError: A SMILES gives no molecule or has no target, y has another length or holds something
                 else than numbers, or an argument is out of its range.
         """
+        if self.loss != "squared" and self.model not in SHORT_NAMES:
+            raise ValueError(
+                f"loss={self.loss!r} is of networks (model='wl' or 'stack'), got model={self.model!r}"
+            )
         frame = target_frame(y, X)
         self._fit(X, numeric_targets(frame, list(frame.columns), "y"), list(frame.columns), devices)
         self._single = np.ndim(y) == 1
@@ -112,6 +126,24 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         mean, std = mean_and_std(self._fitted, self._graphs(X, self._fitted.about["features"]))
         assert std is not None
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
+
+    def predict_quantiles(self, X: Any) -> np.ndarray:
+        """Quantiles at the levels of ``quantiles``, in order: floats ``[n, Q]`` or ``[n, T, Q]``.
+
+        With at least 10 validation molecules they are shifted by conformal regression, see
+        :class:`~wlkernelnn.training.Recalibration`.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or the model is another than
+                networks with ``loss="quantile"``.
+        """
+        check_is_fitted(self)
+        if not levels_of(self._fitted):
+            raise ValueError(f"predict_quantiles needs loss='quantile', got loss={self.loss!r}")
+        found = forecast(self._fitted, self._graphs(X, self._fitted.about["features"])).quantiles
+        assert found is not None
+        return found[:, 0] if self._single else found
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """R², the mean over the targets, each of the rows that have it.
@@ -156,13 +188,16 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         class_weight: Of networks, how much molecules of a class count in the loss: ``"balanced"``, see
             :class:`~wlkernelnn.training.FitOptions`; a number for each class, 1 of those that are not named
             (of targets ``[n, T]`` of 0 and of 1); or ``None``, all alike.
+        levels: Of networks (``model="wl"`` or ``"stack"``) with a single target: all classes, from the least
+            to the greatest, if they have an order that is to be learned.
 
     Attributes:
-        classes_: The classes, sorted; of targets ``[n, T]`` a list of 0 and 1 for each.
+        classes_: The classes, sorted, or the ``levels``; of targets ``[n, T]`` a list of 0 and 1 for each.
     """
 
     _: KW_ONLY
     class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
+    levels: Sequence[Any] | None = None
 
     _task = "classification"
     _metric = "log_loss"  # a best ROC-AUC says nothing of which probabilities are above a half
@@ -188,16 +223,22 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """
         frame = target_frame(y, X)
         names, several = list(frame.columns), []
+        if self.levels is not None and (len(names) > 1 or self.model not in SHORT_NAMES):
+            raise ValueError(
+                "levels are of networks (model='wl' or 'stack') with a single target, got "
+                f"model={self.model!r} and {len(names)} targets"
+            )
         if single := frame.shape[1] == 1:
             if np.ndim(y) == 2:
                 column_or_1d(y, warn=True)
             known = frame[names[0]].notna().to_numpy()
-            classes, number = numbered(frame[names[0]][known].tolist())
+            labels = frame[names[0]][known].tolist()
+            classes, number = numbered(labels) if self.levels is None else in_order(labels, self.levels)
             if len(classes) < 2:
                 raise ValueError(f"y: expected two classes or more, got {len(classes)} ({classes.tolist()})")
             target = np.full((len(frame), 1), np.nan)
             target[known, 0] = number
-            if len(classes) > 2:
+            if len(classes) > 2 or self.levels is not None:
                 several = [*map(str, classes.tolist())]
             elif classes.tolist() != [0, 1]:
                 names = [f"{names[0]}={classes[1]}"]
@@ -270,6 +311,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         if len(classes) != several:
             raise ValueError(f"classes: expected {several}, got {len(classes)}")
         expected = [[0, 1]] * number if number > 1 else numbered(classes)[0].tolist()
+        if self._fitted.about["task"] == "ordinal":
+            expected = list(self.levels or ())
         if classes != expected:
             raise ValueError(f"classes: expected {expected}, got {classes}")
         self.classes_ = list(np.array(classes)) if number > 1 else np.array(classes)

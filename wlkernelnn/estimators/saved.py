@@ -16,6 +16,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.training import check_free
 from wlkernelnn.training.folder import ORIGIN
 from wlkernelnn.utils.checks import plain
@@ -106,7 +107,7 @@ class SavedEstimator(BaseEstimator, ABC):
             raise ValueError(f"{directory}: expected a folder of an estimator alone, but a run is there too")
         fitted, state = cls._load_model(Path(directory)), read_sealed(path)
         task = fitted.about["task"]
-        if (task if task != "multiclass" else "classification") != cls._task:
+        if (task if task not in SEVERAL_CLASSES else "classification") != cls._task:
             raise ValueError(f"{directory}: expected a model for {cls._task}, got one for {task}")
         try:
             if state["format"] != FORMAT:

@@ -61,7 +61,7 @@ class GraphKernelNetwork(GraphNetwork):
           num_graph_values]``
         - output: ``[B, num_tasks]``: regression in the unit of the targets, classes as logits; ``"mve"``:
           ``[B, num_tasks, 2]``, mean and deviation; ``"quantile"``: ``[B, num_tasks, len(quantiles)]``,
-          sorted; ``"ordinal"``: ``[B, num_tasks - 1]``, cumulative logits
+          rising; ``"ordinal"``: ``[B, num_tasks - 1]``, cumulative logits
 
     Raises:
         ValueError: An argument is out of its range, or something is missing in a batch.

@@ -116,10 +116,10 @@ class MeanVariance(Values):
 
 
 class Quantiles(Values):
-    r"""Quantiles of each target at named levels: ``[B, T, Q]``, sorted, so that they never cross.
+    r"""Quantiles of each target at named levels: ``[B, T, Q]``, the median and positive steps from it.
 
     The pinball loss :math:`\max(\tau e, (\tau - 1) e)` of the error :math:`e = y - q_\tau` (Koenker and
-    Bassett 1978), the mean over levels :math:`\tau`. Sorting never raises it (Chernozhukov et al. 2010).
+    Bassett 1978), the mean over levels :math:`\tau`.
 
     Args:
         num_targets: T.
@@ -141,8 +141,11 @@ class Quantiles(Values):
         self.register_buffer("levels", torch.tensor(levels), persistent=False)
 
     def forward(self, raw: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-        sorted_ = raw.unflatten(1, (-1, self.width)).sort(dim=2).values
-        return sorted_ * std.unsqueeze(1) + mean.unsqueeze(1)
+        numbers = raw.unflatten(1, (-1, self.width))
+        below, median, above = numbers.tensor_split((self.point, self.point + 1), dim=2)
+        low = median - softplus(below).flip(2).cumsum(2).flip(2)
+        rising = torch.cat([low, median, median + softplus(above).cumsum(2)], dim=2)
+        return rising * std.unsqueeze(1) + mean.unsqueeze(1)
 
     def predictions(self, out: Tensor) -> Tensor:
         return out[..., self.point]

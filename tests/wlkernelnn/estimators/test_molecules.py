@@ -432,6 +432,52 @@ def test_more_than_two_classes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(SMILES), probability)
 
 
+def test_quantiles_and_deviations(tmp_path: Path) -> None:
+    options = {**SMALL, "model": "wl", "validation_fraction": 0.4, "random_state": 0}
+    model = MoleculeRegressor(loss="quantile", quantiles=[0.2, 0.5, 0.9], **options).fit(SMILES, SIZE)
+    quantiles = model.predict_quantiles(SMILES)
+    assert quantiles.shape == (len(SMILES), 3)
+    assert (np.diff(quantiles) >= 0).all()
+    assert_array_equal(model.predict(SMILES), quantiles[:, 1])
+    model.save(tmp_path / "run")
+    again = MoleculeRegressor.load(tmp_path / "run")
+    assert_array_equal(again.predict_quantiles(SMILES), quantiles)
+    several = clone(model).fit(SMILES, np.stack([SIZE, SIZE], axis=1))
+    assert several.predict_quantiles(SMILES).shape == (len(SMILES), 2, 3)
+    both = MoleculeRegressor(loss="mve", **options | {"validation_fraction": 0}).fit(SMILES, SIZE)
+    std = both.predict(SMILES, return_std=True)[1]
+    assert len(np.unique(std)) > 1
+    assert (std > 0).all()
+    for refused, message in (
+        (lambda: both.predict_quantiles(SMILES), "needs loss='quantile', got loss='mve'"),
+        (lambda: MoleculeRegressor(loss="mve").fit(SMILES, SIZE), "loss='mve' is of networks"),
+        (lambda: MoleculeRegressor("wl", loss="l1").fit(SMILES, SIZE), "loss must be one of squared"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            refused()
+
+
+def test_levels(tmp_path: Path) -> None:
+    names = ["small", "large", "huge"]
+    y = np.array(names)[np.digitize(SIZE, np.quantile(SIZE, [0.4, 0.7]))]
+    model = MoleculeClassifier(levels=names, **SMALL).fit(SMILES, y)
+    assert model.classes_.tolist() == names
+    assert model.ensemble_.about["task"] == "ordinal"
+    probability = model.predict_proba(SMILES)
+    assert_allclose(probability.sum(1), 1, rtol=1e-5)
+    assert_array_equal(model.predict(SMILES), np.array(names)[probability.argmax(1)])
+    assert model.score(SMILES, y) == pytest.approx((model.predict(SMILES) == y).mean())
+    model.save(tmp_path / "run")
+    assert_array_equal(MoleculeClassifier.load(tmp_path / "run").predict_proba(SMILES), probability)
+    for levels, kind, message in (
+        (names, "auto", "levels are of networks"),
+        (names[:2], "wl", "'huge' of data row"),
+        (["huge"] * 2, "wl", "at least two different classes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            MoleculeClassifier(kind, levels=levels).fit(SMILES, y)
+
+
 @pytest.mark.parametrize("model", [MoleculeRegressor(), MoleculeClassifier()])
 def test_not_fitted(model: Any, tmp_path: Path) -> None:
     for call in (lambda: model.predict(SMILES), lambda: model.save(tmp_path / "run")):
