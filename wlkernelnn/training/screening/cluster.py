@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -54,7 +55,7 @@ def predict_on_cluster(
         num_workers: Processes on this machine; by default one per core.
 
     Raises:
-        OSError: There is no scheduler at that address, or it went away.
+        OSError: No scheduler answers at that address, at the start or later.
         RuntimeError: As :func:`predict_task`, or a worker has other versions of the packages.
         ChildProcessError: Several workers died of one task; says on which rows.
     """
@@ -132,6 +133,9 @@ class _Loaded(WorkerPlugin):
         here = {name: version(name) for name in PACKAGES}
         if here != self.versions:
             raise RuntimeError(f"worker {worker.address} has {here}, expected {self.versions}")
+        # Dask profiles running tasks, which may stop a process for ever on Python 3.11 (cpython#106883).
+        if sys.version_info < (3, 12) and (profile := worker.periodic_callbacks.pop("profile", None)):
+            profile.stop()
         self.of_thread = threading.local()
 
     def caches(self) -> list[ColourCache] | None:

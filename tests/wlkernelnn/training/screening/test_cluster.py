@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,10 +35,17 @@ def table(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def threads() -> Iterator[str]:
-    """A cluster whose two workers are threads of this process."""
+def two_threads() -> Iterator[LocalCluster]:
+    """A cluster whose worker has two threads of this process."""
     with LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0") as local:
-        yield local.scheduler_address
+        [worker] = local.workers.values()
+        assert "profile" in worker.periodic_callbacks
+        yield local
+
+
+@pytest.fixture
+def threads(two_threads: LocalCluster) -> str:
+    return two_threads.scheduler_address
 
 
 def run(table: Path, model: Path, output: Path, **options: Any) -> Counts:
@@ -49,7 +57,7 @@ def test_a_worker_is_killed_in_the_middle(
 ) -> None:
     """Another one does its tasks; the driver fails as well, and is resumed: the same as on one machine."""
     add, out = Parts.add, tmp_path / "out"
-    killer = Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
+    killer = threading.Timer(0.5, lambda: os.kill(victim, signal.SIGKILL))
 
     def add_and_kill(parts: Parts, *rows: Any) -> None:
         add(parts, *rows)
@@ -94,6 +102,19 @@ def test_a_failure_names_the_row(
     with pytest.raises(RuntimeError, match=r"data row 31: '.*': MemoryError: too large"):
         run(table, run_folder, tmp_path / "out", scheduler=threads)
     assert failed.count(5) == failed.count(1) == 1 + cluster.RETRIES
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later versions do not stop for ever")
+def test_dask_does_not_profile_the_tasks(
+    two_threads: LocalCluster, run_folder: Path, table: Path, tmp_path: Path
+) -> None:
+    """On Python 3.11 its reading of other threads' frames may stop all of them (python/cpython#106883)."""
+    [worker] = two_threads.workers.values()
+    stopped = threading.Event()
+    worker.periodic_callbacks["profile"] = SimpleNamespace(stop=stopped.set)
+    run(table, run_folder, tmp_path / "out", scheduler=two_threads.scheduler_address)
+    assert stopped.is_set()
+    assert "profile" not in worker.periodic_callbacks
 
 
 def test_workers_of_other_versions(
