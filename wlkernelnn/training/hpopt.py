@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import math
-import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +22,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 from pytorch_lightning.callbacks import Callback
 
-from wlkernelnn.training.processes import end_with_parent
+from wlkernelnn.training.processes import Pool, follow_parent
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -131,8 +127,7 @@ def search(
     distributions = {name: _distribution(range_) for name, range_ in ranges.items()}
     _repeat_interrupted(study)
     running: dict[Future[Outcome], Trial] = {}
-    with ExitStack() as stack:
-        pool = _Here(objective, study) if workers == 1 else _pool(stack, workers, objective, study, path)
+    with _Here(objective, study) if workers == 1 else _pool(workers, objective, study, path) as pool:
         while True:
             while len(running) < workers and (begun := len(_counted(study))) < trials:
                 study.sampler = optuna.samplers.TPESampler(seed=seed + begun)
@@ -227,25 +222,9 @@ class _Here(Executor):
         return future
 
 
-def _pool(stack: ExitStack, workers: int, objective: Objective, study: Study, path: Path) -> Executor:
-    """Processes that end, whatever they do, when the search does."""
+def _pool(workers: int, objective: Objective, study: Study, path: Path) -> Executor:
     threads = max(1, torch.get_num_threads() // workers)
-    pool = ProcessPoolExecutor(
-        workers,
-        multiprocessing.get_context("spawn"),
-        initializer=_start,
-        initargs=(objective, path, study.pruner, threads),
-    )
-    others = {child.pid for child in multiprocessing.active_children()}
-
-    def end() -> None:
-        for child in multiprocessing.active_children():
-            if child.pid not in others:
-                child.kill()
-        pool.shutdown(cancel_futures=True)
-
-    stack.callback(end)
-    return pool
+    return Pool(workers, _start, objective, path, study.pruner, threads)
 
 
 def _result(future: Future[Outcome]) -> Outcome:
@@ -266,9 +245,8 @@ def _begin(objective: Objective, study: Study) -> None:
 
 
 def _start(objective: Objective, path: Path, pruner: optuna.pruners.BasePruner, threads: int) -> None:
-    """Prepare another process, which Ctrl-C reaches too: the first one ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    """Prepare another process."""
+    follow_parent()
     torch.set_num_threads(threads)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage = JournalStorage(JournalFileBackend(str(path)))

@@ -10,8 +10,10 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
@@ -89,8 +91,7 @@ def dismiss(options: LoopOptions) -> None:
 
 
 def _start(work: Work, options: LoopOptions) -> Any:
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit(NO_GUARD)  # it imports, while it starts, a script which starts processes itself
+    check_main_module()
     try:
         packed = pickle.dumps(work)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -106,9 +107,10 @@ def _start(work: Work, options: LoopOptions) -> Any:
                 ours, theirs = context.Pipe()
                 arguments = (rank, options.devices, port, torch.get_num_threads(), told, theirs)
                 process = context.Process(target=_work, args=arguments, daemon=True)  # type: ignore[attr-defined]
-                process.start()
+                with without_interrupts():
+                    process.start()
+                    processes.append(process)
                 theirs.close()
-                processes.append(process)
                 connections.append(ours)
             for connection in connections:
                 # Not among the arguments: for a process that ends before it reads these, one waits for ever.
@@ -163,8 +165,7 @@ def _dead(rank: int, status: int, count: int) -> Exception:
 
 def _work(rank: int, count: int, port: int, threads: int, told: int | None, connection: Connection) -> None:
     """In a process that was started: do the work, and send what it returns or why it failed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    follow_parent()
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "LOCAL_RANK": str(rank)}
     torch.set_num_threads(max(1, threads // count))
     if told is not None and rank == 0:
@@ -174,7 +175,7 @@ def _work(rank: int, count: int, port: int, threads: int, told: int | None, conn
     environment.set_world_size(count)
     environment.set_global_rank(rank)
     try:
-        work = pickle.loads(connection.recv_bytes())
+        work = pickle.loads(connection.recv_bytes())  # a pipe that only the parent writes to
         join(environment)
         result, error = work(environment), None
         leave()
@@ -188,8 +189,69 @@ def _work(rank: int, count: int, port: int, threads: int, told: int | None, conn
     connection.send((result if rank == 0 else None, error))
 
 
-def end_with_parent() -> None:
-    """A process whose parent was killed would wait for others for ever."""
+class Pool(ProcessPoolExecutor):
+    """Processes that start afresh, and end at once, whatever they do, when the ``with`` block does.
+
+    Attributes:
+        children: The processes.
+    """
+
+    def __init__(self, count: int, initializer: Callable[..., object], *initargs: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        super().__init__(count, context, initializer=initializer, initargs=initargs)
+        self.children: set[BaseProcess] = set()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with without_interrupts():
+            others = {*multiprocessing.active_children()}
+            future = super().submit(fn, *args, **kwargs)
+            self.children |= {*multiprocessing.active_children()} - others
+        return future
+
+    def __exit__(self, *_: object) -> None:
+        for child in self.children:
+            child.kill()
+        self.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes: Ctrl-C and SIGTERM wait until all is in place, and the processes never get Ctrl-C.
+
+    A terminal sends it to all, and this one ends the others. A process that is started by half would wait for
+    the rest for ever.
+    """
+    waiting: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handlers[number] = signal.signal(number, lambda number, _: waiting.append(number))
+    masks = hasattr(signal, "pthread_sigmask")  # which processes inherit; Windows has none
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
+    try:
+        yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in waiting:
+            signal.raise_signal(number)
+
+
+def check_main_module() -> None:
+    """End a process that imports, while it starts, a script which starts processes itself."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit(NO_GUARD)
+
+
+def follow_parent() -> None:
+    """In a process that was started: leave Ctrl-C to the parent, and end when it ends or is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.molecules import quick, regression_set, small_network
 from wlkernelnn import MoleculeRegressor
 from wlkernelnn.training import DivergedError, LanguageOptions, fit, fit_language_model, loop
 from wlkernelnn.training.group import environment_of
+from wlkernelnn.training.processes import without_interrupts
 
 # One process imports everything, once; those that train are forks of it.
 SCRIPT = """
@@ -138,6 +140,24 @@ def test_who_starts_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=r"torchrun started 4 processes, 4 on this node"):
         environment_of(quick(devices=2, num_nodes=2))
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no masks of signals")
+def test_interrupts_wait_while_processes_start() -> None:
+    """And these never get Ctrl-C, also while they import: the one that started them ends them."""
+    script = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    said = []
+
+    def start() -> None:
+        with without_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+            said.append(subprocess.check_output([sys.executable, "-S", "-c", script], text=True))
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert said == ["True\n"]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_what_trains_in_one_process() -> None:

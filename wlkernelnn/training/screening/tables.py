@@ -17,11 +17,12 @@ from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.training.molecules.columns import Columns, caches_of, columns_read, digests, load_run
 from wlkernelnn.training.molecules.ensemble import Kind
 from wlkernelnn.training.options import BATCH
+from wlkernelnn.training.processes import check_main_module
 from wlkernelnn.utils.checks import check_count
 
 from .filling import Filling, Piece, fill_tables
 from .parts import Counts
-from .workers import Predicted, Task, check_main_module, predict_tasks
+from .workers import Predicted, Task, predict_tasks
 
 # With fewer parts the start of processes (some seconds) takes longer than it saves.
 PARALLEL_FROM = 3

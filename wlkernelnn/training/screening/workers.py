@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -21,13 +17,11 @@ from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, digests, load_run
-from wlkernelnn.training.processes import end_with_parent
+from wlkernelnn.training.processes import NO_GUARD, Pool, follow_parent
 from wlkernelnn.utils.checks import NotFiniteError
 
 logger = logging.getLogger("wlkernelnn")
 
-# The status of a process that the script which it imports would have start processes.
-NO_GUARD = 77
 # Why a molecule has no prediction.
 NOT_FINITE = "the prediction is not a finite number"
 
@@ -147,30 +141,20 @@ def predict_tasks(
     if num_workers == 0:
         yield from _here(tasks, model, batch_size, caches)
         return
-    # Processes start afresh: a fork would inherit locks that torch's threads hold.
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(
-        num_workers, context, initializer=_start, initargs=(model_path, digests(model))
-    )
+    tasks = iter(tasks)
     waiting: Waiting = deque()
-    tasks, children = iter(tasks), set[BaseProcess]()
-
-    def submit(task: Task) -> Future[Predicted]:
-        result = executor.submit(_work, task, batch_size)
-        children.update(multiprocessing.active_children())
-        return result
-
-    try:
-        yield from in_order(tasks, submit, lambda: 2 * num_workers, waiting)
-    except BrokenProcessPool as error:
-        executor.shutdown()  # now all have ended
-        if not any(child.exitcode == NO_GUARD for child in children):
-            raise ChildProcessError(
-                f"a process died while {rows_of([task for task, _ in waiting])} were being predicted; if it "
-                "was memory that ran out, try fewer processes or smaller batches"
-            ) from error
-    finally:
-        executor.shutdown(cancel_futures=True)
+    with Pool(num_workers, _start, model_path, digests(model)) as pool:
+        try:
+            yield from in_order(
+                tasks, lambda task: pool.submit(_work, task, batch_size), lambda: 2 * num_workers, waiting
+            )
+        except BrokenProcessPool as error:
+            pool.shutdown()  # now all have ended
+            if not any(child.exitcode == NO_GUARD for child in pool.children):
+                raise ChildProcessError(
+                    f"a process died while {rows_of([task for task, _ in waiting])} were being predicted; if "
+                    "it was memory that ran out, try fewer processes or smaller batches"
+                ) from error
     if waiting:
         logger.warning(
             'other processes import the script that runs, and it lacks the line if __name__ == "__main__": '
@@ -185,7 +169,14 @@ def in_order(
     limit: Callable[[], int],
     waiting: Waiting,
 ) -> Iterator[Predicted]:
-    """The results of tasks in their order, of which not more than ``limit()`` are ahead, in ``waiting``."""
+    """The results of tasks, in their order.
+
+    Args:
+        tasks: Taken one after the other.
+        submit: Begins a task.
+        limit: How many tasks may have begun whose results were not taken.
+        waiting: Filled with these.
+    """
     for task in tasks:
         waiting.append((task, submit(task)))
         if len(waiting) > limit():
@@ -210,12 +201,6 @@ def _here(
         yield result
 
 
-def check_main_module() -> None:
-    """End a process that imports, while it starts, a script which starts processes itself."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit(NO_GUARD)
-
-
 # In another process
 
 _model: Model | None = None
@@ -226,7 +211,7 @@ _failure = ""
 def _start(model_path: Path, expected: list[str]) -> None:
     """Load the model: the same that the other processes have."""
     global _model, _caches, _failure
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    follow_parent()
     torch.set_num_threads(1)
     try:
         model = load_run(model_path)
