@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from tests.molecules import SMALL_RUN, regression_set, write_table
+from wlkernelnn.training.screening.parts import MANIFEST
 
 pytestmark = [
     pytest.mark.slow,
@@ -74,8 +75,8 @@ def test_predict(run_folder: Path, tmp_path: Path) -> None:
     pd.DataFrame({"smiles": smiles}).to_csv(tmp_path / "t.csv", index=False)
     words = ["predict", "--test-path", str(tmp_path / "t.csv"), "--model-path", str(run_folder)]
     words += ["--preds-path", str(tmp_path / "preds"), "--num-workers", "2"]
-    first = tmp_path / "preds" / "part-000000.parquet"
-    for when in (lambda process: len(children(process)) >= 3, lambda _: first.exists()):
+    first, manifest = tmp_path / "preds" / "part-000000.parquet", tmp_path / "preds" / MANIFEST
+    for when in (lambda process: len(children(process)) >= 3, lambda _: manifest.exists()):
         said = interrupted(words, when, tmp_path / "log")
         assert said.endswith("wlkernelnn predict: interrupted (--resume goes on)\n")
         assert "Traceback" not in said
