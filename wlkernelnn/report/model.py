@@ -72,8 +72,11 @@ def _networks(ensemble: Ensemble, validated: bool) -> str:
     text = (
         f"{many}: {type(net).__name__} with {parameters:,} parameters. Of each, the weights {kept} are kept."
     )
+    if ensemble.has_distributions:
+        text += " Each predicts deviations or quantiles of new measurements."
     if ensemble.recalibration is not None:
-        text += " Deviations of new measurements come from the errors of the validation part."
+        adjusted = "are adjusted to" if ensemble.has_distributions else "of new measurements come from"
+        text += f" Deviations {adjusted} the errors of the validation part."
     rows = [(name, str(value)) for name, value in net.config.items() if isinstance(value, int | float | str)]
     details = (
         f"<details><summary>its arguments</summary>{table(['argument', 'value'], rows, text=2)}</details>"

@@ -243,7 +243,10 @@ def test_reset_parameters_draws_anew_and_keeps_the_scaling() -> None:
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"task": "ranking"}, "task must be one of regression, classification, multiclass, ordinal, got 'ranking'"),
+        (
+            {"task": "ranking"},
+            "task must be one of regression, classification, multiclass, ordinal, got 'ranking'",
+        ),
         ({"task": "multiclass"}, "num_tasks must be an integer of at least 2, got 1"),
         ({"pooling": "max"}, "pooling must be one of sum, mean, got 'max'"),
         ({"num_tasks": 0}, "num_tasks must be an integer of at least 1, got 0"),
