@@ -6,6 +6,7 @@ from .evaluation import write_evaluation_page
 from .explanation import write_explanation_page
 from .page import tried
 from .run import PAGE, write_run_page
+from .text import write_text_page
 
 __all__ = [
     "CARD",
@@ -16,4 +17,5 @@ __all__ = [
     "write_explanation_page",
     "write_model_card",
     "write_run_page",
+    "write_text_page",
 ]

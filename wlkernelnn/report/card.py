@@ -17,7 +17,8 @@ from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import write_text
 
 from .page import number
-from .run import PAGE, about_train, versions
+from .repeat import versions
+from .run import PAGE, about_train
 from .sections import TITLES
 
 #: In a run folder.

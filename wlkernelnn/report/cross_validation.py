@@ -10,7 +10,8 @@ from typing import Any
 from wlkernelnn.utils.files import write_text
 
 from .page import number, page, paragraph, table
-from .run import PAGE, dated
+from .repeat import dated
+from .run import PAGE
 from .sections import TITLES
 
 

@@ -15,7 +15,8 @@ from wlkernelnn.training.molecules.columns import Model, kernel_machine
 from wlkernelnn.utils.files import write_text
 
 from .page import escaped, number, page, paragraph, tiles
-from .run import by_class, data_section, dated
+from .repeat import dated
+from .run import by_class, data_section
 from .sections import (
     TITLES,
     Errors,

@@ -14,7 +14,7 @@ from wlkernelnn.utils.files import write_text
 
 from .molecules import MOST_ATOMS, inline
 from .page import Html, escaped, number, page, paragraph, table
-from .run import dated
+from .repeat import dated
 
 #: So many molecules stand in the table.
 MOST_ROWS = 500

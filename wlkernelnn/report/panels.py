@@ -29,7 +29,9 @@ def drawn(count: int, most: int = MOST_POINTS, seed: int = 0) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
 
 
-def histogram(title: str, xlabel: str, values: dict[str, np.ndarray], num_bins: int = 24) -> str:
+def histogram(
+    title: str, xlabel: str, values: dict[str, np.ndarray], num_bins: int = 24, items: str = "molecules"
+) -> str:
     """Shares of values by parts, as bars of the first part and lines of the others."""
     values = {name: each[np.isfinite(each)] for name, each in values.items()}
     values = {name: each for name, each in values.items() if len(each)}
@@ -37,7 +39,7 @@ def histogram(title: str, xlabel: str, values: dict[str, np.ndarray], num_bins: 
         return ""
     edges = np.histogram_bin_edges(np.concatenate([*values.values()]), num_bins)
     heights = {name: np.histogram(each, edges)[0] / len(each) for name, each in values.items()}
-    plot = Plot(title, xlabel, "share of molecules", (edges[0], edges[-1]), (0, _top(heights.values())))
+    plot = Plot(title, xlabel, f"share of {items}", (edges[0], edges[-1]), (0, _top(heights.values())))
     for place, (name, each) in enumerate(heights.items()):
         kind = COLOURS.get(name, "one")
         if place == 0:
@@ -143,17 +145,15 @@ def by_deviation(title: str, unit: str, y: np.ndarray, p: np.ndarray, s: np.ndar
     )
 
 
-def reliabilities(title: str, y: np.ndarray, p: np.ndarray) -> str:
+def reliabilities(title: str, y: np.ndarray, p: np.ndarray, items: str = "molecules") -> str:
     """The share of class 1, by its predicted probability."""
     predicted, share, count = reliability(y, p)
     plot = Plot(title, "predicted probability of class 1", "share of class 1", (0, 1), (0, 1))
-    plot.bars(np.linspace(0, 1, 11), _counts(p) / max(count.max(), 1) * 0.25, "three", "molecules")
+    plot.bars(np.linspace(0, 1, 11), _counts(p) / max(count.max(), 1) * 0.25, "three", items)
     plot.line((0, 1), (0, 1), "even")
     plot.line(predicted, share)
     plot.points(predicted, share)
-    return figure(
-        plot.svg(), "on the dashed line probabilities are right; bars: how many molecules have each"
-    )
+    return figure(plot.svg(), f"on the dashed line probabilities are right; bars: how many {items} have each")
 
 
 def _counts(p: np.ndarray) -> np.ndarray:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-import platform
-import sys
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.rejects import CHANGES, counted
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
@@ -29,7 +24,8 @@ from wlkernelnn.utils.files import write_text
 
 from .model import explained
 from .page import Html, escaped, number, page, paragraph, row, table, tiles
-from .panels import MOST_TARGETS, classes, histogram, learning
+from .panels import MOST_TARGETS, classes, histogram
+from .repeat import dated, learning_curves, repeat
 from .sections import (
     TITLES,
     Errors,
@@ -43,16 +39,6 @@ from .sections import (
 
 #: In a run folder.
 PAGE = "report.html"
-PACKAGES = (
-    "torch",
-    "torch-geometric",
-    "pytorch-lightning",
-    "rdkit",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "pandas",
-)
 # Scores at the top of the page, beside the metric.
 _IMPORTANT = {
     "regression": ("rmse", "r2"),
@@ -60,8 +46,8 @@ _IMPORTANT = {
     "multiclass": ("accuracy", "f1", "roc_auc"),
     "ordinal": ("mae", "quadratic_kappa", "accuracy"),
 }
-# Reasons of rejects, and networks, that are shown.
-_REASONS, _NETWORKS = 12, 4
+# Reasons of rejects that are shown.
+_REASONS = 12
 
 
 def write_run_page(
@@ -99,7 +85,8 @@ def write_run_page(
     apart = [part for part in ("test", "valid") if part in parts]
     shown: dict[str, str] = {"Data": data_section(data, parts, task, unit, split_name)}
     shown["Model"] = explained(model, report)
-    shown["Learning curves"] = _learning(directory, model, report["metric"])
+    folders = network_folders(directory / NETWORKS if isinstance(model, JointModel) else directory)
+    shown["Learning curves"] = learning_curves(folders, metric := report["metric"], METRICS[metric].maximize)
     first = apart[0] if apart else "train"
     tables = class_tables(report["scores"][first], first)
     shown["Predictions"] = (
@@ -111,7 +98,7 @@ def write_run_page(
         errors = Errors(names, task, unit, parts[part], parts["train"].data)
         shown["Worst predictions"] = errors.cards()
         shown["Applicability"] = errors.applicability()
-    shown["Repeat"] = _repeat(command, config, report)
+    shown["Repeat"] = repeat(command, config, report)
     top = _top(parts, report, about, unit, apart)
     path = directory / PAGE
     targets = about["target_names"]
@@ -123,11 +110,6 @@ def write_run_page(
     scores = score_tables(report["scores"], first)
     write_text(path, page(title, dated(), [("", top), ("Scores", scores), *shown.items()], foot))
     return path
-
-
-def dated() -> str:
-    """The version, and the time now."""
-    return f"wlkernelnn {__version__}, {datetime.now(UTC):%d %B %Y, %H:%M} UTC"
 
 
 def by_class(data: PackedGraphs, about: Mapping[str, Any]) -> PackedGraphs:
@@ -251,50 +233,3 @@ def about_train(report: Mapping[str, Any]) -> str:
     if report["train_predictions"] == "fitted":
         return "Training molecules are predicted by the model that learned from them."
     return "Each training molecule is predicted by what was fitted to others."
-
-
-def _learning(directory: Path, model: Model, metric: str) -> str:
-    """Curves of the first networks, from the files beside their weights."""
-    joint = isinstance(model, JointModel)
-    folders = network_folders(directory / NETWORKS if joint else directory)
-    html = ""
-    for place, folder in enumerate(folders[:_NETWORKS], 1):
-        if not (folder / "history.csv").is_file():
-            continue
-        columns = pd.read_csv(folder / "history.csv")
-        history = {str(name): column.to_numpy(float) for name, column in columns.items()}
-        scores = history.get(f"valid_{metric}")
-        kept = None
-        if scores is not None and np.isfinite(scores).any():
-            best = np.nanargmax(scores) if METRICS[metric].maximize else np.nanargmin(scores)
-            kept = int(history["epoch"][best]) + 1
-        html += row(learning(f"network {place}" if len(folders) > 1 else "network", metric, history, kept))
-    if len(folders) > _NETWORKS:
-        html += paragraph(f"The first {_NETWORKS} of {len(folders)} networks.", soft=True)
-    return html
-
-
-def _repeat(command: str, config: str, report: Mapping[str, Any]) -> str:
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processor cores"
-    html = f"<pre>{escaped(command)}</pre>" if command else ""
-    if config:
-        html += f"<details><summary>all options (config.yaml)</summary><pre>{escaped(config)}</pre></details>"
-    html += paragraph(
-        f"Trained in {report['seconds']:,.1f} s; {report['parameters']:,} parameters; {machine}."
-    )
-    return html + paragraph(versions(), soft=True)
-
-
-def versions() -> str:
-    """Of this package, Python, and the packages that features and fits depend on."""
-    known = [("wlkernelnn", __version__), ("python", platform.python_version())]
-    known += [(name, _version(name)) for name in PACKAGES]
-    return "; ".join(f"{name} {version}" for name, version in known)
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        module = sys.modules.get(package.replace("-", "_"))
-        return str(getattr(module, "__version__", "not installed"))

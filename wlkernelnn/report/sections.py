@@ -62,13 +62,13 @@ def score_tables(scores: Mapping[str, Mapping[str, Any]], detailed: str = "") ->
     return html
 
 
-def class_tables(scores: Mapping[str, Any], part: str) -> str:
+def class_tables(scores: Mapping[str, Any], part: str, items: str = "molecules") -> str:
     """Of classes with names: how well each is found, and how many of each are predicted as each."""
     if "classes" not in scores:
         return ""
     each, names = scores["classes"], list(scores["classes"])
     found = table(
-        ["class", "molecules", "precision", "recall"],
+        ["class", items, "precision", "recall"],
         [(name, one["count"], one["precision"], one["recall"]) for name, one in each.items()],
     )
     most = max(map(max, scores["confusion"])) or 1

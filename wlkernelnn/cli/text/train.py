@@ -3,136 +3,25 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from wlkernelnn.cli.before import check_idle, check_run_folder
 from wlkernelnn.cli.data import RandomSplitOptions, one_column, score_text
-from wlkernelnn.cli.options import PositiveInt, VerbParser, add_options, config_text, pick
-from wlkernelnn.training.options import LoopOptions
-from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions, StringNetworkOptions
+from wlkernelnn.cli.options import VerbParser, add_options, command_line, config_text, pick
+from wlkernelnn.training.string_options import StringNetworkOptions
+
+from .options import TextDataOptions, TextFitOptions, TextRunOptions, VectorOptions
 
 if TYPE_CHECKING:
     from wlkernelnn.training import StringEnsemble
 
+    # What was trained, the content of metrics.json, and what writes the page.
+    Trained = tuple[StringEnsemble, dict[str, Any], Callable[..., Path]]
+
 TASKS = ("classification", "language")
-
-
-@dataclass
-class TextDataOptions:
-    """Where texts and labels come from.
-
-    Args:
-        data_path: A CSV, TSV or Parquet file of texts and labels; or for a language model a plain text, whose
-            beginning is trained on, or a folder of three, whose names say train, valid (or val, dev) and
-            test.
-        valid_path: Of a language model: a plain text to choose the best epoch on; data_path is then trained
-            on as a whole.
-        test_path: Of a language model: a plain text to score, beside valid_path.
-        text_columns: The column of texts; by default the one called text.
-        target_columns: The column of labels, any names; needed for a table.
-        task_type: "classification" or "language"; by default what the name of the file says.
-        level: Tokens are "words" (lower-cased, with signs apart; of a language model what stands between
-            white space, with a token for each line end) or "characters".
-        max_length: Read so many tokens of a text; by default all.
-        min_count: Tokens that the training texts have less often are unknown; by default 2.
-        on_invalid: Rows without a text or a label: "raise" an error, or "skip" them.
-    """
-
-    data_path: str
-    valid_path: Path | None = None
-    test_path: Path | None = None
-    text_columns: list[str] | None = None
-    target_columns: list[str] | None = None
-    task_type: Literal["classification", "language"] | None = None
-    level: Literal["words", "characters"] = "words"
-    max_length: PositiveInt | None = None
-    min_count: PositiveInt = 2
-    on_invalid: Literal["raise", "skip"] = "raise"
-
-
-@dataclass
-class TextRunOptions:
-    """Where results go.
-
-    Args:
-        output_dir: The run folder: the model, its vocabulary, predictions, metrics, config and rejected rows.
-        ensemble_size: Classifiers to train, with seeds seed, seed + 1, …; they predict by their mean.
-        resume: Go on with a training that was interrupted; all other options as they were (--config takes the
-            config.yaml of the run folder).
-    """
-
-    output_dir: Path
-    ensemble_size: int = 1
-    resume: bool = False
-
-
-@dataclass
-class VectorOptions:
-    """Vectors of tokens, of classifiers.
-
-    Args:
-        embeddings_path: A file of word vectors in GloVe's format, as text or .gz; by default vectors are
-            learned from the training texts alone.
-        freeze_embeddings: Vectors of the file stay as they are.
-        embedding_channels: Width of vectors that are learned alone.
-    """
-
-    embeddings_path: Path | None = None
-    freeze_embeddings: bool = False
-    embedding_channels: PositiveInt = 100
-
-
-@dataclass
-class TextFitOptions:
-    """How to train.
-
-    Args:
-        epochs: Passes over the training texts; by default 20, of a language model 40.
-        batch_size: Texts in a batch; of a language model streams that the text is cut into.
-        lr: Learning rate; by default 0.001 (Adam), of a language model 1 (SGD).
-        lr_decay: Factor of the learning rate at each decay.
-        decay_from: The first epoch, counted from 0, with a decay; each one after it has one too.
-        patience: Stop after that many epochs without a better validation score, 0 for never.
-        gradient_clip: Largest norm of the gradient, 0 for no bound.
-        l2: Of classifiers: factor of the sum of all squared weights in the loss.
-        balance: Of classifiers: weight the texts in the loss so that all classes count alike.
-        bptt: Of language models: tokens of each stream that gradients go back through.
-        seed: Seed of everything that is drawn.
-        precision: Lightning's precision: "64-true", "32-true", "bf16-true", "16-mixed" or "bf16-mixed".
-        accelerator: Lightning's accelerator: "auto", "cpu", "gpu", …
-        devices: Processes on this machine that train together, each on a GPU of its own or on processor
-            cores. They share each batch.
-        num_nodes: Machines that train together, each with so many devices: torchrun or SLURM's srun starts
-            the processes.
-        matmul_precision: float32 matrix products: "highest", "high" or "medium"; lower may use bfloat16
-            inside and is faster on many processors.
-    """
-
-    epochs: PositiveInt | None = None
-    batch_size: int = LoopOptions.batch_size // 2
-    lr: float | None = None
-    lr_decay: float | None = None
-    decay_from: int | None = None
-    patience: int = 5
-    gradient_clip: float = LoopOptions.gradient_clip
-    l2: float = 0.0
-    balance: bool = False
-    bptt: int = LanguageOptions.bptt
-    seed: int = 0
-    precision: str = LoopOptions.precision
-    accelerator: str = LoopOptions.accelerator
-    devices: PositiveInt = LoopOptions.devices
-    num_nodes: PositiveInt = LoopOptions.num_nodes
-    matmul_precision: Literal["highest", "high", "medium"] = "highest"
-
-    def of(self, task: str) -> ClassifierOptions | LanguageOptions:
-        """The options of the training."""
-        kind = ClassifierOptions if task == "classification" else LanguageOptions
-        known = {field.name for field in fields(kind)}
-        given = {name: value for name, value in vars(self).items() if value is not None and name in known}
-        return kind(**{"epochs": 20 if task == "classification" else 40, **given})
 
 
 GROUPS: dict[str, type] = {
@@ -172,6 +61,7 @@ def main(argv: list[str] | None = None) -> None:
 
     # Help does not wait for torch.
     from wlkernelnn.datasets.files.table_chunks import MOLECULE_SUFFIXES, is_table
+    from wlkernelnn.report import PAGE, tried
     from wlkernelnn.training.folder import with_seeds
     from wlkernelnn.training.processes import dismiss, follow
     from wlkernelnn.training.text.networks import encoder
@@ -198,12 +88,16 @@ def main(argv: list[str] | None = None) -> None:
         keep = Namespace(**{**vars(parsed), "resume": False})  # what the run is, not how it came about
         write_text(config_path, config_text(keep))
         try:
-            ensemble, report = train(data, split, run, network, vectors, options)
+            ensemble, report, write_page = train(data, split, run, network, vectors, options)
         except (KeyboardInterrupt, ChildProcessError) as error:
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None
+        told = {"command": command_line(parser, keep), "config": config_text(keep)}
+        page = tried(lambda: write_page(**told), f"no {PAGE}")
     dismiss(options)
     _show(ensemble, directory, report)
+    if page is not None:
+        print(f"report: {page}")
 
 
 def _check_vectors(parsed: Namespace) -> None:
@@ -248,8 +142,9 @@ def _train_classifier(
     network: StringNetworkOptions,
     vectors: VectorOptions,
     options: Any,
-) -> tuple[StringEnsemble, dict[str, Any]]:
+) -> Trained:
     from wlkernelnn.datasets import random_split, texts_from
+    from wlkernelnn.report import write_text_page
     from wlkernelnn.training import train_texts
 
     label_column = one_column(data.target_columns, "--target-columns")
@@ -267,7 +162,7 @@ def _train_classifier(
     parts = texts.split_idx or random_split(len(texts), (train, valid, test), split.data_seed)
     if not len(parts["valid"]):
         options.patience = 0
-    return train_texts(
+    model, report = train_texts(
         texts,
         parts,
         run.output_dir,
@@ -281,6 +176,7 @@ def _train_classifier(
         ensemble_size=run.ensemble_size,
         resume=run.resume,
     )
+    return model, report, partial(write_text_page, run.output_dir, model, report, texts, parts)
 
 
 def _train_language(
@@ -290,8 +186,9 @@ def _train_language(
     network: StringNetworkOptions,
     vectors: VectorOptions,
     options: Any,
-) -> tuple[StringEnsemble, dict[str, Any]]:
+) -> Trained:
     from wlkernelnn.datasets import load_text
+    from wlkernelnn.report import write_text_page
     from wlkernelnn.training import train_language
     from wlkernelnn.training.text.run import UNKNOWN
 
@@ -305,9 +202,10 @@ def _train_language(
     corpus = load_text(
         source, level=data.level, sizes=(train, valid, test), unknown=UNKNOWN, min_count=data.min_count
     )
-    return train_language(
+    model, report = train_language(
         corpus, run.output_dir, options, network=network, level=data.level, resume=run.resume
     )
+    return model, report, partial(write_text_page, run.output_dir, model, report)
 
 
 def _show(ensemble: StringEnsemble, directory: Path, report: dict[str, Any]) -> None:
