@@ -74,7 +74,8 @@ class MoleculeMachine(BaseEstimator):
         scaling_: Of classes, slope and intercept of the log-odds of each target ``[2, T]`` or class
             ``[2, C]``, as of :class:`GaussianProcessClassifier`; else ``None``.
         choice_: ``"kernels"``, ``"descriptors"`` or ``"both"``.
-        errors_: The leave-one-out error of each.
+        errors_: The leave-one-out error of each; of more than two classes the mean over the classes, each
+            against all others.
         about: ``features``, ``target_names``, ``task``, ``metric``, ``unit``, ``name``, ``descriptors``,
             ``rdkit`` and names of ``classes`` of the training data.
     """

@@ -36,12 +36,18 @@ def _machine(machine: MoleculeMachine) -> str:
         "Amplitudes and noise maximise the marginal likelihood; a prediction is a weighted sum over all "
         "training molecules."
     )
-    unit = "log loss" if classifies else "RMSE / standard deviation"
+    unit = _unit(machine.about["task"])
     rows = [
         (CHOICES[choice], float(error), "chosen" if choice == machine.choice_ else "")
         for choice, error in machine.errors_.items()
     ]
     return paragraph(text) + table(["parts", f"leave-one-out {unit}", ""], rows)
+
+
+def _unit(task: str) -> str:
+    """What the errors are by which parts of a machine were chosen."""
+    several = ", mean over the classes, each against all others" if task == "multiclass" else ""
+    return "RMSE / standard deviation" if task == "regression" else f"log loss{several}"
 
 
 def _linear(machine: LinearMachine) -> str:
@@ -52,7 +58,7 @@ def _linear(machine: LinearMachine) -> str:
         f"within {machine.num_iterations_} bond(s) of an atom. This radius and the penalty have the least "
         "error on training molecules that were left out."
     )
-    unit = "log loss" if classifies else "RMSE / standard deviation"
+    unit = _unit(machine.about["task"])
     rows = [
         (str(radius), float(error), "chosen" if radius == machine.num_iterations_ else "")
         for radius, error in machine.errors_.items()

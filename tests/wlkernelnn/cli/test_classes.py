@@ -123,7 +123,7 @@ def test_three_classes_of_a_machine(table: Path, tmp_path: Path, capsys: pytest.
     right = (left["kind"] == left["kind_pred"]).mean()
     assert of_run["scores"]["train"]["mean"]["accuracy"] == pytest.approx(right)
     assert right > 0.4
-    for part in ("Confusion", "ROC: kind=middle", "of the largest log loss"):
+    for part in ("Confusion", "ROC: kind=middle", "of the largest log loss", "each against all others"):
         assert part in read(run / "report.html").text
     few, explained = tmp_path / "few.csv", tmp_path / "explained"
     found[["smiles"]].head(2).to_csv(few, index=False)
