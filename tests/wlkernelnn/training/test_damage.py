@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ import pytest
 import torch
 
 from tests.edited import edit
-from tests.molecules import assert_same_weights, regression_set, small_network
+from tests.molecules import assert_same_weights, quick, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
-from wlkernelnn.training import load_checkpoint, save_checkpoint
+from wlkernelnn.training import fit, load_checkpoint, save_checkpoint
 from wlkernelnn.utils.files import read_json, write_tensors
 
 ABOUT = {"features": "ogb", "target_names": ["Act"], "task": "regression", "metric": "rmse"}
@@ -199,3 +201,23 @@ def test_weights_that_are_not_finite(folder: Path, value: float) -> None:
     edit(folder / "config.json", {"files": {}})
     with pytest.raises(ValueError, match=r"model\.safetensors: encoder\S+ has values that are not finite"):
         load_checkpoint(folder)
+
+
+class Command:
+    """Makes a folder when it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, ("unpickled",)
+
+
+@pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt"])
+def test_a_planted_pickle_does_not_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checkpoints of an unfinished training are Lightning's, which are pickled."""
+    data = regression_set()
+    train = partial(fit, small_network(data), data[:40], data[40:], progress=False, directory=tmp_path)
+    train(quick(epochs=1))
+    monkeypatch.chdir(tmp_path)
+    torch.save({"state_dict": Command()}, tmp_path / name)
+    with pytest.raises(ValueError, match=f"{name}: missing or not a whole checkpoint; delete"):
+        train(quick(epochs=2), resume=True)
+    assert not Path("unpickled").exists()
