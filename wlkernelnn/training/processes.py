@@ -224,8 +224,8 @@ def without_interrupts() -> Iterator[None]:
     waiting: list[int] = []
     handlers = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            handlers[number] = signal.signal(number, lambda number, _: waiting.append(number))
+        for each in (signal.SIGINT, signal.SIGTERM):
+            handlers[each] = signal.signal(each, lambda number, _: waiting.append(number))
     masks = hasattr(signal, "pthread_sigmask")  # which processes inherit; Windows has none
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
     try:
@@ -233,8 +233,8 @@ def without_interrupts() -> Iterator[None]:
     finally:
         if masks:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
         for number in waiting:
             signal.raise_signal(number)
 
