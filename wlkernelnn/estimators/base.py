@@ -18,7 +18,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, FitOptions, JointModel, load_run, train_joint, train_run
-from wlkernelnn.training.molecules.columns import Model, kernel_machine, nearest
+from wlkernelnn.training.molecules.columns import Model, kernel_machine, levels_of, nearest
 from wlkernelnn.training.molecules.joint import save_joint
 from wlkernelnn.training.molecules.machine import JOINT, MACHINES, features_for, left_out_score, machine_named
 from wlkernelnn.training.molecules.scoring import check_target_names
@@ -111,7 +111,7 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         """
         check_is_fitted(self)
         about = self._fitted.about
-        check_target_names(about["target_names"], about.get("classes", ()))
+        check_target_names(about["target_names"], about.get("classes", ()), levels_of(self._fitted))
         super().save(directory)
 
     @property
