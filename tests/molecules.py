@@ -89,6 +89,7 @@ def write_table(path: Path, data: PackedGraphs, **columns: Any) -> Path:
 
 
 @cache
+@cache
 def some_measured(count: int = 150) -> PackedGraphs:
     """Some of the molecules that come with rdkit, in random order."""
     data = load_molecules("chembl2321810", cache=False)

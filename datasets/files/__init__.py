@@ -2,7 +2,8 @@
 
 from .download import cache_folder, content_sha256, download, find_file
 from .rejects import Reject, write_rejects
-from .table import binary_targets, numeric_targets, read_table, smiles_column_of
+from .table import read_table, smiles_column_of
+from .targets import binary_targets, numeric_targets
 
 __all__ = [
     "Reject",

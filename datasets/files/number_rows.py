@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from .download import opened
-from .table import beyond_float32, lost_in_float32
+from .targets import beyond_float32, lost_in_float32
 
 #: A file, or one inside a zip file.
 Place = Path | zipfile.Path

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.files.rejects import Change, Reject, is_missing
-from wlkernelnn.datasets.files.table import kept_by_float32
+from wlkernelnn.datasets.files.targets import kept_by_float32
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
 from .arrays import Arrays, check_arrays, content_hash, take_spans

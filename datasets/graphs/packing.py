@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Dataset
 
-from wlkernelnn.datasets.files.table import beyond_float32, kept_by_float32, lost_in_float32
+from wlkernelnn.datasets.files.targets import beyond_float32, kept_by_float32, lost_in_float32
 
 from .arrays import Arrays, check_lengths, distinct_rows, pack_strings, smallest
 from .description import Description

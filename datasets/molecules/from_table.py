@@ -19,16 +19,18 @@ from numpy.typing import ArrayLike
 from wlkernelnn.datasets.files.components import joined_smiles, smiles_columns_of
 from wlkernelnn.datasets.files.rejects import Reject, as_text, counted, listed, write_rejects
 from wlkernelnn.datasets.files.table import (
-    binary_targets,
-    class_targets,
     frame_of,
     items_of,
-    numeric_targets,
     place,
     read_table,
-    without_bounds,
 )
 from wlkernelnn.datasets.files.table_chunks import read_schema, require_columns
+from wlkernelnn.datasets.files.targets import (
+    binary_targets,
+    class_targets,
+    numeric_targets,
+    without_bounds,
+)
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, Description
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store

@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.datasets.files.table import binary_targets, numeric_targets
+from wlkernelnn.datasets.files.targets import binary_targets, numeric_targets
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, forecast, mean_and_std, score
 from wlkernelnn.training.classes import of_all_classes

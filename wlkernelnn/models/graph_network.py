@@ -15,7 +15,7 @@ from torch_geometric.nn.inits import reset
 
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.files.table import kept_by_float32
+from wlkernelnn.datasets.files.targets import kept_by_float32
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
 from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from wlkernelnn.datasets.files.table import numeric_targets, read_table
+from wlkernelnn.datasets.files.table import read_table
+from wlkernelnn.datasets.files.targets import numeric_targets
 
 FILES = ("raw/data.csv.gz", "split_dict.pt")
 TARGETS = ("homolumogap",)

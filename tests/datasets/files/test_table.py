@@ -12,10 +12,12 @@ import pytest
 
 from wlkernelnn.datasets import load_molecules, molecules_from
 from wlkernelnn.datasets.files.table import (
+    read_table,
+)
+from wlkernelnn.datasets.files.targets import (
     binary_targets,
     class_targets,
     numeric_targets,
-    read_table,
     without_bounds,
 )
 

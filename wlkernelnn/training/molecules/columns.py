@@ -14,7 +14,7 @@ import torch
 from scipy.stats import norm
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.files.table import float32_resolves
+from wlkernelnn.datasets.files.targets import float32_resolves
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
 from wlkernelnn.models import ColourCache
