@@ -130,14 +130,16 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[Place]:
         FileExistsError: One does.
         FileNotFoundError: In the end, the folder is not there any more.
         NotADirectoryError: ``folder`` is a file.
+        OSError: Nothing can be written there, for example on a read-only disk: names it and a remedy.
     """
     folder = Path(folder)
     if folder.is_file():
         raise NotADirectoryError(f"{folder} is a file, expected a folder")
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK, timeout=0, is_singleton=True)  # one who is alone there may say so again
     try:
-        lock.acquire()
+        with _named(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
     except Timeout:
         raise FileExistsError(
             f"{folder}: another process works there; wait for it, or choose another folder"

@@ -111,3 +111,17 @@ def test_the_cache(
             with pytest.warns(UserWarning, match=r"No space left on device .*; going on without the cache"):
                 assert main(train_words(table, tmp_path / f"run{free}")) == 0
             assert [path.name for path in disk.rglob("*") if path.is_file()] == ["ballast"]
+
+
+@pytest.mark.parametrize("name", ["preds", "preds.csv"])
+def test_a_disk_that_is_only_read(
+    name: str, run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = write_table(tmp_path / "t.csv", regression_set())
+    with small_disk(tmp_path / "small", 100) as disk:
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        words = ["predict", "--test-path", str(table), "--model-path", str(run_folder)]
+        for command in (train_words(table, disk / "run"), [*words, "--preds-path", str(disk / name)]):
+            assert main(command) == 1
+            said = capsys.readouterr().err.splitlines()[-1]
+            assert f"error: [Errno 30] Read-only file system (write to another disk): '{disk}/" in said
