@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.datasets.files.targets import binary_targets, numeric_targets
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, forecast, mean_and_std, score
-from wlkernelnn.training.classes import of_all_classes
+from wlkernelnn.training.classes import decided, of_all_classes
 from wlkernelnn.training.molecules.columns import has_deviations, levels_of
 from wlkernelnn.training.molecules.recalibration import LEAST_VALUES
 
@@ -261,7 +261,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         return of_all_classes(found)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class, ``[n]``, or 0 or 1 of every target, ``[n, T]``.
+        """The most probable class (of ``levels`` the median), ``[n]``, or 0 or 1 of every target, ``[n, T]``.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -270,7 +270,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         found = self._predict(X)
         if isinstance(self.classes_, list):
             return (found > 0.5).astype(int)
-        return np.asarray(self.classes_[of_all_classes(found).argmax(1)])
+        return np.asarray(self.classes_[decided(of_all_classes(found), self.levels is not None)])
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """The fraction of rows all whose known classes are predicted right; NaN if no class is known.

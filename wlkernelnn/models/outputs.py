@@ -18,6 +18,9 @@ LOSSES = ("squared", "mve", "quantile")
 QUANTILES = (0.05, 0.5, 0.95)
 # Least variance of a Gaussian, in units of the targets' variance: 1 % of their deviation.
 LEAST_VARIANCE = 1e-4
+# Log-odds of ordered classes per unit of the head: numbers of the head begin small, and log-odds of several
+# classes span ten units or more.
+SLOPE = 4.0
 
 
 class Values(torch.nn.Module):
@@ -193,7 +196,7 @@ class Classes(Binary):
 class Levels(Binary):
     r"""Cumulative logits of ordered classes 0, 1, … of one target: ``[B, C - 1]``.
 
-    One score g and thresholds :math:`b_1 \ge b_2 \ge \dots`: :math:`P(y \ge k) = \sigma(g + b_k)`, the
+    One score g and thresholds :math:`b_1 \ge b_2 \ge \dots`: :math:`P(y \ge k) = \sigma(4 (g + b_k))`, the
     proportional odds of McCullagh (1980), learned as the C − 1 questions "beyond this class?" of Frank and
     Hall (2001) with weights in common, as in CORAL (Cao et al. 2020). Sorting the thresholds keeps the
     probabilities of classes from falling below 0.
@@ -214,10 +217,10 @@ class Levels(Binary):
         counts = torch.bincount(known.long(), minlength=len(self.thresholds) + 1) + 0.5
         share = counts.flip(0).cumsum(0).flip(0)[1:] / counts.sum()
         with torch.no_grad():
-            self.thresholds.copy_(share.logit())
+            self.thresholds.copy_(share.logit() / SLOPE)
 
     def forward(self, raw: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-        return raw + self.thresholds.sort(descending=True).values
+        return SLOPE * (raw + self.thresholds.sort(descending=True).values)
 
     def predictions(self, out: Tensor) -> Tensor:
         beyond = pad(pad(out.sigmoid(), (1, 0), value=1.0), (0, 1))

@@ -166,7 +166,9 @@ def _top(
     y = parts[part].y
     if task in SEVERAL_CLASSES:
         y = np.where(np.isnan(y[:, :1]), np.nan, y.argmax(1)[:, None])
-    constant = score(metric, y, np.nan_to_num(np.broadcast_to(simple, parts[part].y.shape)))
+    constant = score(
+        metric, y, np.nan_to_num(np.broadcast_to(simple, parts[part].y.shape)), task == "ordinal"
+    )
     if not np.isfinite(constant):
         return html
     simplest = "the mean of the training targets"

@@ -92,9 +92,11 @@ def test_ordered_classes(table: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     found, report = results(table, run)
     probability = found[[f"name_p_{name}" for name in LEVELS]].to_numpy()
     np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-5)
-    assert found["name_pred"].tolist() == [LEVELS[place] for place in probability.argmax(axis=1)]
-    away = np.abs(probability.argmax(axis=1) - found["level"])
-    assert report["mean"]["mae"] == pytest.approx(away.mean())
+    level = (probability.cumsum(axis=1) < 0.5).sum(axis=1)
+    assert found["name_pred"].tolist() == [LEVELS[place] for place in level]
+    assert report["mean"]["mae"] == pytest.approx(np.abs(level - found["level"]).mean())
+    assert report["mean"]["accuracy"] == pytest.approx((level == found["level"]).mean())
+    assert np.diagonal(report["confusion"]).sum() == (level == found["level"]).sum()
     explained = ["explain", "--test-path", f"{table}", "--model-path", f"{run}", "--drawings", "1"]
     assert main([*explained, "--output-dir", f"{tmp_path / 'why'}"]) == 0
     assert pd.read_csv(tmp_path / "why" / "atoms.csv").columns[-1] == "name"

@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
     from wlkernelnn.report import PAGE, tried, write_explanation_page
     from wlkernelnn.training import Ensemble, JointModel, load_run, mean_and_std
-    from wlkernelnn.training.classes import output_names
+    from wlkernelnn.training.classes import decided, output_names
     from wlkernelnn.training.molecules.columns import columns_read, kernel_machine
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
@@ -121,7 +121,7 @@ def main(argv: list[str] | None = None) -> None:
 
     def predicted() -> np.ndarray:
         mean = mean_and_std(model, data)[0]
-        return np.array(model.about["classes"], dtype=object)[mean.argmax(1)] if ordered else mean
+        return np.array(model.about["classes"], dtype=object)[decided(mean, ordered)] if ordered else mean
 
     molecules = tables.get("molecules.csv")
     page = tried(

@@ -19,7 +19,7 @@ from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine
 from wlkernelnn.machines.saved import digest, is_machine
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.checkpoint import digest as network_digest
-from wlkernelnn.training.classes import of_all_classes, probability_columns
+from wlkernelnn.training.classes import decided, of_all_classes, probability_columns
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of, check_predictions
 
@@ -139,8 +139,9 @@ class Columns:
 
     Attributes:
         kind: A ``"prediction"`` of each target, or a ``"fingerprint"``, which networks and linear machines
-            have. Of classes with names the prediction is the most probable class, and the probability of
-            each, ``<target>_p_<class>``. Networks that predict quantiles have ``<target>_q<level>`` too.
+            have. Of classes with names the prediction is the most probable one, or of ordered ones the
+            median, and the probability of each, ``<target>_p_<class>``. Networks that predict quantiles have
+            ``<target>_q<level>`` too.
         std: Also the standard deviation of a new measurement, ``<target>_std``. Several networks, and those
             that predict it, have this column anyway; without recalibration, and of classes, it is the
             deviation over the networks.
@@ -230,7 +231,7 @@ class Columns:
             check_predictions(mean.astype(np.float32))
         if classes:
             mean = of_all_classes(mean)
-            mean = np.column_stack([mean.argmax(1), mean])
+            mean = np.column_stack([decided(mean, model.about["task"] == "ordinal"), mean])
         each = [mean]
         if std is not None and (self.std or several):
             each.append(std)

@@ -15,6 +15,7 @@ from wlkernelnn.training.classes import (
     CLASS_SCORES,
     LEVEL_SCORES,
     confusion,
+    decided,
     of_all_classes,
     of_each_class,
     quadratic_kappa,
@@ -126,7 +127,7 @@ def get_metric(name: str, task: str | None = None) -> Metric:
     return METRICS[name]
 
 
-def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarray:
+def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike, ordered: bool = False) -> np.ndarray:
     """The metric of every task.
 
     Args:
@@ -134,6 +135,7 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
         target: ``[G, tasks]``, NaN = missing.
         prediction: ``[G, tasks]``: values, or probabilities of class 1; or ``[G, classes]``, those of all
             classes of the only target.
+        ordered: The classes have an order, and the median is what is predicted.
 
     Returns:
         ``[tasks]``, NaN where a task has too few targets (none at all, one for ``r2``, two for ``spearman``,
@@ -155,7 +157,12 @@ def score_tasks(name: str, target: ArrayLike, prediction: ArrayLike) -> np.ndarr
         known = ~np.isnan(target[:, task])
         if several:
             if known.any() and np.isfinite(prediction[known]).all():
-                scores[task] = _OF_PROBABILITIES[name](target[known, 0].astype(int), prediction[known])
+                p = (
+                    prediction[known]
+                    if name in ("log_loss", "roc_auc")
+                    else _chosen(prediction[known], ordered)
+                )
+                scores[task] = _OF_PROBABILITIES[name](target[known, 0].astype(int), p)
             continue
         y, p = target[known, task].astype(np.float64), prediction[known, task].astype(np.float64)
         two_classes = name in ("roc_auc", "average_precision")
@@ -184,13 +191,18 @@ def unscored(metric: str, names: Sequence[str], scores: np.ndarray) -> str:
     )
 
 
-def score(name: str, target: ArrayLike, prediction: ArrayLike) -> float:
+def _chosen(probability: np.ndarray, ordered: bool) -> np.ndarray:
+    """Probabilities ``[n, C]`` of the class that is predicted alone: 1, and 0 of the others."""
+    return np.asarray(np.eye(probability.shape[1])[decided(probability, ordered)])
+
+
+def score(name: str, target: ArrayLike, prediction: ArrayLike, ordered: bool = False) -> float:
     """The mean of :func:`score_tasks` over the tasks that have one.
 
     NaN if none has, or a prediction is not finite: a task that went wrong does not improve the mean.
     """
     target, prediction = np.asarray(target), np.asarray(prediction)
-    scores = score_tasks(name, target, prediction)
+    scores = score_tasks(name, target, prediction, ordered)
     wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
     return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))
 
@@ -215,10 +227,10 @@ def all_scores(
         each. Of classes with names also ``classes``, precision, recall and count of each, and ``confusion``,
         how many of each (a row) are predicted as each.
     """
-    metrics = metrics_of(task)
-    each = {name: score_tasks(name, target, prediction) for name in metrics}
-    return _of_classes(np.asarray(target), np.asarray(prediction), classes) | {
-        "mean": {name: score(name, target, prediction) for name in metrics},
+    metrics, ordered = metrics_of(task), task == "ordinal"
+    each = {name: score_tasks(name, target, prediction, ordered) for name in metrics}
+    return _of_classes(np.asarray(target), np.asarray(prediction), classes, ordered) | {
+        "mean": {name: score(name, target, prediction, ordered) for name in metrics},
         "targets": {
             target_name: {name: float(values[t]) for name, values in each.items()}
             for t, target_name in enumerate(names)
@@ -226,11 +238,13 @@ def all_scores(
     }
 
 
-def _of_classes(target: np.ndarray, prediction: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
+def _of_classes(
+    target: np.ndarray, prediction: np.ndarray, classes: Sequence[str], ordered: bool
+) -> dict[str, Any]:
     if not classes:
         return {}
     known = ~np.isnan(target[:, 0]) & np.isfinite(prediction).all(axis=1)
-    y, probability = target[known, 0].astype(int), of_all_classes(prediction[known])
+    y, probability = target[known, 0].astype(int), _chosen(of_all_classes(prediction[known]), ordered)
     return {
         "classes": of_each_class(y, probability, classes),
         "confusion": confusion(y, probability).tolist(),

@@ -109,7 +109,7 @@ class NetworkModule(TrainedModule):
     def on_validation_epoch_end(self) -> None:
         target, prediction = self.gathered(self._seen)
         self._seen.clear()
-        self.log_score(score(self.metric, target, prediction))
+        self.log_score(score(self.metric, target, prediction, self.model.task == "ordinal"))
 
     def configure_optimizers(self) -> Any:
         optimizer = self.adam(

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs, molecule_ids, shared_molecules
-from wlkernelnn.training.classes import of_all_classes, probability_columns
+from wlkernelnn.training.classes import decided, of_all_classes, probability_columns
 from wlkernelnn.training.folder import PARTS, REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
@@ -79,7 +79,7 @@ def scored(
         name: int((part.censored != 0).sum()) for name, part in parts.items() if part.censored is not None
     }
     metric, names = model.about["metric"], model.about["target_names"]
-    classes = model.about.get("classes", ())
+    classes, ordered = model.about.get("classes", ()), model.about["task"] == "ordinal"
     report: dict[str, Any] = {
         "metric": metric,
         "parameters": model.num_parameters,
@@ -108,12 +108,12 @@ def scored(
         report["scores"][name] = all_scores(model.about["task"], names, target, mean, classes)
         with atomic_path(directory / f"{name}_predictions.csv") as temporary:
             levels = levels_of(model)
-            table = _predictions(part, names, found, levels, name != "train", classes)
+            table = _predictions(part, names, found, levels, name != "train", classes, ordered)
             table.to_csv(temporary, index=False)
         if name == "train":
             continue
-        report[name] = score(metric, target, mean)
-        each = score_tasks(metric, target, mean)
+        report[name] = score(metric, target, mean, ordered)
+        each = score_tasks(metric, target, mean, ordered)
         if len(names) > 1:
             report["targets"][name] = dict(zip(names, each.tolist(), strict=True))
         if (what := unscored(metric, names, each)) and np.isfinite(mean).all():
@@ -154,6 +154,7 @@ def _predictions(
     levels: Sequence[float],
     with_smiles: bool,
     classes: Sequence[str],
+    ordered: bool,
 ) -> pd.DataFrame:
     """Of the training part without SMILES: networks and linear machines keep no training molecules.
 
@@ -167,7 +168,7 @@ def _predictions(
         probability, known = of_all_classes(mean), np.isfinite(mean).all(axis=1)
         for name, code, there in (
             (names[0], data.measured[:, 0].numpy(), ~data.measured[:, 0].isnan().numpy()),
-            (f"{names[0]}_pred", probability.argmax(1), known),
+            (f"{names[0]}_pred", decided(probability, ordered), known),
         ):
             columns[name] = [classes[int(c)] if k else None for c, k in zip(code, there, strict=True)]
         columns |= dict(zip(probability_columns(names[0], classes), probability.T, strict=True))

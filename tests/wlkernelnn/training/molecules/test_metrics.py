@@ -125,11 +125,13 @@ def test_ordered_classes() -> None:
     random = np.random.default_rng(0)
     y, p = random.integers(0, 4, (50, 1)).astype(float), random.dirichlet(np.ones(4), 50)
     y[3] = NAN
-    known, level = y[~np.isnan(y[:, 0]), 0], p[~np.isnan(y[:, 0])].argmax(1)
+    known, level = y[~np.isnan(y[:, 0]), 0], (p[~np.isnan(y[:, 0])].cumsum(1) < 0.5).sum(1)
     found = all_scores("ordinal", ["y"], y, p, "abcd")["mean"]
     assert {*metrics_of("multiclass"), "mae", "quadratic_kappa"} == {*found}
     assert found["mae"] == pytest.approx(np.abs(known - level).mean())
     assert found["quadratic_kappa"] == pytest.approx(cohen_kappa_score(known, level, weights="quadratic"))
+    assert found["accuracy"] == pytest.approx((known == level).mean())
+    assert found["log_loss"] == pytest.approx(sk.log_loss(known, p[~np.isnan(y[:, 0])]))
     assert np.isnan(score("quadratic_kappa", np.zeros((3, 1)), np.eye(3)[[0, 0, 0]]))
 
 
