@@ -247,15 +247,16 @@ def check_main_module() -> None:
 
 def follow_parent() -> None:
     """In a process that was started: leave Ctrl-C to the parent, and end when it ends or is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent is None:
+        return
+
+    def end() -> None:
         parent.join()
         os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end, daemon=True).start()
 
 
 @contextmanager
