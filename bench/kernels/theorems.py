@@ -261,7 +261,7 @@ class TheoremOptions(TableOptions):
 
 def checks(options: TheoremOptions, known: Known) -> Iterator[Check]:
     """All theorems."""
-    known["graphs"] = count = 20 if options.quick else options.graphs
+    known["graphs"] = count = 10 if options.quick else options.graphs
     graphs, strings = random_graphs(count), random_strings(count)
     yield from walk_checks(graphs)
     yield from string_checks(strings)

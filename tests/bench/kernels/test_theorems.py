@@ -12,6 +12,7 @@ from wlkernelnn.bench.kernels import theorems
 
 def test_the_quick_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(theorems, "K", 3)  # channels, each with a kernel of its own
     theorems.main(["--quick", "--graphs", "4"])
     folder = Path("runs/quick")
     record = json.loads((folder / "theorems.json").read_text())
