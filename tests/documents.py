@@ -36,6 +36,8 @@ def write_data(folder: Path) -> None:
     table = pd.DataFrame({"smiles": data.smiles, "logS": data.y[:, 0].numpy()})
     for name in ("measured.csv", "library.csv", "later.csv"):
         table.to_csv(folder / name, index=False)
+    thirds = pd.qcut(table["logS"].rank(method="first"), 3, labels=["low", "middle", "high"])
+    table.assign(potency=thirds).to_csv(folder / "thirds.csv", index=False)
     (folder / "wanted.smi").write_text("CCO ethanol\n[NH3+]CC(=O)[O-] glycine\n")
     with gzip.open(folder / "vendor.sdf.gz", "wt") as file, Chem.SDWriter(file) as writer:
         for smiles, value in zip(

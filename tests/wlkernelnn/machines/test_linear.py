@@ -212,7 +212,7 @@ def test_what_is_saved_is_loaded_again(task: str, tmp_path: Path) -> None:
     [
         ({"num_iterations": 9}, r"num_iterations must be one of \(1, 2, 3\), got 9"),
         ({"num_iterations": 1}, r"weights must be \[\d+, 1\], got \[\d+, 1\]"),
-        ({"about": {}}, "KeyError: 'target_names'"),
+        ({"about": {}}, "KeyError: 'task'"),
     ],
 )
 def test_damaged_folders(change: dict[str, Any], message: str, tmp_path: Path) -> None:
