@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Callable
 from typing import Any
+from zipfile import BadZipFile
 
 import pandas as pd
 
@@ -52,7 +53,12 @@ def _tdc(name: str, root: str | os.PathLike[str] | None) -> Table:
     path = next((folder for folder in folders if (folder / "admet_group").is_dir()), folders[-1])
     path.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():  # it turns them off for the whole process
-        group = _imported("tdc.benchmark_group", "PyTDC").admet_group(path=str(path))
+        try:
+            group = _imported("tdc.benchmark_group", "PyTDC").admet_group(path=str(path))
+        except BadZipFile as error:
+            raise ValueError(
+                f"{path / 'admet_group.zip'}: not downloaded whole, delete it: {error}"
+            ) from error
         metrics = _imported("tdc.metadata", "PyTDC").bm_metric_names["admet_group"]
         key = name.lower()
         if key not in group.dataset_names:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -151,3 +152,15 @@ def test_train_takes_the_published_split(tmp_path: Path, capsys: pytest.CaptureF
     assert "tdc/caco2_wang: mae (split: published)" in capsys.readouterr().out
     assert main([*train, "--output-dir", str(tmp_path / "other"), "--data-seed", "1"]) == 1
     assert "tdc/caco2_wang has a published split" in capsys.readouterr().err
+
+
+def test_a_download_that_was_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def group(path: str) -> Group:
+        with ZipFile(Path(path, "admet_group.zip")):  # as TDC reads it
+            return Group(path)
+
+    (tmp_path / "admet_group").mkdir()
+    (tmp_path / "admet_group.zip").write_bytes(b"PK\3\4 and no more")
+    monkeypatch.setattr(sys.modules["tdc.benchmark_group"], "admet_group", group)
+    with pytest.raises(ValueError, match=r"admet_group\.zip: not downloaded whole, delete it"):
+        load_molecules("tdc/caco2_wang")

@@ -136,3 +136,10 @@ def test_every_option_has_one_meaning() -> None:
     assert {*ALIASES.values()} <= {*COUNTERPARTS, *NEEDLESS} | WITHOUT
     assert not {*ALIASES} & ({*COUNTERPARTS, *NEEDLESS} | WITHOUT)
     assert {*SAME} <= WITHOUT
+
+
+def test_several_columns_of_smiles_are_joined(tmp_path: Path) -> None:
+    words = "train --data-path far.csv --smiles-columns drug solvent --target-columns y"
+    options, comments = convert(*words.split(), out=tmp_path)
+    assert (options["smiles_columns"], options["join_smiles"]) == (["drug", "solvent"], True)
+    assert "--smiles-columns: joined to one molecule" in comments

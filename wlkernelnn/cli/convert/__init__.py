@@ -203,6 +203,11 @@ def _complete(done: Conversion, given: Given) -> None:
     columns = _columns(Path(options["data_path"]))
     if "smiles_columns" not in options and columns:
         options["smiles_columns"] = columns[:1]
+    if len(options.get("smiles_columns", [])) > 1:
+        options["join_smiles"] = True
+        done.differs.append(
+            "--smiles-columns: joined to one molecule of several components, with one network"
+        )
     if "target_columns" in options:
         return
     if not columns:
