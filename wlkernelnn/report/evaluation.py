@@ -73,7 +73,7 @@ def write_evaluation_page(
     sections = [
         ("", top),
         ("Scores", score_tables({name: scores}, name)),
-        ("Data", data_section(data, {name: part}, task, unit)),
+        ("Data", data_section(data, {name: part}, about)),
         ("Predictions", class_tables(scores, name) + predictions(columns, task, unit, {name: part})),
         ("Calibration", calibration(columns, task, unit, part) + quantile_table(scores)),
         ("Worst predictions", errors.cards()),

@@ -83,7 +83,7 @@ def write_run_page(
         for part in report["counts"]
     }
     apart = [part for part in ("test", "valid") if part in parts]
-    shown: dict[str, str] = {"Data": data_section(data, parts, task, unit, split_name)}
+    shown: dict[str, str] = {"Data": data_section(data, parts, about, split_name)}
     shown["Model"] = explained(model, report)
     folders = network_folders(directory / NETWORKS if isinstance(model, JointModel) else directory)
     shown["Learning curves"] = learning_curves(folders, metric := report["metric"], METRICS[metric].maximize)
@@ -185,17 +185,20 @@ def _top(
 
 
 def data_section(
-    data: PackedGraphs, parts: Mapping[str, Predicted], task: str, unit: str, split_name: str = ""
+    data: PackedGraphs, parts: Mapping[str, Predicted], about: Mapping[str, Any], split_name: str = ""
 ) -> str:
-    """Rows, rejects with their reasons, targets and split."""
-    about, total = data.description, len(data) + len(data.rejects)
+    """Rows, rejects with their reasons, targets and split; ``about`` is that of the model."""
+    total, unit, task = len(data) + len(data.rejects), about.get("unit") or "", about["task"]
+    names = targets = data.description.target_names
+    if task in SEVERAL_CLASSES:  # each is a target of the data
+        targets = (f"{about['target_names'][0]}: {', '.join(about['classes'])}",)
     counts = ", ".join(f"{part} {len(each.data):,}" for part, each in parts.items())
     missing = int(np.isnan(data.y.numpy()).sum())
     facts: list[tuple[str, object]] = [
-        ("table", about.name),
+        ("table", data.description.name),
         ("rows", f"{total:,} = {len(data):,} molecules + {len(data.rejects):,} rejected"),
-        ("targets", f"{', '.join(about.target_names)} ({task}{f', {unit}' if unit else ''})"),
-        ("features", about.features or "–"),
+        ("targets", f"{', '.join(targets)} ({task}{f', {unit}' if unit else ''})"),
+        ("features", data.description.features or "–"),
     ]
     if len(parts) > 1:
         facts.append(("split", f"{split_name}: {counts}" if split_name else counts))
@@ -220,12 +223,12 @@ def data_section(
         if len(reasons) > _REASONS:
             html += paragraph(f"and {len(reasons) - _REASONS:,} more reasons: see rejects.csv", soft=True)
     figures = [table(["what", "value"], facts, text=2)]
-    for t, name in enumerate(about.target_names[:MOST_TARGETS]):
+    for t, name in enumerate(names[:MOST_TARGETS]):
         values = {part: each.y[:, t] for part, each in parts.items()}
         figures.append(
-            classes(name, values)
-            if task == "classification"
-            else histogram(name, f"measured{f', {unit}' if unit else ''}", values)
+            histogram(name, f"measured{f', {unit}' if unit else ''}", values)
+            if task == "regression"
+            else classes(name, values)
         )
     return row(figures) + html
 

@@ -88,6 +88,7 @@ def test_quantiles(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_ordered_classes(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, ordinal = tmp_path / "run", ["--task-type", "ordinal"]
     assert train(table, "name", run, *ordinal, "--levels", *LEVELS, *SMALL_RUN) == 0
+    assert f"name: {', '.join(LEVELS)} (ordinal)" in (run / "report.html").read_text()
     assert "quadratic_kappa" in capsys.readouterr().out
     found, report = results(table, run)
     probability = found[[f"name_p_{name}" for name in LEVELS]].to_numpy()
