@@ -89,8 +89,8 @@ class NetworkOptions:
         norm: Layer normalisation of a molecule's vector before the head.
         dropout: Probability that a hidden value of the head is dropped.
         loss: Of numbers: "squared" errors; "mve", the likelihood of a normal distribution whose mean and
-            deviation are both predicted; or "quantile", the pinball loss of several quantiles, of which
-            the median is the prediction.
+            deviation are both predicted; or "quantile", the pinball loss of several quantiles (the
+            median is the prediction).
         quantiles: Levels of "quantile", rising and with 0.5; by default 0.05 0.5 0.95.
     """
 

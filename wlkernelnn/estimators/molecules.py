@@ -58,8 +58,8 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             molecules and dropout.
         progress: Show a progress bar.
         loss: Of networks: ``"squared"`` errors; ``"mve"``, the likelihood of a normal distribution whose mean
-            and deviation are both predicted; or ``"quantile"``, the pinball loss of several quantiles,
-            of which the median is the prediction, see :meth:`predict_quantiles`.
+            and deviation are both predicted; or ``"quantile"``, the pinball loss of several quantiles:
+            the median is the prediction, see :meth:`predict_quantiles`.
         quantiles: Levels of the latter, rising and with 0.5; default 0.05, 0.5 and 0.95.
 
     Attributes:
