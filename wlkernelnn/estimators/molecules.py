@@ -135,8 +135,8 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or the model is another than
-                networks with ``loss="quantile"``.
+            TypeError, ValueError: X is not a list of SMILES, one of them is not a molecule, or the model does
+                not learn quantiles (networks with ``loss="quantile"`` do).
         """
         check_is_fitted(self)
         if not levels_of(self._fitted):

@@ -160,9 +160,7 @@ def _top(
         html += f"<p><b>{escaped(text)}</b></p>"
     simple = np.nanmean(parts["train"].y, axis=0) if apart else None
     if simple is None:
-        return html + paragraph(
-            "There is no part that training did not see: scores say little of new molecules."
-        )
+        return html + paragraph("Training saw all parts: scores say little of new molecules.")
     y = parts[part].y
     if task in SEVERAL_CLASSES:
         y = np.where(np.isnan(y[:, :1]), np.nan, y.argmax(1)[:, None])

@@ -100,7 +100,7 @@ def _top(report: Mapping[str, Any], part: str) -> str:
         (f"{report['counts']['train']:,}", "training texts" if "scores" in report else "training tokens")
     ]
     if not part:
-        return tiles(figures) + paragraph("There is no part that training did not see.")
+        return tiles(figures) + paragraph("Training saw all parts: scores say little of new texts.")
     names = ("accuracy", "balanced_accuracy", "roc_auc") if "scores" in report else ("perplexity",)
     values = report["scores"][part] if "scores" in report else {"perplexity": report[part]}
     return tiles([*((number(values[name]), f"{TITLES.get(name, name)}, {part}") for name in names), *figures])

@@ -183,7 +183,7 @@ def _work(rank: int, count: int, port: int, threads: int, told: int | None, conn
         result, error = None, raised
         error.add_note("".join(traceback.format_exception(error)))
         try:
-            pickle.loads(pickle.dumps(error))
+            pickle.loads(pickle.dumps(error))  # made here: only to see whether the pipe will take it
         except Exception:  # of a class with other arguments
             error = ChildProcessError(f"{type(error).__name__}: {error}")
     connection.send((result if rank == 0 else None, error))

@@ -63,7 +63,7 @@ def test_no_part_apart_and_a_molecule_without_neighbours(run_folder: Path, tmp_p
     report |= {"counts": {"train": 60}, "scores": {"train": report["scores"]["train"]}}
     write_run_page(folder, load_run(folder), data, {"train": np.arange(60)}, report)
     page = read(folder / "report.html")
-    assert "There is no part that training did not see" in page.text
+    assert "Training saw all parts" in page.text
     assert "Worst predictions" not in page.text
 
 
