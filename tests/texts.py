@@ -15,7 +15,14 @@ WORDS = {
     "weather": ["rain", "wind", "sun", "snow"],
     "food": ["bread", "soup", "salt", "cheese"],
 }
-SMALL = ["--hidden-channels=8", "--embedding-channels=8", "--epochs=4", "--lr=0.05", "--min-count=1"]
+SMALL = [
+    "--model=kernel",
+    "--hidden-channels=8",
+    "--embedding-channels=8",
+    "--epochs=4",
+    "--lr=0.05",
+    "--min-count=1",
+]
 
 
 def texts(number: int = 60, seed: int = 0) -> tuple[list[str], list[str]]:

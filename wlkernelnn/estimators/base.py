@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
@@ -210,13 +209,6 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         self._forget()
         self.joint_ = joint
         self.validation_score_ = report["left_out"]
-
-    def _warn(self, arguments: Sequence[str], why: str) -> None:
-        """Name arguments that were given and do nothing."""
-        parameters = inspect.signature(type(self)).parameters
-        own = [name for name in arguments if name in parameters]
-        if idle := [name for name in own if getattr(self, name) != parameters[name].default]:
-            warnings.warn(f"{', '.join(idle)}: {why} of model={self.model!r} ignores", stacklevel=5)
 
     def _forget(self) -> None:
         """The model of an earlier fit."""

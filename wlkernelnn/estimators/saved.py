@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
@@ -55,6 +57,7 @@ def more_options(
 class SavedEstimator(BaseEstimator, ABC):
     """An estimator that is saved as its arguments, its model, and what a subclass makes of their outputs."""
 
+    model: str
     _task: str
     validation_score_: float | None
 
@@ -128,6 +131,13 @@ class SavedEstimator(BaseEstimator, ABC):
                 f"{path}: not as an estimator is saved ({type(error).__name__}: {error})"
             ) from error
         return model
+
+    def _warn(self, arguments: Sequence[str], why: str) -> None:
+        """Name arguments that were given and do nothing."""
+        parameters = inspect.signature(type(self)).parameters
+        own = [name for name in arguments if name in parameters]
+        if idle := [name for name in own if getattr(self, name) != parameters[name].default]:
+            warnings.warn(f"{', '.join(idle)}: {why} of model={self.model!r} ignores", stacklevel=5)
 
     @classmethod
     def _renamed(cls, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ from sklearn.utils import Tags
 
 from wlkernelnn.datasets import PackedStrings
 from wlkernelnn.kernels.base import is_list
-from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetworkOptions
+from wlkernelnn.training import StringEnsemble
 from wlkernelnn.training.folder import with_seeds
+from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.training.text.networks import classifier
 from wlkernelnn.training.text.run import train_classifiers
 from wlkernelnn.utils.checks import check_count
 
 from .data import two_parts
-from .strings import StringEstimator
+from .strings import Options, StringEstimator
 
 
+@dataclass(eq=False, repr=False)
 class StringClassifier(StringEstimator):
     """Tells classes of strings of vectors apart, such as signals of several channels over time.
 
@@ -38,8 +40,8 @@ class StringClassifier(StringEstimator):
     >>> model.fit(up + down, 20 * ["up"] + 20 * ["down"]).predict([np.arange(15.0)])
     array(['up'], dtype='<U4')
 
-    All arguments are those of :class:`TextClassifier`. X are arrays ``[T_i, d]`` of any lengths, or
-    ``[T_i]`` of one channel; or one array ``[n, T, d]`` (``[n, T]`` is n strings of one channel).
+    All arguments are those of the networks of :class:`TextClassifier`. X are arrays ``[T_i, d]`` of any
+    lengths, or ``[T_i]`` of one channel; or one array ``[n, T, d]`` (``[n, T]`` is n strings of one channel).
 
     Attributes:
         ensemble_: The networks, a :class:`~wlkernelnn.training.StringEnsemble`.
@@ -48,6 +50,8 @@ class StringClassifier(StringEstimator):
     """
 
     _of_vectors = True
+
+    model: StringModelName = "kernel"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -60,12 +64,14 @@ class StringClassifier(StringEstimator):
         X: Any,
         y: np.ndarray,
         names: list[str],
-        network: StringNetworkOptions,
-        options: ClassifierOptions,
+        weights: Any,
+        options: Options | None,
         directory: Path,
     ) -> tuple[StringEnsemble, float | None]:
+        assert options is not None
+        network, of_training = options
         signals = signals_of(X)
-        index = two_parts(len(signals), self.validation_fraction, options.seed, y, "strings")
+        index = two_parts(len(signals), self.validation_fraction, of_training.seed, y, "strings")
         order = sorted(names)  # as files have them
         place = np.array([order.index(name) for name in names])
         training_values = np.concatenate([signals[i] for i in index["train"]]).astype(np.float64)
@@ -86,8 +92,8 @@ class StringClassifier(StringEstimator):
             parts,
             {name: rows.tolist() for name, rows in index.items()},
             directory,
-            options,
-            with_seeds(options, self.ensemble_size),
+            of_training,
+            with_seeds(of_training, self.ensemble_size),
             lambda: classifier(network, len(order), in_channels=signals[0].shape[1]),
             about,
             settings=asdict(network),
@@ -99,14 +105,15 @@ class StringClassifier(StringEstimator):
         right = ensemble.probabilities(parts["valid"]).argmax(1) == parts["valid"].y.numpy()
         return ensemble, float(right.mean())
 
-    def _strings(self, X: Any) -> PackedStrings:
+    def _probabilities(self, X: Any) -> np.ndarray:
         about, signals = self.ensemble_.about, signals_of(X)
         for i, signal in enumerate(signals):
             if signal.shape[1] != len(about["mean"]):
                 raise ValueError(
                     f"X: string {i} has {signal.shape[1]} channels, the training had {len(about['mean'])}"
                 )
-        return _packed(signals, about, np.zeros(len(signals), dtype=np.int64))
+        strings = _packed(signals, about, np.zeros(len(signals), dtype=np.int64))
+        return self.ensemble_.probabilities(strings)
 
 
 def signals_of(X: Any) -> list[np.ndarray]:

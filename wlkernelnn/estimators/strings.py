@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,22 +14,28 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.datasets import PackedStrings
 from wlkernelnn.kernels.base import is_list
+from wlkernelnn.machines import TextMachine
+from wlkernelnn.machines.texts import save_text_machine
 from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetworkOptions, load_string_run
 from wlkernelnn.training.folder import with_seeds
-from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.training.text.networks import encoder
 
 from .data import numbered, weights_of
 from .saved import SavedEstimator, more_options, training
 
 
+class Options(NamedTuple):
+    """Of networks, and of their training."""
+
+    network: StringNetworkOptions
+    training: ClassifierOptions
+
+
 @dataclass(eq=False, repr=False)
 class _Arguments:
     """The arguments of all classifiers of strings; :class:`TextClassifier` says what they are."""
 
-    model: StringModelName = "kernel"
     _: KW_ONLY
     ensemble_size: int = 1
     hidden_channels: int = StringNetworkOptions.hidden_channels
@@ -54,7 +60,10 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
 
     _task = "classification"
     _of_vectors: ClassVar[bool]
+    # What holds the model.
+    _holders: ClassVar[tuple[str, ...]] = ("ensemble_",)
     ensemble_: StringEnsemble
+    machine_: TextMachine
     classes_: np.ndarray
 
     @abstractmethod
@@ -63,15 +72,18 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         X: Any,
         y: np.ndarray,
         names: list[str],
-        network: StringNetworkOptions,
-        options: ClassifierOptions,
+        weights: Any,
+        options: Options | None,
         directory: Path,
-    ) -> tuple[StringEnsemble, float | None]:
-        """Train on classes ``[n]``, numbers of ``names``; the networks and their validation score."""
+    ) -> tuple[StringEnsemble | TextMachine, float | None]:
+        """Train on classes ``[n]``, numbers of ``names``; the model and its validation score.
+
+        ``weights`` are of the sorted ``names``. A machine has no ``options``.
+        """
 
     @abstractmethod
-    def _strings(self, X: Any) -> PackedStrings:
-        """What a fitted estimator reads of X."""
+    def _probabilities(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes in the order of ``about``, by a fitted model."""
 
     def fit(self, X: Any, y: Any, devices: int = 1) -> Self:
         """Train the model.
@@ -87,7 +99,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
                 classes, or an argument is out of its range.
         """
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        network, options = self._options(seed, devices)
+        options = self._options(seed, devices)
         if np.ndim(y) == 2:
             y = column_or_1d(y, warn=True)
         labels = list(y) if is_list(y) else None
@@ -99,14 +111,17 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
             raise ValueError(f"y: expected two classes or more, got {len(classes)} ({classes.tolist()})")
         names = [str(name) for name in classes]
         weights = weights_of(self.class_weight, classes)
-        if weights is not None and (options.balance or options.class_weight):
-            raise ValueError("fit_options: class_weight is set by the argument class_weight")
         if isinstance(weights, list):
-            weights = [weights[place] for place in np.argsort(names)]  # as the networks have them
-        options = replace(options, class_weight=weights or options.class_weight)
+            weights = [weights[place] for place in np.argsort(names)]  # as models have them
+        if weights is not None and options is not None:
+            if options.training.balance or options.training.class_weight:
+                raise ValueError("fit_options: class_weight is set by the argument class_weight")
+            options = options._replace(training=replace(options.training, class_weight=weights))
         with training() as directory:
-            ensemble, score = self._train(X, number, names, network, options, directory)
-        self.ensemble_ = ensemble
+            model, score = self._train(X, number, names, weights, options, directory)
+        for name in self._holders:  # the model of an earlier fit
+            self.__dict__.pop(name, None)
+        self._take(model)
         self.validation_score_ = score
         self.classes_ = classes
         return self
@@ -119,8 +134,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
             TypeError, ValueError: As of ``fit``.
         """
         check_is_fitted(self)
-        probability = self.ensemble_.probabilities(self._strings(X))
-        return np.asarray(probability[:, self._order])
+        return np.asarray(self._probabilities(X)[:, self._order])
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each string, ``[n]``; errors are those of :meth:`predict_proba`."""
@@ -128,16 +142,22 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         return np.asarray(self.classes_[probability.argmax(axis=1)])
 
     @property
-    def _order(self) -> list[int]:
-        """Where the networks have each class."""
-        return [self.ensemble_.about["classes"].index(str(name)) for name in self.classes_]
+    def _model(self) -> str:
+        """The name of the model."""
+        return self.model
 
-    def _options(self, seed: int, devices: int) -> tuple[StringNetworkOptions, ClassifierOptions]:
-        """The options of the network and of its training."""
-        of_network = ("model", "hidden_channels", "num_layers", "bidirectional", "ngram", "dropout")
+    @property
+    def _order(self) -> list[int]:
+        """Where the model has each class."""
+        return [self._fitted.about["classes"].index(str(name)) for name in self.classes_]
+
+    def _options(self, seed: int, devices: int) -> Options | None:
+        """The options of networks."""
+        of_network = ("hidden_channels", "num_layers", "bidirectional", "ngram", "dropout")
         known = {field.name for field in fields(StringNetworkOptions)}
-        more = more_options(self, "network_options", known, of_network)
-        network = StringNetworkOptions(**{name: getattr(self, name) for name in of_network}, **more)
+        more = more_options(self, "network_options", known, (*of_network, "model"))
+        values: dict[str, Any] = {name: getattr(self, name) for name in of_network}
+        network = StringNetworkOptions(model=self._model, **values, **more)  # type: ignore[arg-type]
         with torch.random.fork_rng(devices=[]):
             encoder(network, 1)  # refuses what cannot be
         own = ("epochs", "batch_size", "lr", "patience")
@@ -148,20 +168,24 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
             values["patience"] = 0  # nothing to be patient with
         options = ClassifierOptions(seed=seed, devices=devices, **values, **more)
         with_seeds(options, self.ensemble_size)
-        return network, options
+        return Options(network, options)
 
     @property
-    def _fitted(self) -> StringEnsemble:
-        return self.ensemble_
+    def _fitted(self) -> StringEnsemble | TextMachine:
+        (name,) = (name for name in self._holders if name in vars(self))
+        return vars(self)[name]  # type: ignore[no-any-return]
 
-    def _take(self, fitted: StringEnsemble) -> None:
-        self.ensemble_ = fitted
+    def _take(self, fitted: StringEnsemble | TextMachine) -> None:
+        setattr(self, self._holders[isinstance(fitted, TextMachine)], fitted)
 
     def _save_model(self, directory: Path) -> None:
-        self.ensemble_.save(directory)
+        if isinstance(self._fitted, TextMachine):
+            save_text_machine(directory, self._fitted)
+        else:
+            self._fitted.save(directory)
 
     @classmethod
-    def _load_model(cls, directory: Path) -> StringEnsemble:
+    def _load_model(cls, directory: Path) -> StringEnsemble | TextMachine:
         fitted = load_string_run(directory)
         if (vectors := fitted.about["level"] == "vectors") != cls._of_vectors:
             kinds = ("texts", "signals")
@@ -171,14 +195,14 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         return fitted
 
     @staticmethod
-    def _num_networks(fitted: StringEnsemble) -> int:
-        return len(fitted.networks)
+    def _num_networks(fitted: StringEnsemble | TextMachine) -> int:
+        return len(fitted.networks) if isinstance(fitted, StringEnsemble) else 0
 
     def _outputs(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist()}
 
     def _set_outputs(self, state: dict[str, Any]) -> None:
-        classes, expected = state["classes"], self.ensemble_.about["classes"]
+        classes, expected = state["classes"], self._fitted.about["classes"]
         known, _ = numbered(classes)
         if known.tolist() != classes or sorted(map(str, known)) != expected:
             raise ValueError(f"classes: expected {expected}, sorted, got {classes}")

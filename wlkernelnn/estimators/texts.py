@@ -5,18 +5,28 @@ from __future__ import annotations
 import os
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from sklearn.utils import Tags
 
-from wlkernelnn.datasets import PackedStrings, Texts
+from wlkernelnn.datasets import Texts
 from wlkernelnn.datasets.text.texts import LEVELS, Level, Tokenised, tokenised
-from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetworkOptions, train_texts
+from wlkernelnn.machines import TextMachine
+from wlkernelnn.training import StringEnsemble, train_text_machine, train_texts
+from wlkernelnn.training.string_options import TextModelName, text_model
+from wlkernelnn.training.text.model import probabilities_of
 from wlkernelnn.utils.checks import check_count, check_one_of
 
 from .data import refuse, strings_in, two_parts
-from .strings import StringEstimator
+from .strings import Options, StringEstimator
+
+# Arguments that networks alone have.
+OF_NETWORKS = (
+    *("ensemble_size", "hidden_channels", "num_layers", "bidirectional", "dropout", "epochs", "batch_size"),
+    *("lr", "patience", "validation_fraction", "network_options", "fit_options", "embeddings_path"),
+    *("embedding_channels", "freeze_embeddings"),
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -25,19 +35,22 @@ class TextClassifier(StringEstimator):
 
     >>> from wlkernelnn import TextClassifier
     >>> texts = [f"a {word} film" for word in 20 * ["good", "lovely", "bad", "dull"]]
-    >>> model = TextClassifier(hidden_channels=16, batch_size=8, lr=0.01, random_state=0)
-    >>> model.fit(texts, 20 * ["+", "+", "-", "-"]).predict(["a lovely film", "a dull film"])
+    >>> model = TextClassifier().fit(texts, 20 * ["+", "+", "-", "-"])
+    >>> model.predict(["a lovely film", "a dull film"])
     array(['+', '-'], dtype='<U1')
 
-    For signals there is :class:`StringClassifier`; the network inside is a
+    For signals there is :class:`StringClassifier`; the network inside, if there is one, is a
     :class:`~wlkernelnn.sequence.TextNetwork`.
 
     Args:
-        model: ``"kernel"``, a :class:`~wlkernelnn.sequence.StringKernelNetwork`, or a variant of
-            :class:`~wlkernelnn.sequence.RKM`, from ``"lstm"`` and ``"rkm_lstm"`` to ``"cnn"``.
+        model: ``"spectrum"``, a :class:`~wlkernelnn.machines.TextMachine`, which has no use for arguments of
+            networks; ``"kernel"``, a :class:`~wlkernelnn.sequence.StringKernelNetwork`, or a variant of
+            :class:`~wlkernelnn.sequence.RKM`, from ``"lstm"`` and ``"rkm_lstm"`` to ``"cnn"``; or ``"auto"``,
+            the machine, but with ``embeddings_path`` ``"kernel"``.
         level: Tokens are ``"words"`` (see :func:`~wlkernelnn.datasets.document_tokens`) or ``"characters"``.
         max_length: Read so many tokens of a text; default all.
-        min_count: Tokens that the training texts have less often are one unknown token.
+        min_count: Tokens that the training texts have less often are one unknown token; runs that fewer
+            texts have are none of the machine's.
         embeddings_path: File of word vectors in GloVe's format; default vectors that are learned alone.
         embedding_channels: Width of those.
         freeze_embeddings: Vectors of the file stay as they are.
@@ -55,12 +68,17 @@ class TextClassifier(StringEstimator):
         progress: Show a progress bar.
 
     Attributes:
-        ensemble_: The networks and their vocabulary, a :class:`~wlkernelnn.training.StringEnsemble`.
+        machine_: The :class:`~wlkernelnn.machines.TextMachine`, if the model is one.
+        ensemble_: The networks and their vocabulary, a :class:`~wlkernelnn.training.StringEnsemble`, if not.
         classes_: The classes, sorted.
-        validation_score_: Accuracy on the validation part, or ``None``.
+        validation_score_: Accuracy on the validation part, of the machine on training texts left out, or
+            ``None``.
     """
 
     _of_vectors = False
+    _holders = ("ensemble_", "machine_")
+
+    model: TextModelName = "auto"
     _: KW_ONLY
     level: Level = "words"
     max_length: int | None = None
@@ -81,10 +99,10 @@ class TextClassifier(StringEstimator):
         X: Any,
         y: np.ndarray,
         names: list[str],
-        network: StringNetworkOptions,
-        options: ClassifierOptions,
+        weights: Any,
+        options: Options | None,
         directory: Path,
-    ) -> tuple[StringEnsemble, float | None]:
+    ) -> tuple[StringEnsemble | TextMachine, float | None]:
         check_one_of("level", self.level, LEVELS)
         for name in ("min_count", "embedding_channels", *(["max_length"] if self.max_length else [])):
             check_count(name, getattr(self, name))
@@ -93,15 +111,19 @@ class TextClassifier(StringEstimator):
         found = _tokenised(X, self.level, self.max_length)
         labels = [names[number] for number in y]
         texts = Texts(found.texts, found.tokens, labels, np.arange(len(labels)), [], where="X")
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("level", "max_length", "min_count")}
+        if options is None:
+            own |= {"ngram": self.ngram, "class_weight": weights}
+            every = {"train": np.arange(len(texts))}
+            machine, report = train_text_machine(texts, every, directory, **own)
+            return machine, report["left_out"]
         ensemble, report = train_texts(
             texts,
-            two_parts(len(texts), self.validation_fraction, options.seed, y, "texts"),
+            two_parts(len(texts), self.validation_fraction, options.training.seed, y, "texts"),
             directory,
-            options,
-            network=network,
-            level=self.level,
-            max_length=self.max_length,
-            min_count=self.min_count,
+            options.training,
+            network=options.network,
+            **own,
             embeddings_path=self.embeddings_path,
             embedding_channels=self.embedding_channels,
             freeze_embeddings=self.freeze_embeddings,
@@ -110,9 +132,23 @@ class TextClassifier(StringEstimator):
         )
         return ensemble, report.get("valid")
 
-    def _strings(self, X: Any) -> PackedStrings:
-        about = self.ensemble_.about
-        return self.ensemble_.encode(_tokenised(X, about["level"], about["max_length"]).tokens)
+    @property
+    def _model(self) -> str:
+        return text_model(self.model, "classification", self.embeddings_path is not None)
+
+    def _options(self, seed: int, devices: int) -> Options | None:
+        names = [*get_args(TextModelName)]
+        check_one_of("model", self.model, names)
+        if self._model != "spectrum":
+            return super()._options(seed, devices)
+        if devices != 1:
+            raise ValueError(f"devices={devices}: the machine of model={self.model!r} trains in one process")
+        self._warn(OF_NETWORKS, "arguments of networks (model='kernel' and others), which the machine")
+        return None
+
+    def _probabilities(self, X: Any) -> np.ndarray:
+        about = self._fitted.about
+        return probabilities_of(self._fitted, _tokenised(X, about["level"], about["max_length"]).tokens)
 
 
 def _tokenised(X: Any, level: str, max_length: int | None) -> Tokenised:

@@ -6,6 +6,7 @@ from .gaussian_process import GaussianProcess
 from .linear import LinearMachine
 from .molecules import MoleculeMachine
 from .saved import load_machine, save_machine
+from .texts import TextMachine
 
 __all__ = [
     "Explanation",
@@ -13,6 +14,7 @@ __all__ = [
     "GaussianProcessClassifier",
     "LinearMachine",
     "MoleculeMachine",
+    "TextMachine",
     "explain",
     "load_machine",
     "save_machine",

@@ -13,6 +13,7 @@ import pandas as pd
 
 from wlkernelnn.datasets.splits.parts import SplitIndex
 from wlkernelnn.datasets.text.texts import Texts
+from wlkernelnn.machines import TextMachine
 from wlkernelnn.training.classes import confusion, of_each_class
 from wlkernelnn.training.folder import network_folders
 from wlkernelnn.training.text.model import StringEnsemble
@@ -39,7 +40,7 @@ class _Part(NamedTuple):
 
 def write_text_page(
     directory: str | os.PathLike[str],
-    model: StringEnsemble,
+    model: StringEnsemble | TextMachine,
     report: Mapping[str, Any],
     texts: Texts | None = None,
     split_idx: SplitIndex | None = None,
@@ -50,7 +51,8 @@ def write_text_page(
     """Write ``report.html`` into a run folder: one file, without scripts, that needs no network.
 
     Args:
-        directory: The folder of :func:`~wlkernelnn.training.train_texts` or ``train_language``.
+        directory: The folder of :func:`~wlkernelnn.training.train_texts`, ``train_text_machine`` or
+            ``train_language``.
         model: What was trained.
         report: The content of ``metrics.json``.
         texts, split_idx: Of classifiers: the whole set, and positions of each part in it.
@@ -65,6 +67,7 @@ def write_text_page(
     shown: dict[str, str] = {}
     if texts is None or split_idx is None:
         first["Scores"] = _perplexities(report)
+        assert isinstance(model, StringEnsemble)
         with suppress(ValueError):  # it knows no line ends to begin with
             written = escaped(model.generate("", _WRITTEN, seed=0))
             shown["A sample"] = paragraph("The model writes by itself:", soft=True) + f"<pre>{written}</pre>"
@@ -81,17 +84,33 @@ def write_text_page(
                 for k, name in _plotted(about["classes"])
             )
             shown["Worst predictions"] = _worst(parts[part], about["classes"])
-    kind, vocabulary = type(model.networks[0]).__name__, f"{report['vocabulary']:,} tokens"
-    first["Model"] = paragraph(f"{len(model.networks)} × {kind} on {about['level']}; it knows {vocabulary}.")
-    first["Learning curves"] = learning_curves(
-        network_folders(directory), report["metric"], report["metric"] == "accuracy"
-    )
+    if isinstance(model, TextMachine):
+        first["Model"] = _machine(model)
+    else:
+        kind, vocabulary = type(model.networks[0]).__name__, f"{report['vocabulary']:,} tokens"
+        said = f"{len(model.networks)} × {kind} on {about['level']}; it knows {vocabulary}."
+        first["Model"] = paragraph(said)
+        first["Learning curves"] = learning_curves(
+            network_folders(directory), report["metric"], report["metric"] == "accuracy"
+        )
     shown["Repeat"] = repeat(command, config, report)
     foot = "This page shows texts of the data: if they are confidential, so is the page."
     title = f"{', '.join(about['target_names'])}: {about['name']}"
     sections = [*first.items(), *shown.items()]
     write_text(directory / PAGE, page(title, dated(), sections, foot))
     return directory / PAGE
+
+
+def _machine(model: TextMachine) -> str:
+    """What a machine is, and the runs that speak most for each class."""
+    counts = ", ".join(f"{len(runs):,} runs of {part}" for part, runs in model.spectrum_.runs_.items())
+    html = paragraph(f"Logistic regression on {counts}; C = {model.penalty_:g}.")
+    if model.errors_:
+        losses = [(f"{penalty:g}", error) for penalty, error in model.errors_.items()]
+        html += table(["C", "log loss of training texts left out"], losses)
+    strongest = zip(model.about["classes"], model.strongest(_WORST), strict=True)
+    rows = [(name, "   ".join(runs)) for name, runs in strongest]
+    return html + table(["class", f"runs of {model.spectrum_.level} that speak most for it"], rows, text=2)
 
 
 def _top(report: Mapping[str, Any], part: str) -> str:

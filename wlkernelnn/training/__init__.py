@@ -72,6 +72,7 @@ __all__ = [
     "train_language",
     "train_machine",
     "train_run",
+    "train_text_machine",
     "train_texts",
     "uncertainty",
     "unscored",

@@ -16,6 +16,7 @@ import torch
 
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.machines.saved import is_machine
+from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.files import atomic_path, clear_unfinished, json_text, read_json, write_text
 
@@ -91,7 +92,8 @@ def check_free(directory: str | os.PathLike[str]) -> None:
     """Raise an error if the folder holds a run already, or is a file."""
     if Path(directory).is_file():
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
-    if network_folders(Path(directory)) or is_machine(directory) or (Path(directory) / JOINT).is_file():
+    machine = is_machine(directory) or is_text_machine(directory)
+    if network_folders(Path(directory)) or machine or (Path(directory) / JOINT).is_file():
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
 
 

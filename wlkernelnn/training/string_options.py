@@ -19,6 +19,14 @@ StringModelName = Literal[
     "ran",
     "ran_tanh",
 ]
+TextModelName = Literal["auto", "spectrum", StringModelName]
+
+
+def text_model(model: TextModelName, task: str, embeddings: bool) -> str:
+    """What ``"auto"`` is: without word vectors a machine tells texts apart, all else is for networks."""
+    if model != "auto":
+        return model
+    return "kernel" if embeddings or task == "language" else "spectrum"
 
 
 @dataclass

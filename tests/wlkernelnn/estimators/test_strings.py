@@ -31,7 +31,7 @@ SIGNALS = [
 ]
 SIGNS = np.array([1, 2])[np.arange(40) % 2]
 CASES: dict[str, tuple[Any, Any, Any]] = {
-    "texts": (TextClassifier(**SMALL, min_count=1), TEXTS, LABELS),
+    "texts": (TextClassifier("kernel", **SMALL, min_count=1), TEXTS, LABELS),
     "signals": (StringClassifier(**SMALL | {"epochs": 12}), SIGNALS, SIGNS),
 }
 
@@ -165,7 +165,7 @@ def test_scale_does_not_matter(fitted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("labels", [[1, 2, 10], [False, True, False], [-1.0, 0.0, 1.0]], ids=str)
 def test_classes_of_any_kind(labels: list[Any]) -> None:
     y = [labels[sorted(WORDS).index(label)] for label in LABELS]
-    model = TextClassifier(**SMALL, min_count=1).fit(TEXTS, y)
+    model = TextClassifier("kernel", **SMALL, min_count=1).fit(TEXTS, y)
     assert model.classes_.tolist() == sorted(set(labels))
     assert model.score(TEXTS, y) > 0.95
 
@@ -191,7 +191,7 @@ def test_options_reach_the_networks() -> None:
 
 
 def test_scikit_learns_tools() -> None:
-    model = TextClassifier(**SMALL | {"epochs": 1}, min_count=1)
+    model = TextClassifier("kernel", **SMALL | {"epochs": 1}, min_count=1)
     assert cross_val_score(model, TEXTS, LABELS, cv=2).shape == (2,)
     search = GridSearchCV(model, {"hidden_channels": [4, 8]}, cv=2).fit(TEXTS, LABELS)
     assert search.best_params_["hidden_channels"] in (4, 8)
@@ -209,7 +209,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "empty text": ({}, ["", *TEXTS[1:]], LABELS, r"X: 1 of 60 rows give no text\n  data row 1: '': no text"),
     "no text": ({}, [*TEXTS[:-1], None], LABELS, "data row 60: None: no text"),
     "rare": ({}, TEXTS, ["rare", *LABELS[1:]], "20 / 1 / 19 / 20 of each class.* leaves too few"),
-    "model": ({"model": "gpt"}, TEXTS, LABELS, "variant must be one of"),
+    "model": ({"model": "gpt"}, TEXTS, LABELS, "model must be one of auto, spectrum, kernel"),
     "level": ({"level": "lines"}, TEXTS, LABELS, "level must be one of words, characters"),
     "layers": ({"num_layers": 0}, TEXTS, LABELS, "num_layers must be an integer of at least 1"),
     "lr": ({"lr": 0.0}, TEXTS, LABELS, "lr must be above 0"),
@@ -236,7 +236,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
 def test_refused(case: str) -> None:
     options, X, y, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
-        TextClassifier(**SMALL | options).fit(X, y)
+        TextClassifier(**{"model": "kernel"} | SMALL | options).fit(X, y)
 
 
 @pytest.mark.parametrize(

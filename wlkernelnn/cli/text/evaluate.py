@@ -10,6 +10,7 @@ from wlkernelnn.cli.data import one_column, score_text
 from wlkernelnn.cli.options import VerbParser, add_options, check_outputs, pick
 
 if TYPE_CHECKING:
+    from wlkernelnn.machines import TextMachine
     from wlkernelnn.training import StringEnsemble
 
 
@@ -45,18 +46,20 @@ def main(argv: list[str] | None = None) -> None:
     check_outputs(outputs, [options.data_path])
 
     # Help does not wait for torch.
-    from wlkernelnn.training import load_string_run, write_report
+    from wlkernelnn.training import StringEnsemble, load_string_run, write_report
 
     model = load_string_run(options.model_path)
     if model.about["level"] == "vectors":
         raise ValueError(f"{options.model_path}: a model of signals, which are no texts; use it in Python")
-    of_task = _classes if model.about["task"] == "classification" else _language
-    report = of_task(model, options)
+    if isinstance(model, StringEnsemble) and model.about["task"] == "language":
+        report = _language(model, options)
+    else:
+        report = _classes(model, options)
     if options.metrics_path is not None:
         write_report(options.metrics_path, report)
 
 
-def _classes(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, Any]:
+def _classes(model: StringEnsemble | TextMachine, options: TextEvaluateOptions) -> dict[str, Any]:
     """Print and give the scores of a classifier."""
     import numpy as np
     from rich.console import Console
@@ -66,6 +69,7 @@ def _classes(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, A
     from wlkernelnn.datasets import texts_from
     from wlkernelnn.training import class_scores
     from wlkernelnn.training.classes import of_each_class
+    from wlkernelnn.training.text.model import probabilities_of
 
     about = model.about
     texts = texts_from(
@@ -79,7 +83,7 @@ def _classes(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, A
         rejects_path=options.rejects_path,
     )
     y = np.array([about["classes"].index(label) for label in texts.labels])
-    probability = model.probabilities(model.encode(texts.tokens))
+    probability = probabilities_of(model, texts.tokens)
     scores = class_scores(y, probability)
     each = of_each_class(y, probability, about["classes"])
     tokens, unknown = sum(map(len, texts.tokens)), model.num_unknown(texts.tokens)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.training.options import LoopOptions
-from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions
+from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions, TextModelName
 
 
 @dataclass
@@ -28,7 +28,8 @@ class TextDataOptions:
         level: Tokens are "words" (lower-cased, with signs apart; of a language model what stands between
             white space, with a token for each line end) or "characters".
         max_length: Read so many tokens of a text; by default all.
-        min_count: Tokens that the training texts have less often are unknown; by default 2.
+        min_count: Tokens that the training texts have less often are unknown; of "spectrum", runs that are in
+            fewer of them are left out.
         on_invalid: Rows without a text or a label: "raise" an error, or "skip" them.
     """
 
@@ -42,6 +43,22 @@ class TextDataOptions:
     max_length: PositiveInt | None = None
     min_count: PositiveInt = 2
     on_invalid: Literal["raise", "skip"] = "raise"
+
+
+@dataclass
+class TextModelOptions:
+    """The model.
+
+    Args:
+        model: "spectrum" is logistic regression on the runs of words and of characters that texts share, for
+            classes; "kernel" (string kernel layers, Lei et al. 2017) and all others are networks: the cells
+            of Liang et al. 2019 by the names of their Table 1, from "lstm" over "rkm_lstm", "rkm_cifg",
+            "linear_gated" and "linear" to "gated_cnn" and "cnn", and recurrent additive networks, "ran" and
+            "ran_tanh". "auto" is "spectrum" for a table of texts, and "kernel" with embeddings_path and for
+            language models.
+    """
+
+    model: TextModelName = "auto"
 
 
 @dataclass

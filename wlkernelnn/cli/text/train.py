@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from wlkernelnn.cli.before import check_idle, check_run_folder
 from wlkernelnn.cli.data import RandomSplitOptions, one_column, score_text
 from wlkernelnn.cli.options import VerbParser, add_options, command_line, config_text, pick
-from wlkernelnn.training.string_options import StringNetworkOptions
+from wlkernelnn.training.string_options import StringNetworkOptions, text_model
 
-from .options import TextDataOptions, TextFitOptions, TextRunOptions, VectorOptions
+from .options import TextDataOptions, TextFitOptions, TextModelOptions, TextRunOptions, VectorOptions
 
 if TYPE_CHECKING:
+    from wlkernelnn.machines import TextMachine
     from wlkernelnn.training import StringEnsemble
 
     # What was trained, the content of metrics.json, and what writes the page.
-    Trained = tuple[StringEnsemble, dict[str, Any], Callable[..., Path]]
+    Trained = tuple[StringEnsemble | TextMachine, dict[str, Any], Callable[..., Path]]
 
 TASKS = ("classification", "language")
 
@@ -28,6 +30,7 @@ GROUPS: dict[str, type] = {
     "Data": TextDataOptions,
     "Split": RandomSplitOptions,
     "Run": TextRunOptions,
+    "Model": TextModelOptions,
     "Network": StringNetworkOptions,
     "Vectors of tokens": VectorOptions,
     "Training": TextFitOptions,
@@ -40,6 +43,14 @@ OF_TASKS = {
     **dict.fromkeys(vars(VectorOptions()), TASKS[:1]),
     **dict.fromkeys(("valid_path", "test_path", "bptt"), TASKS[1:]),
 }
+OF_NETWORKS = dict.fromkeys(
+    [
+        *(name for name in vars(StringNetworkOptions()) if name not in ("model", "ngram")),
+        *(name for name in vars(TextFitOptions()) if name not in ("balance", "seed")),
+        *(*vars(VectorOptions()), "ensemble_size", "resume"),
+    ],
+    ("kernel",),
+)
 OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
 # Options that may change when a run resumes: they change no network (of files, the content is compared).
 MAY_DIFFER = (
@@ -51,12 +62,12 @@ MAY_DIFFER = (
 def main(argv: list[str] | None = None) -> None:
     parser = VerbParser("text train", __doc__)
     for title, source in GROUPS.items():
-        add_options(parser, title, source)
+        new = [field.name for field in fields(source) if field.name not in parser.defaults]
+        add_options(parser, title, source, new)
     parsed = parser.parse_args(argv)
     data = TextDataOptions(**pick(parsed, TextDataOptions))
     run = TextRunOptions(**pick(parsed, TextRunOptions))
     split = RandomSplitOptions(**pick(parsed, RandomSplitOptions))
-    network = StringNetworkOptions(**pick(parsed, StringNetworkOptions))
     vectors = VectorOptions(**pick(parsed, VectorOptions))
 
     # Help does not wait for torch.
@@ -65,18 +76,27 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.training.folder import with_seeds
     from wlkernelnn.training.processes import dismiss, follow
     from wlkernelnn.training.text.networks import encoder
+    from wlkernelnn.utils.checks import check_count
     from wlkernelnn.utils.files import alone_in, write_text
 
     # All that can be refused before data are read.
     # Files of SMILES are texts for a language model.
     table = is_table(data.data_path) and not data.data_path.lower().endswith(MOLECULE_SUFFIXES)
     parsed.task_type = task = data.task_type or ("classification" if table else "language")
+    parsed.model = text_model(parsed.model, task, vectors.embeddings_path is not None)
+    network = StringNetworkOptions(**pick(parsed, StringNetworkOptions))
     options = TextFitOptions(**pick(parsed, TextFitOptions)).of(task)
     with_seeds(options, run.ensemble_size)
     check_idle(parser, parsed, "task_type", {task}, OF_TASKS)
-    check_idle(parser, parsed, "model", {network.model}, OF_KERNELS)
-    _check_vectors(parsed)
-    encoder(network, 1)
+    if parsed.model == "spectrum":
+        if task == "language":
+            raise ValueError("--model spectrum tells classes apart: a language model needs a network")
+        check_idle(parser, parsed, "model", {"spectrum"}, OF_NETWORKS)
+        check_count("--ngram", network.ngram)
+    else:
+        check_idle(parser, parsed, "model", {network.model}, OF_KERNELS)
+        _check_vectors(parsed)
+        encoder(network, 1)
     _check_file(data, split, task, table)
     if follow(options):
         return
@@ -88,14 +108,16 @@ def main(argv: list[str] | None = None) -> None:
         keep = Namespace(**{**vars(parsed), "resume": False})  # what the run is, not how it came about
         write_text(config_path, config_text(keep))
         try:
-            ensemble, report, write_page = train(data, split, run, network, vectors, options)
+            model, report, write_page = train(data, split, run, network, vectors, options)
         except (KeyboardInterrupt, ChildProcessError) as error:
+            if parsed.model == "spectrum":  # it takes seconds, and is begun anew
+                raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None
         told = {"command": command_line(parser, keep), "config": config_text(keep)}
         page = tried(lambda: write_page(**told), f"no {PAGE}")
     dismiss(options)
-    _show(ensemble, directory, report)
+    _show(model, directory, report)
     if page is not None:
         print(f"report: {page}")
 
@@ -145,7 +167,7 @@ def _train_classifier(
 ) -> Trained:
     from wlkernelnn.datasets import random_split, texts_from
     from wlkernelnn.report import write_text_page
-    from wlkernelnn.training import train_texts
+    from wlkernelnn.training import train_text_machine, train_texts
 
     label_column = one_column(data.target_columns, "--target-columns")
     texts = texts_from(
@@ -160,22 +182,27 @@ def _train_classifier(
     )
     train, valid, test = split.split_sizes
     parts = texts.split_idx or random_split(len(texts), (train, valid, test), split.data_seed)
-    if not len(parts["valid"]):
-        options.patience = 0
-    model, report = train_texts(
-        texts,
-        parts,
-        run.output_dir,
-        options,
-        network=network,
-        level=data.level,
-        max_length=data.max_length,
-        min_count=data.min_count,
-        **vars(vectors),
-        target_name=str(label_column),
-        ensemble_size=run.ensemble_size,
-        resume=run.resume,
-    )
+    of_tokens: dict[str, Any] = {name: getattr(data, name) for name in ("level", "max_length", "min_count")}
+    of_tokens["target_name"] = str(label_column)
+    model: StringEnsemble | TextMachine
+    if network.model == "spectrum":
+        weights = "balanced" if options.balance else None
+        of_tokens |= {"ngram": network.ngram, "class_weight": weights}
+        model, report = train_text_machine(texts, parts, run.output_dir, **of_tokens)
+    else:
+        if not len(parts["valid"]):
+            options.patience = 0
+        model, report = train_texts(
+            texts,
+            parts,
+            run.output_dir,
+            options,
+            network=network,
+            **of_tokens,
+            **vars(vectors),
+            ensemble_size=run.ensemble_size,
+            resume=run.resume,
+        )
     return model, report, partial(write_text_page, run.output_dir, model, report, texts, parts)
 
 
@@ -208,12 +235,12 @@ def _train_language(
     return model, report, partial(write_text_page, run.output_dir, model, report)
 
 
-def _show(ensemble: StringEnsemble, directory: Path, report: dict[str, Any]) -> None:
+def _show(model: StringEnsemble | TextMachine, directory: Path, report: dict[str, Any]) -> None:
     """Print the scores, and where everything is."""
     from rich.console import Console
     from rich.table import Column, Table
 
-    about, metric = ensemble.about, report["metric"]
+    about, metric = model.about, report["metric"]
     language = about["task"] == "language"
     what = f"{report['vocabulary']:,} tokens" + ("" if language else f", {len(about['classes'])} classes")
     print(f"{about['name']}: {metric} ({what})")

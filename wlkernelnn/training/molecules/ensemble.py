@@ -16,6 +16,7 @@ from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.datasets.molecules.probe import check_probed
 from wlkernelnn.machines.saved import is_machine
+from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpoint
@@ -199,6 +200,8 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
     path = Path(path)
     if is_machine(path):
         raise ValueError(f"{path}: holds a kernel machine, and this needs networks (model wl or stack)")
+    if is_text_machine(path):
+        raise ValueError(f"{path}: expected a network of molecules, got a machine of texts")
     folders = finished_folders(path)
     networks, abouts = zip(*map(load_checkpoint, folders), strict=True)
     for folder, net in zip(folders, networks, strict=True):

@@ -5,6 +5,7 @@ from wlkernelnn.training.classes import class_scores
 from .awd import AWDOptions, fit_awd
 from .classification import accuracy, class_probabilities, fit_classifier
 from .language import fit_language_model, perplexity
+from .machine import train_text_machine
 from .model import StringEnsemble, load_string_run
 from .prediction import TextColumns, predict_texts
 from .run import train_language, train_texts
@@ -29,5 +30,6 @@ __all__ = [
     "predict_texts",
     "score_strings",
     "train_language",
+    "train_text_machine",
     "train_texts",
 ]

@@ -13,6 +13,9 @@ import torch
 
 from wlkernelnn.datasets import EOS, PackedStrings, Vocabulary
 from wlkernelnn.datasets.text.corpus import Words
+from wlkernelnn.machines import TextMachine
+from wlkernelnn.machines.saved import is_machine
+from wlkernelnn.machines.texts import is_text_machine, load_text_machine
 from wlkernelnn.sequence import LanguageModel, StringNetwork, TextNetwork
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, load_vocabulary, save_checkpoint
 from wlkernelnn.training.folder import check_alike, finished_folders
@@ -130,13 +133,24 @@ class StringEnsemble:
             save_checkpoint(Path(directory) / f"model_{i}", net, self.about, self.vocabulary)
 
 
-def load_string_run(path: str | os.PathLike[str]) -> StringEnsemble:
-    """The models of strings in a run folder, or the one model of such a folder.
+def probabilities_of(model: StringEnsemble | TextMachine, tokens: Sequence[Sequence[str]]) -> np.ndarray:
+    """Probabilities of the classes of texts, float32 ``[n, C]``."""
+    if isinstance(model, TextMachine):
+        return model.probabilities(tokens)
+    return model.probabilities(model.encode(tokens))
+
+
+def load_string_run(path: str | os.PathLike[str]) -> StringEnsemble | TextMachine:
+    """The models of strings in a run folder, or the one model of such a folder, or the machine of one.
 
     Raises:
         FileNotFoundError: No model lies there, or the training of the run has not ended.
         ValueError: A file is damaged, models do not go together, or it is a run of molecules.
     """
+    if is_text_machine(path):
+        return load_text_machine(path)
+    if is_machine(path):
+        raise ValueError(f"{path}: expected a model of texts or signals, got a machine of molecules")
     folders = finished_folders(Path(path))
     networks, abouts = zip(*map(load_checkpoint, folders), strict=True)
     for folder, net in zip(folders, networks, strict=True):

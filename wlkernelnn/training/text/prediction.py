@@ -15,11 +15,13 @@ import torch
 
 from wlkernelnn.datasets import Reject
 from wlkernelnn.datasets.text.texts import text_column_of, tokenised
+from wlkernelnn.machines import TextMachine
+from wlkernelnn.machines.texts import text_digest
 from wlkernelnn.training.checkpoint import digest
 from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
 from wlkernelnn.training.screening.parts import Counts
 
-from .model import StringEnsemble, load_string_run
+from .model import StringEnsemble, load_string_run, probabilities_of
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -41,7 +43,7 @@ class TextColumns:
     top_k: int | None = None
     seed: int = 0
 
-    def names(self, model: StringEnsemble) -> list[str]:
+    def names(self, model: StringEnsemble | TextMachine) -> list[str]:
         """Names of the columns.
 
         Raises:
@@ -58,10 +60,14 @@ class TextColumns:
         return [target, f"{target}_probability", *more]
 
     def values(
-        self, model: StringEnsemble, texts: Sequence[str], tokens: Sequence[Sequence[str]], first: int = 0
+        self,
+        model: StringEnsemble | TextMachine,
+        texts: Sequence[str],
+        tokens: Sequence[Sequence[str]],
+        first: int = 0,
     ) -> list[np.ndarray]:
         """The values of :meth:`names` for texts in rows from ``first`` on."""
-        if model.about["task"] == "language":
+        if isinstance(model, StringEnsemble) and model.about["task"] == "language":
             columns = [model.perplexity(texts).astype(np.float32)]
             if self.max_tokens:
                 drawing = (self.max_tokens, self.temperature, self.top_k)
@@ -70,7 +76,7 @@ class TextColumns:
                 ]
                 columns.append(np.array(written, dtype=object))
             return columns
-        probability = model.probabilities(model.encode(tokens))
+        probability = probabilities_of(model, tokens)
         best = np.array(model.about["classes"], dtype=object)[probability.argmax(1)]
         highest = probability.max(1) if len(probability) else np.zeros(0, np.float32)
         return [best, highest, *(probability.T if self.probabilities else ())]
@@ -136,12 +142,16 @@ def predict_texts(
             share = f"{unknown / count:.0%} of the tokens are unknown to the model"
             logger.warning(f"{share}: are the texts of another language or kind than those of the training?")
 
-    of_model: dict[str, Any] = {"about": about, "tokens": getattr(model.vocabulary, "tokens", ())}
+    if isinstance(model, StringEnsemble):
+        tokens = getattr(model.vocabulary, "tokens", ())
+        networks = [*map(digest, model.networks), _sha256({"about": about, "tokens": tokens})]
+    else:
+        networks = [text_digest(model)]
     filling = Filling(
         names=names,
         measured=about["target_names"] if about["task"] == "classification" else (),
         origin={
-            "networks": [*map(digest, model.networks), _sha256(of_model)],
+            "networks": networks,
             "options": {"text_column": text_column, "on_invalid": on_invalid, "columns": vars(columns)},
             "versions": {"torch": torch.__version__},
         },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -13,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
 from wlkernelnn.datasets import Corpus, PackedStrings, Texts, Vocabulary, load_glove
-from wlkernelnn.training.classes import class_scores, of_each_class
 from wlkernelnn.training.folder import (
     PARTS,
     REPORT,
@@ -30,14 +27,13 @@ from wlkernelnn.training.folder import (
     write_report,
 )
 from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions, StringNetworkOptions
-from wlkernelnn.utils.files import alone_in, atomic_path
+from wlkernelnn.utils.files import alone_in
 
 from .classification import fit_classifier
+from .labelled import LabelledTexts
 from .language import fit_language_model, perplexity
 from .model import StringEnsemble, load_string_run
 from .networks import classifier, language_model
-
-logger = logging.getLogger("wlkernelnn")
 
 UNKNOWN = "<unk>"
 # Vectors of tokens that a file of vectors lacks are drawn with this standard deviation.
@@ -97,23 +93,12 @@ def train_texts(
     """
     directory, options = Path(directory), options or ClassifierOptions()
     network, seeded = network or StringNetworkOptions(), with_seeds(options, ensemble_size)
-    classes = sorted(set(texts.labels))
-    if len(classes) < 2:
-        raise ValueError(
-            f"{texts.where or 'texts'}: expected at least two classes, got {len(classes)} "
-            f"({', '.join(classes)})"
-        )
-    index = {name: split_idx[name] for name in PARTS if len(split_idx.get(name, ()))}
-    if "train" not in index:
-        raise ValueError("the split has no training part")
+    labelled = LabelledTexts.of(texts, split_idx)
+    index, y = labelled.index, labelled.y
     words = chain.from_iterable(texts.tokens[i] for i in index["train"])
     vocabulary = Vocabulary.build(words, special=UNKNOWN, unknown=UNKNOWN, min_count=min_count)
     if len(vocabulary) == 1:
         raise ValueError(f"min_count={min_count}: no token occurs so often in {len(index['train']):,} texts")
-    if unseen := [name for name in classes if name not in {texts.labels[i] for i in index["train"]}]:
-        logger.warning(f"{', '.join(unseen)}: no text of this class is in the training part")
-    number = {name: i for i, name in enumerate(classes)}
-    y = np.array([number[label] for label in texts.labels], dtype=np.int64)
     parts = {
         name: PackedStrings.encode([texts.tokens[i] for i in rows], y[rows], vocabulary)
         for name, rows in index.items()
@@ -125,22 +110,14 @@ def train_texts(
     def build() -> torch.nn.Module:
         return classifier(
             network,
-            len(classes),
+            len(labelled.classes),
             num_tokens=len(vocabulary),
             embedding_channels=embedding_channels,
             vectors=vectors,
             freeze=freeze_embeddings,
         )
 
-    about = {
-        "task": "classification",
-        "level": level,
-        "max_length": max_length,
-        "classes": classes,
-        "target_names": [target_name],
-        "metric": "accuracy",
-        "name": texts.name,
-    }
+    about = labelled.about(level, max_length, target_name)
     settings = {
         **asdict(network),
         "level": level,
@@ -151,7 +128,7 @@ def train_texts(
     }
     ensemble, seconds = train_classifiers(
         parts,
-        {name: texts.row[rows].tolist() for name, rows in index.items()},
+        labelled.rows(),
         directory,
         options,
         seeded,
@@ -163,30 +140,7 @@ def train_texts(
         resume=resume,
         progress=progress,
     )
-    report: dict[str, Any] = {
-        "metric": "accuracy",
-        "parameters": ensemble.num_parameters,
-        "seconds": round(seconds, 1),
-        "counts": {name: len(rows) for name, rows in index.items()},
-        "vocabulary": len(vocabulary),
-        "scores": {},
-    }
-    for name in (name for name in parts if name != "train"):
-        rows, probability = index[name], ensemble.probabilities(parts[name])
-        scores = class_scores(y[rows], probability)
-        report[name] = scores["accuracy"]
-        report["scores"][name] = scores | {"classes": of_each_class(y[rows], probability, classes)}
-        columns: dict[str, Any] = {
-            "row": texts.row[rows] + 1,
-            "text": [texts.texts[i] for i in rows],
-            target_name: [texts.labels[i] for i in rows],
-            f"{target_name}_pred": [classes[i] for i in probability.argmax(1)],
-        }
-        for one, column in zip(classes, probability.T, strict=True):
-            columns[f"{target_name}_p_{one}"] = column
-        with atomic_path(directory / f"{name}_predictions.csv") as temporary:
-            pd.DataFrame(columns).to_csv(temporary, index=False)
-    write_report(directory / REPORT, report)
+    report = labelled.scored(directory, ensemble, parts, target_name, seconds, vocabulary=len(vocabulary))
     return ensemble, report
 
 
@@ -249,7 +203,9 @@ def train_classifiers(
             vocabulary=vocabulary,
             resume=resume,
         )
-    return load_string_run(directory), seconds_of(finished_folders(directory))
+    ensemble = load_string_run(directory)
+    assert isinstance(ensemble, StringEnsemble)
+    return ensemble, seconds_of(finished_folders(directory))
 
 
 def train_language(
@@ -299,6 +255,7 @@ def train_language(
             resume=resume,
         )
         ensemble = load_string_run(directory)
+        assert isinstance(ensemble, StringEnsemble)
         report: dict[str, Any] = {
             "metric": "perplexity",
             "parameters": ensemble.num_parameters,

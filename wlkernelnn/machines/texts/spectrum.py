@@ -1,0 +1,101 @@
+"""Texts by the runs of words and of characters in them: features of spectrum kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
+
+from wlkernelnn.utils.checks import check_count, check_one_of
+
+Level = Literal["words", "characters"]
+LEVELS = ("words", "characters")
+#: The longest run of characters.
+CHARACTERS = 5
+#: Tokens of each text.
+Tokens = Sequence[Sequence[str]]
+
+
+class Spectrum:
+    r"""The features of a sum of two spectrum kernels (Leslie et al. 2002).
+
+    .. math::
+        \phi(s)_r \propto \Big(1 + \log \#_r(s)\Big) \Big(1 + \log\frac{1 + N}{1 + N_r}\Big)
+
+    r are runs of 1 to ``ngram`` words, and of 1 to 5 characters within a word and its two blanks; of
+    characters as tokens, runs of 1 to 5 of them. :math:`\#_r(s)` is how often r occurs in s, :math:`N_r` the
+    number of the N training texts that have it. The features of words have length 1, and so have those of
+    characters.
+
+    Args:
+        level: Tokens are ``"words"`` or ``"characters"``.
+        ngram: Length of the longest run of words.
+        min_count: Runs that fewer training texts have are left out.
+
+    Attributes:
+        runs_: The runs of each part, in the order of the features.
+        idf_: :math:`1 + \log\frac{1 + N}{1 + N_r}`, ``[R]``.
+
+    Raises:
+        ValueError: An argument is out of its range.
+    """
+
+    runs_: dict[str, list[str]]
+    idf_: np.ndarray
+
+    def __init__(self, level: str = "words", ngram: int = 2, min_count: int = 2) -> None:
+        check_one_of("level", level, LEVELS)
+        self.level = level
+        self.ngram = check_count("ngram", ngram)
+        self.min_count = check_count("min_count", min_count)
+
+    def fit(self, tokens: Tokens) -> Self:
+        """Learn the runs of training texts.
+
+        Raises:
+            ValueError: None is in so many texts.
+        """
+        self.runs_, idf = {}, []
+        for part, list_runs in self.parts().items():
+            counter = CountVectorizer(analyzer=list_runs)
+            texts = np.bincount(counter.fit_transform(tokens).indices)
+            kept = texts >= self.min_count
+            self.runs_[part] = counter.get_feature_names_out()[kept].tolist()
+            idf.append(1 + np.log((1 + len(tokens)) / (1 + texts[kept])))
+        self.idf_ = np.concatenate(idf)
+        if not self.idf_.size:
+            raise ValueError(f"min_count={self.min_count}: no token is in so many of {len(tokens):,} texts")
+        return self
+
+    def transform(self, tokens: Tokens) -> sparse.csr_array:
+        """The features of texts, float64 ``[n, R]``."""
+        found, begin = [], 0
+        for part, list_runs in self.parts().items():
+            if runs := self.runs_[part]:
+                counter = CountVectorizer(analyzer=list_runs, vocabulary=runs, dtype=np.float64)
+                counts = counter.transform(tokens)
+                counts.data = (1 + np.log(counts.data)) * self.idf_[begin + counts.indices]
+                found.append(normalize(counts, copy=False))
+                begin += len(runs)
+        return sparse.csr_array(sparse.hstack(found, format="csr"))
+
+    def parts(self) -> dict[str, Callable[[Sequence[str]], list[str]]]:
+        """What lists the runs of a text, for each part of the kernel."""
+        if self.level == "characters":
+            return {"characters": lambda tokens: _runs("".join(tokens), CHARACTERS)}
+        of_word = lru_cache(2**16)(lambda word: _runs(f" {word} ", CHARACTERS))
+        return {
+            "words": lambda tokens: [" ".join(run) for run in _runs(tokens, self.ngram)],
+            "characters": lambda tokens: [run for word in tokens for run in of_word(word)],
+        }
+
+
+def _runs(string: Sequence[str], longest: int) -> list[Any]:
+    """All runs of 1 to ``longest`` items of a string."""
+    lengths = range(1, longest + 1)
+    return [string[i : i + n] for n in lengths for i in range(len(string) - n + 1)]
