@@ -5,8 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from wlkernelnn.bench.language.spectrum import minmax, spectrum_machine, spectrum_sides
+from wlkernelnn.bench.language.spectrum import minmax, spectrum_machine, spectrum_sides, text_machine
 from wlkernelnn.datasets import LabelledStrings, Vocabulary
+from wlkernelnn.machines import TextMachine
 
 RNG = np.random.default_rng(0)
 
@@ -49,3 +50,14 @@ def test_machine() -> None:
     assert record["test_accuracy"] >= 0.9
     assert record["runs_of"] in (1, 2)
     assert (record["model"], record["mode"], record["epochs"]) == ("spectrum", "full", 0)
+
+
+def test_the_default_machine_of_texts() -> None:
+    data = labelled(drawn(60), drawn(20), drawn(20))
+    record = text_machine(data, 2, {"model": "machine"}, {"mode": "full"})
+    machine = TextMachine().fit(
+        [data.vocabulary.decode(data.train[i].x) for i in range(60)], data.train.y.numpy(), 2, "balanced"
+    )
+    found = machine.probabilities([data.vocabulary.decode(data.test[i].x) for i in range(20)]).argmax(1)
+    assert record["test_accuracy"] == (found == data.test.y.numpy()).mean() >= 0.9
+    assert (record["model"], record["runs_of"], record["epochs"]) == ("machine", 2, 0)

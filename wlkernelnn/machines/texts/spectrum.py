@@ -54,6 +54,13 @@ class Spectrum:
         self.ngram = check_count("ngram", ngram)
         self.min_count = check_count("min_count", min_count)
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that are runs."""
+        if self.level == "characters":
+            return sum(len(run) == 1 for run in self.runs_["characters"])
+        return sum(" " not in run for run in self.runs_["words"])
+
     def fit(self, tokens: Tokens) -> Self:
         """Learn the runs of training texts.
 

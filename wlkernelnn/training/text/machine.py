@@ -75,7 +75,7 @@ def train_text_machine(
             tokens,
             target_name,
             seconds,
-            vocabulary=len(machine.spectrum_.runs_[level]),
+            vocabulary=machine.spectrum_.num_tokens,
             left_out=machine.accuracy_,
             errors=machine.errors_,
         )

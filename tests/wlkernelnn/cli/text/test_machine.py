@@ -45,6 +45,9 @@ def test_a_run(machine: Path, table: Path) -> None:
     frame = pd.read_csv(table)
     assert frame["text"][test["row"] - 1].tolist() == test["text"].tolist()
     assert json.loads((machine / "splits.json").read_text())["test"] == (test["row"] - 1).tolist()
+    assert report["vocabulary"] == len(
+        {word for words in WORDS.values() for word in words} | {"and", "the", "day"}
+    )
 
 
 def test_the_written_config_gives_the_same_run(machine: Path, tmp_path: Path) -> None:
