@@ -55,6 +55,8 @@ def write_tensors(
 ) -> str:
     """Write named tensors and a JSON ``header`` into one safetensors file, in one step.
 
+    The same content gives the same bytes.
+
     Returns:
         SHA-256 of the tensors and the header, which the file holds too.
 
@@ -71,6 +73,7 @@ def write_tensors(
         except SafetensorError as error:  # says the system's number only in words
             number = re.search(r"os error (\d+)", str(error))
             raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
+        _put_in_order(temporary)
     return digest
 
 
@@ -133,6 +136,18 @@ def _not_whole(path: str | os.PathLike[str], error: Exception) -> ValueError:
         f"{path}: not a whole safetensors file of wlkernelnn ({error}); it may have been cut short, "
         "delete it and write it again"
     )
+
+
+def _put_in_order(path: Path) -> None:
+    """Sort the metadata of a safetensors file, which come in a random order."""
+    with open(path, "r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        described = json.loads(file.read(size))
+        described["__metadata__"] = dict(sorted(described["__metadata__"].items()))
+        text = json.dumps(described, separators=(",", ":"), ensure_ascii=False).encode()
+        assert len(text) <= size
+        file.seek(8)
+        file.write(text.ljust(size))
 
 
 def _tensor_digest(header: str, tensors: Mapping[str, torch.Tensor]) -> str:

@@ -55,6 +55,15 @@ def test_tensors_and_header_come_back(tmp_path: Path) -> None:
         assert torch.equal(tensor, TENSORS[name])
 
 
+def test_equal_content_is_equal_bytes(tmp_path: Path) -> None:
+    path, written = tmp_path / "a.safetensors", set()
+    for _ in range(20):
+        write_tensors(path, TENSORS | {'ä " \\': torch.ones(2)}, {"name": "ü", "quoted": '"'})
+        written.add(path.read_bytes())
+    assert len(written) == 1
+    assert read_tensors(path)[1] == {"name": "ü", "quoted": '"'}
+
+
 def test_numbers_that_json_lacks_are_null() -> None:
     value = {"a": [1.5, float("nan")], "b": {"c": float("inf"), "d": ("x", 2, None)}}
     text = json_text(value, indent=1)

@@ -29,8 +29,8 @@ class TextMachine:
     N training texts that have it. Both features have length 1. Of characters as tokens there is the second
     part alone, with blanks and signs as they stand.
 
-    The strength of the penalty is that with the least log loss on thirds of the training texts, each
-    predicted by what the others gave. Nothing is drawn.
+    The strength of the penalty is chosen by the log loss on thirds of the training texts, each predicted by
+    the weights that the others gave: it is lowered until that rises. Nothing is drawn.
 
     Args:
         level: Tokens are ``"words"`` or ``"characters"``.
@@ -41,7 +41,8 @@ class TextMachine:
         about: As of :class:`~wlkernelnn.training.StringEnsemble`.
         spectrum_: The runs, and what they count.
         weights_, intercept_: ``[R, C]``, ``[C]``; a class without a training text has the intercept −∞.
-        errors_: The log loss on texts left out, for each inverse strength; empty where there were too few.
+        errors_: The log loss on texts left out, for each inverse strength that was tried; empty where there
+            were too few texts.
         penalty_: The one that was chosen.
         accuracy_: The accuracy on texts left out, with that; ``None`` where there were too few.
 
@@ -100,9 +101,10 @@ class TextMachine:
                 model = _fit(x[rest], y[rest], num_classes, strength, weights)
                 left_out[fold] = softmax(_logits(x[fold], *model), 1)
             error = float(-np.log(left_out[np.arange(len(y)), y].clip(1e-15)).mean())
-            if error < min(self.errors_.values(), default=np.inf):
-                self.penalty_, self.accuracy_ = penalty, float((left_out.argmax(1) == y).mean())
             self.errors_[penalty] = error
+            if error > min(self.errors_.values()):
+                break  # weaker penalties take longer, and overfit more
+            self.penalty_, self.accuracy_ = penalty, float((left_out.argmax(1) == y).mean())
         self.weights_, self.intercept_ = _fit(x, y, num_classes, self.penalty_, weights)
         return self
 
