@@ -176,7 +176,8 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
     def _fit_machine(
         self, X: Any, y: np.ndarray, names: Sequence[str], seed: int, classes: Sequence[str]
     ) -> None:
-        self._warn(OF_NETWORKS, "arguments of networks (model='wl' or 'stack'), which the machine")
+        why = f"arguments of networks (model='wl' or 'stack'), which the machine of model={self.model!r}"
+        self._warn(OF_NETWORKS, why)
         machine, features = machine_named(self.model, seed), features_for(self.model, self.features)
         if isinstance(machine, MoleculeMachine):
             machine.num_landmarks(
@@ -190,7 +191,8 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
     def _fit_joint(
         self, X: Any, y: np.ndarray, names: Sequence[str], options: FitOptions, classes: Sequence[str]
     ) -> None:
-        self._warn(["validation_fraction"], "networks train to their last epoch, which the joint model")
+        why = f"networks train to their last epoch, which the joint model of model={self.model!r}"
+        self._warn(["validation_fraction"], why)
         network = self._network()
         data = self._data(X, y, features_for(self.model, self.features), classes=tuple(classes))
         with training() as directory:

@@ -57,7 +57,6 @@ def more_options(
 class SavedEstimator(BaseEstimator, ABC):
     """An estimator that is saved as its arguments, its model, and what a subclass makes of their outputs."""
 
-    model: str
     _task: str
     validation_score_: float | None
 
@@ -137,7 +136,7 @@ class SavedEstimator(BaseEstimator, ABC):
         parameters = inspect.signature(type(self)).parameters
         own = [name for name in arguments if name in parameters]
         if idle := [name for name in own if getattr(self, name) != parameters[name].default]:
-            warnings.warn(f"{', '.join(idle)}: {why} of model={self.model!r} ignores", stacklevel=5)
+            warnings.warn(f"{', '.join(idle)}: {why} ignores", stacklevel=5)
 
     @classmethod
     def _renamed(cls, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -173,7 +173,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
     @property
     def _fitted(self) -> StringEnsemble | TextMachine:
         (name,) = (name for name in self._holders if name in vars(self))
-        return vars(self)[name]  # type: ignore[no-any-return]
+        return vars(self)[name]
 
     def _take(self, fitted: StringEnsemble | TextMachine) -> None:
         setattr(self, self._holders[isinstance(fitted, TextMachine)], fitted)

@@ -143,7 +143,8 @@ class TextClassifier(StringEstimator):
             return super()._options(seed, devices)
         if devices != 1:
             raise ValueError(f"devices={devices}: the machine of model={self.model!r} trains in one process")
-        self._warn(OF_NETWORKS, "arguments of networks (model='kernel' and others), which the machine")
+        why = f"arguments of networks (model='kernel' and others), which the machine of model={self.model!r}"
+        self._warn(OF_NETWORKS, why)
         return None
 
     def _probabilities(self, X: Any) -> np.ndarray:

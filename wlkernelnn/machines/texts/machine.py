@@ -82,7 +82,7 @@ class TextMachine:
         """
         if len(np.unique(y)) < 2:
             raise ValueError(f"expected training texts of two classes, all {len(y):,} are of one")
-        weights = class_weight
+        weights: Any = class_weight
         if weights is not None and not isinstance(weights, str):
             if len(weights) != num_classes:
                 raise ValueError(
