@@ -19,7 +19,7 @@ from wlkernelnn.kernels.graphs.counts import CountSide, count_matrix, count_side
 from wlkernelnn.machines import TextMachine
 
 TITLE = "min-max spectrum kernel, SVC"
-OURS = "spectrum machine (text train)"
+OURS = "spectrum machine"
 # Penalties: the validation part chooses one.
 PENALTIES = (1.0, 10.0)
 # Texts compared at once.
