@@ -131,12 +131,12 @@ class SavedEstimator(BaseEstimator, ABC):
             ) from error
         return model
 
-    def _warn(self, arguments: Sequence[str], why: str) -> None:
-        """Name arguments that were given and do nothing."""
+    def _warn(self, arguments: Sequence[str], why: str, depth: int = 5) -> None:
+        """Name arguments that were given and do nothing; the user is so many calls above."""
         parameters = inspect.signature(type(self)).parameters
         own = [name for name in arguments if name in parameters]
         if idle := [name for name in own if getattr(self, name) != parameters[name].default]:
-            warnings.warn(f"{', '.join(idle)}: {why} ignores", stacklevel=5)
+            warnings.warn(f"{', '.join(idle)}: {why} ignores", stacklevel=depth)
 
     @classmethod
     def _renamed(cls, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -55,8 +55,9 @@ class TextClassifier(StringEstimator):
         embedding_channels: Width of those.
         freeze_embeddings: Vectors of the file stay as they are.
         ensemble_size: Networks, which differ in their seeds and predict by their mean.
-        hidden_channels, num_layers, bidirectional, ngram, dropout: See
+        hidden_channels, num_layers, bidirectional, dropout: See
             :class:`~wlkernelnn.training.StringNetworkOptions`.
+        ngram: Length of the patterns of networks; of the machine, of its longest run of words.
         epochs, batch_size, lr: See :class:`~wlkernelnn.training.ClassifierOptions`.
         patience: Stop after so many epochs without a better accuracy on the validation part, 0 for never.
         validation_fraction: Part of the texts, drawn with its share of each class, on which the best epoch is
@@ -144,7 +145,8 @@ class TextClassifier(StringEstimator):
         if devices != 1:
             raise ValueError(f"devices={devices}: the machine of model={self.model!r} trains in one process")
         why = f"arguments of networks (model='kernel' and others), which the machine of model={self.model!r}"
-        self._warn(OF_NETWORKS, why)
+        idle = [*OF_NETWORKS, "ngram"] if self.level == "characters" else OF_NETWORKS
+        self._warn(idle, why, depth=4)
         return None
 
     def _probabilities(self, X: Any) -> np.ndarray:

@@ -108,8 +108,9 @@ def _machine(model: TextMachine) -> str:
     if model.errors_:
         losses = [(f"{penalty:g}", error) for penalty, error in model.errors_.items()]
         html += table(["C", "log loss of training texts left out"], losses)
+    blank = "␣" if model.spectrum_.level == "characters" else " "
     strongest = zip(model.about["classes"], model.strongest(_WORST), strict=True)
-    rows = [(name, "   ".join(runs)) for name, runs in strongest]
+    rows = [(name, " · ".join(run.replace(" ", blank) for run in runs)) for name, runs in strongest]
     return html + table(["class", f"runs of {model.spectrum_.level} that speak most for it"], rows, text=2)
 
 

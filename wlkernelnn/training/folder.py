@@ -92,13 +92,16 @@ def check_free(directory: str | os.PathLike[str]) -> None:
     """Raise an error if the folder holds a run already, or is a file."""
     if Path(directory).is_file():
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
-    machine = is_machine(directory) or is_text_machine(directory)
-    if network_folders(Path(directory)) or machine or (Path(directory) / JOINT).is_file():
+    if is_machine(directory) or is_text_machine(directory):
+        raise FileExistsError(f"{directory} holds a run already, of a machine: choose another folder")
+    if network_folders(Path(directory)) or (Path(directory) / JOINT).is_file():
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
 
 
 def check_resumable(directory: Path) -> None:
-    """Raise an error if the folder holds finished networks without a note of how they were trained."""
+    """Raise an error if the folder holds a machine, or networks without a note of how they were trained."""
+    if is_machine(directory) or is_text_machine(directory):
+        raise ValueError(f"{directory}: holds a machine, which does not go on: choose another folder")
     finished = [folder for folder in network_folders(directory) if (folder / CONFIG).is_file()]
     if finished and not (directory / ORIGIN).is_file():
         raise ValueError(

@@ -41,7 +41,7 @@ class StringNetworkOptions:
         num_layers: Number of layers.
         bidirectional: Of classifiers: each layer reads strings from both ends, and writes twice as many
             values.
-        ngram: Length of the patterns.
+        ngram: Length of the patterns; of "spectrum", of the longest run of words.
         dropout: Probability that a value between layers and before the output is dropped.
         decay: Of "kernel": λ, the factor of every token in between: a number from 0 to 1, "learned", or
             "gated" (computed from the token).

@@ -68,8 +68,8 @@ class TextRunOptions:
     Args:
         output_dir: The run folder: the model, its vocabulary, predictions, metrics, config and rejected rows.
         ensemble_size: Classifiers to train, with seeds seed, seed + 1, …; they predict by their mean.
-        resume: Go on with a training that was interrupted; all other options as they were (--config takes the
-            config.yaml of the run folder).
+        resume: Go on with a training of networks that was interrupted; all other options as they were
+            (--config takes the config.yaml of the run folder).
     """
 
     output_dir: Path

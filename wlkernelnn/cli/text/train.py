@@ -93,6 +93,8 @@ def main(argv: list[str] | None = None) -> None:
             raise ValueError("--model spectrum tells classes apart: a language model needs a network")
         check_idle(parser, parsed, "model", {"spectrum"}, OF_NETWORKS)
         check_count("--ngram", network.ngram)
+        if data.level == "characters" and network.ngram != StringNetworkOptions.ngram:
+            raise ValueError("--ngram is of runs of words with --model spectrum: --level characters has none")
     else:
         check_idle(parser, parsed, "model", {network.model}, OF_KERNELS)
         _check_vectors(parsed)
@@ -110,7 +112,7 @@ def main(argv: list[str] | None = None) -> None:
         try:
             model, report, write_page = train(data, split, run, network, vectors, options)
         except (KeyboardInterrupt, ChildProcessError) as error:
-            if parsed.model == "spectrum":  # it takes seconds, and is begun anew
+            if parsed.model == "spectrum":  # begun anew
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None

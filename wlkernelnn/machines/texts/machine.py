@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -9,8 +10,11 @@ import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.class_weight import compute_sample_weight
 
 from .spectrum import Level, Spectrum, Tokens
+
+logger = logging.getLogger("wlkernelnn")
 
 #: Inverse strengths of the penalty: folds of the training texts choose one, which is else the third.
 PENALTIES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
@@ -29,8 +33,9 @@ class TextMachine:
     N training texts that have it. Both features have length 1. Of characters as tokens there is the second
     part alone, with blanks and signs as they stand.
 
-    The strength of the penalty is chosen by the log loss on thirds of the training texts, each predicted by
-    the weights that the others gave: it is lowered until that rises. Nothing is drawn.
+    The strength of the penalty is chosen by the log loss (with the weights of classes) on thirds of the
+    training texts, each predicted by the weights that the others gave: it is lowered until that rises. Of a
+    class that the others lack a text does not count. Nothing is drawn.
 
     Args:
         level: Tokens are ``"words"`` or ``"characters"``.
@@ -44,7 +49,8 @@ class TextMachine:
         errors_: The log loss on texts left out, for each inverse strength that was tried; empty where there
             were too few texts.
         penalty_: The one that was chosen.
-        accuracy_: The accuracy on texts left out, with that; ``None`` where there were too few.
+        accuracy_: The accuracy on texts left out, with that, so a little optimistic; ``None`` where there
+            were too few.
 
     Raises:
         ValueError: An argument is out of its range.
@@ -77,19 +83,20 @@ class TextMachine:
                 a number for each.
 
         Raises:
-            ValueError: All texts are of one class, no run occurs often enough, or weights are not as many as
-                classes.
+            TypeError: A text is no list of tokens.
+            ValueError: y are no integers ``[n]`` below ``num_classes``, all texts are of one class, no run
+                occurs often enough, or weights are not numbers of at least 0, as many as classes.
         """
+        y = np.asarray(y)
+        if y.shape != (len(tokens),) or not np.issubdtype(y.dtype, np.integer):
+            raise ValueError(f"y must be integers [{len(tokens)}], got {y.dtype} {list(y.shape)}")
+        if len(y) and not 0 <= y.min() <= y.max() < num_classes:
+            raise ValueError(f"y must be from 0 to {num_classes - 1}, got {y.min()} … {y.max()}")
         if len(np.unique(y)) < 2:
             raise ValueError(f"expected training texts of two classes, all {len(y):,} are of one")
-        weights: Any = class_weight
-        if weights is not None and not isinstance(weights, str):
-            if len(weights) != num_classes:
-                raise ValueError(
-                    f"class_weight has {len(weights)} weights, expected one of each of {num_classes} classes"
-                )
-            weights = dict(enumerate(weights))
+        weights = _weights(class_weight, num_classes)
         x, folds = self.spectrum_.fit(tokens).transform(tokens), _folds(y)
+        counted = compute_sample_weight(weights, y)
         self.penalty_ = PENALTIES[2]
         self.errors_ = {}
         self.accuracy_ = None
@@ -100,7 +107,10 @@ class TextMachine:
                 strength = penalty * len(y) / len(rest)  # as strong for each text as with all of them
                 model = _fit(x[rest], y[rest], num_classes, strength, weights)
                 left_out[fold] = softmax(_logits(x[fold], *model), 1)
-            error = float(-np.log(left_out[np.arange(len(y)), y].clip(1e-15)).mean())
+            own = left_out[np.arange(len(y)), y]
+            seen = own > 0  # the others have texts of the class
+            error = float(np.average(-np.log(own[seen].clip(1e-15)), weights=counted[seen]))
+            logger.info(f"C = {penalty:g}: log loss {error:.4g} on texts left out")
             self.errors_[penalty] = error
             if error > min(self.errors_.values()):
                 break  # weaker penalties take longer, and overfit more
@@ -117,7 +127,7 @@ class TextMachine:
 
     def num_unknown(self, tokens: Tokens) -> int:
         """How many tokens of some texts the machine has no weight for."""
-        known = {*self.spectrum_.runs_[self.spectrum_.level]}
+        known = self.spectrum_.known()[self.spectrum_.level]
         return sum(token not in known for text in tokens for token in text)
 
     @property
@@ -125,10 +135,34 @@ class TextMachine:
         return self.weights_.size + self.intercept_.size
 
     def strongest(self, number: int) -> list[list[str]]:
-        """The runs that speak most for each class, ``[C, number]``: of words, where words are the tokens."""
+        """The runs that speak most for each class, up to ``number``: of words, where words are the tokens."""
         names = np.array(self.spectrum_.runs_[self.spectrum_.level], dtype=object)
         own = self.weights_[: len(names)] - self.weights_[: len(names)].mean(1, keepdims=True)
-        return [names[np.argsort(-column, kind="stable")[:number]].tolist() for column in own.T]
+        found = []
+        for column, intercept in zip(own.T, self.intercept_, strict=True):
+            best = np.argsort(-column, kind="stable")[:number]
+            found.append(names[best[column[best] > 0]].tolist() if np.isfinite(intercept) else [])
+        return found
+
+
+def _weights(class_weight: Any, num_classes: int) -> Any:
+    """Weights of classes as scikit-learn has them."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return class_weight
+    try:
+        weights = np.array([*class_weight], dtype=float)
+    except (TypeError, ValueError):
+        weights = np.array([np.nan])
+    fine = (np.isfinite(weights) & (weights >= 0)).all() and weights.any()
+    if isinstance(class_weight, dict) or not fine:
+        raise ValueError(
+            f'class_weight must be None, "balanced" or numbers of at least 0, one above, got {class_weight!r}'
+        )
+    if len(weights) != num_classes:
+        raise ValueError(
+            f"class_weight has {len(weights)} weights, expected one of each of {num_classes} classes"
+        )
+    return dict(enumerate(weights.tolist()))
 
 
 def _folds(y: np.ndarray) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.files import (
     file_digest,
     read_json,
@@ -27,8 +28,8 @@ CONFIG, NUMBERS, RUNS, README = "config.json", "model.safetensors", "runs.json",
 _KEPT = """A machine of texts of wlkernelnn.
 
 It knows the runs of words and of characters of the texts that it was fitted to: runs.json holds those that
-several of them have. The texts themselves are not there, but their words are. If the training texts are
-confidential, so is the folder.
+at least min_count of them have (see config.json). Predictions and the page beside it show whole texts. If the
+texts are confidential, so is the folder.
 """
 
 
@@ -90,6 +91,12 @@ def load_text_machine(directory: str | os.PathLike[str]) -> TextMachine:
         shapes = (spectrum.idf_.shape, machine.weights_.shape, machine.intercept_.shape)
         if shapes != (expected := ((size,), (size, classes), (classes,))):
             raise ValueError(f"idf, weights and intercept must be {expected}, got {shapes}")
+        for name, value in (("level", spectrum.level), ("task", "classification")):
+            if machine.about[name] != value:
+                raise ValueError(f"about.{name}: expected {value!r}, got {machine.about[name]!r}")
+        (_,) = machine.about["target_names"]
+        if (longest := machine.about["max_length"]) is not None:
+            check_count("about.max_length", longest)
     except FileNotFoundError:
         raise
     except Exception as error:  # of many kinds: a file can say anything

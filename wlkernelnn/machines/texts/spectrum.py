@@ -17,7 +17,9 @@ Level = Literal["words", "characters"]
 LEVELS = ("words", "characters")
 #: The longest run of characters.
 CHARACTERS = 5
-#: Tokens of each text.
+# Words that are remembered with their runs.
+SHORT = 32
+#: Tokens of each text; words hold no blanks.
 Tokens = Sequence[Sequence[str]]
 
 
@@ -47,6 +49,7 @@ class Spectrum:
 
     runs_: dict[str, list[str]]
     idf_: np.ndarray
+    _known: dict[str, dict[str, int]] | None = None
 
     def __init__(self, level: str = "words", ngram: int = 2, min_count: int = 2) -> None:
         check_one_of("level", level, LEVELS)
@@ -65,9 +68,14 @@ class Spectrum:
         """Learn the runs of training texts.
 
         Raises:
-            ValueError: None is in so many texts.
+            TypeError: A text is no list of tokens.
+            ValueError: No run is in so many texts.
         """
-        self.runs_, idf = {}, []
+        _check_tokens(tokens)
+        self.runs_, idf, self._known = {}, [], None
+        few = f"min_count={self.min_count}: no token is in so many of {len(tokens):,} texts"
+        if not any(tokens):
+            raise ValueError(few)
         for part, list_runs in self.parts().items():
             counter = CountVectorizer(analyzer=list_runs)
             texts = np.bincount(counter.fit_transform(tokens).indices)
@@ -76,14 +84,19 @@ class Spectrum:
             idf.append(1 + np.log((1 + len(tokens)) / (1 + texts[kept])))
         self.idf_ = np.concatenate(idf)
         if not self.idf_.size:
-            raise ValueError(f"min_count={self.min_count}: no token is in so many of {len(tokens):,} texts")
+            raise ValueError(few)
         return self
 
     def transform(self, tokens: Tokens) -> sparse.csr_array:
-        """The features of texts, float64 ``[n, R]``."""
-        found, begin = [], 0
+        """The features of texts, float64 ``[n, R]``.
+
+        Raises:
+            TypeError: A text is no list of tokens.
+        """
+        _check_tokens(tokens)
+        found, begin, known = [], 0, self.known()
         for part, list_runs in self.parts().items():
-            if runs := self.runs_[part]:
+            if runs := known[part]:
                 counter = CountVectorizer(analyzer=list_runs, vocabulary=runs, dtype=np.float64)
                 counts = counter.transform(tokens)
                 counts.data = (1 + np.log(counts.data)) * self.idf_[begin + counts.indices]
@@ -91,18 +104,37 @@ class Spectrum:
                 begin += len(runs)
         return sparse.csr_array(sparse.hstack(found, format="csr"))
 
+    def known(self) -> dict[str, dict[str, int]]:
+        """The place of each run in its part."""
+        if self._known is None:
+            self._known = {part: {run: i for i, run in enumerate(runs)} for part, runs in self.runs_.items()}
+        return self._known
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_known": None}  # made anew
+
     def parts(self) -> dict[str, Callable[[Sequence[str]], list[str]]]:
         """What lists the runs of a text, for each part of the kernel."""
         if self.level == "characters":
             return {"characters": lambda tokens: _runs("".join(tokens), CHARACTERS)}
-        of_word = lru_cache(2**16)(lambda word: _runs(f" {word} ", CHARACTERS))
+        of_short = lru_cache(2**16)(lambda word: _runs(f" {word} ", CHARACTERS))
+
+        def of_word(word: str) -> list[str]:
+            return of_short(word) if len(word) <= SHORT else _runs(f" {word} ", CHARACTERS)
+
         return {
             "words": lambda tokens: [" ".join(run) for run in _runs(tokens, self.ngram)],
             "characters": lambda tokens: [run for word in tokens for run in of_word(word)],
         }
 
 
+def _check_tokens(tokens: Tokens) -> None:
+    for i, each in enumerate(tokens):
+        if isinstance(each, str):
+            raise TypeError(f"text {i}: expected a list of tokens, got the text {each!r:.40}")
+
+
 def _runs(string: Sequence[str], longest: int) -> list[Any]:
     """All runs of 1 to ``longest`` items of a string."""
-    lengths = range(1, longest + 1)
+    lengths = range(1, min(longest, len(string)) + 1)
     return [string[i : i + n] for n in lengths for i in range(len(string) - n + 1)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,6 @@ from wlkernelnn.training.folder import SPLITS, check_free
 from wlkernelnn.utils.files import alone_in, write_text
 
 from .labelled import LabelledTexts
-
-logger = logging.getLogger("wlkernelnn")
 
 
 def train_text_machine(
@@ -65,11 +62,7 @@ def train_text_machine(
         machine.fit(tokens["train"], labelled.y[labelled.index["train"]], len(labelled.classes), class_weight)
         seconds = time.perf_counter() - begin
         machine.about = labelled.about(level, max_length, target_name)
-        error = machine.errors_.get(machine.penalty_)
-        chosen = "" if error is None else f", the least log loss on texts left out ({error:.3f})"
-        logger.info(f"logistic regression on runs of {level}: C = {machine.penalty_:g}{chosen}")
-        save_text_machine(directory, machine)
-        return machine, labelled.scored(
+        report = labelled.scored(
             directory,
             machine,
             tokens,
@@ -79,3 +72,5 @@ def train_text_machine(
             left_out=machine.accuracy_,
             errors=machine.errors_,
         )
+        save_text_machine(directory, machine)  # last: a run that was killed is begun anew
+        return machine, report

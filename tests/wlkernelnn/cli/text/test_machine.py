@@ -95,12 +95,12 @@ def test_the_page(machine: Path) -> None:
 
 
 def test_options_reach_the_machine(table: Path, tmp_path: Path) -> None:
-    more = "--model spectrum --ngram 3 --min-count 1 --level characters --max-length 9 --balance --seed 4"
+    more = "--model spectrum --min-count 1 --level characters --max-length 9 --balance --seed 4"
     assert train(table, tmp_path / "run", *more.split()) == 0
     model = load_string_run(tmp_path / "run")
     assert isinstance(model, TextMachine)
     spectrum = model.spectrum_
-    assert (spectrum.level, spectrum.ngram, spectrum.min_count) == ("characters", 3, 1)
+    assert (spectrum.level, spectrum.min_count) == ("characters", 1)
     assert (model.about["level"], model.about["max_length"]) == ("characters", 9)
 
 
@@ -113,6 +113,10 @@ REFUSED = {
     "members": (["--ensemble-size", 2], "--ensemble-size is an option of --model kernel"),
     "resume": (["--resume"], "--resume is an option of --model kernel"),
     "ngram": (["--ngram", 0], "--ngram must be an integer of at least 1"),
+    "no words": (
+        ["--level", "characters", "--ngram", 3],
+        "--ngram is of runs of words with --model spec",
+    ),
     "rare": (["--min-count", 99], "min_count=99: no token is in so many of 48 texts"),
     "language": (["--task-type", "language"], "--target-columns is an option of --task-type classification"),
 }
@@ -144,7 +148,11 @@ def test_a_folder_is_not_overwritten(machine: Path, table: Path, capsys: pytest.
     assert train(table, machine) == 1
     assert "holds a run already" in capsys.readouterr().err
     assert train(table, machine, "--model", "kernel", "--epochs", 1) == 1
-    assert "holds a run already" in capsys.readouterr().err
+    assert "holds a run already, of a machine: choose another folder" in capsys.readouterr().err
+    network = ["--model", "kernel", "--epochs", 1, "--resume"]
+    assert train(table, machine, *network) == 1
+    assert "holds a machine, which does not go on" in capsys.readouterr().err
+    assert not (machine / "model_0").exists()
 
 
 def test_one_class_alone_to_train_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

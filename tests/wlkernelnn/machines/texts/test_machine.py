@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,13 @@ NEW = [["rain", "and", "the", "ball"], ["snow"], ["unseen", "words"], []]
 @pytest.fixture(scope="module")
 def fitted() -> TextMachine:
     machine = TextMachine().fit(TOKENS, Y, 3)
-    machine.about = {"classes": NAMES}
+    machine.about = {
+        "task": "classification",
+        "level": "words",
+        "classes": NAMES,
+        "target_names": ["label"],
+        "max_length": None,
+    }
     return machine
 
 
@@ -198,6 +205,15 @@ def test_damaged_files(file: str, message: str, fitted: TextMachine, tmp_path: P
         ({"level": "lines"}, "level must be one of words, characters"),
         ({"level": "characters"}, "idf, weights and intercept must be"),
         ({"about": {"classes": ["a"]}}, "idf, weights and intercept must be"),
+        (
+            {"about": {"classes": NAMES, "level": "characters"}},
+            "about.level: expected 'words', got 'characters'",
+        ),
+        (
+            {"about": {"classes": NAMES, "level": "words", "task": "language"}},
+            "about.task: expected 'classif",
+        ),
+        ({"about": {"classes": NAMES}}, "KeyError: 'level'"),
     ],
 )
 def test_files_that_do_not_go_together(
@@ -223,9 +239,70 @@ def test_refused(options: dict[str, Any], y: np.ndarray, message: str) -> None:
         TextMachine(**options).fit(TOKENS, y, 3)
 
 
-def test_weights_must_be_of_all_classes() -> None:
-    with pytest.raises(ValueError, match="class_weight has 2 weights, expected one of each of 3 classes"):
-        TextMachine().fit(TOKENS, Y, 3, [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, 2.0], "class_weight has 2 weights, expected one of each of 3 classes"),
+        ([1.0, 2.0, -1.0], 'class_weight must be None, "balanced" or numbers of at least 0'),
+        ([1.0, 2.0, np.nan], "numbers of at least 0"),
+        ([0.0, 0.0, 0.0], "numbers of at least 0"),
+        ({0: 1.0, 1: 1.0, 2: 1.0}, "numbers of at least 0"),
+        ("equal", "numbers of at least 0"),
+    ],
+)
+def test_weights_that_are_refused(weights: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TextMachine().fit(TOKENS, Y, 3, weights)
+
+
+def test_what_is_no_list_of_tokens(fitted: TextMachine) -> None:
+    with pytest.raises(TypeError, match="text 1: expected a list of tokens, got the text 'rain'"):
+        fitted.probabilities([["rain"], "rain"])
+    with pytest.raises(TypeError, match="text 0: expected a list of tokens"):
+        TextMachine().fit(WRITTEN, Y, 3)
+    with pytest.raises(ValueError, match=r"y must be integers \[60\], got float64 \[60\]"):
+        TextMachine().fit(TOKENS, Y / 2, 3)
+    with pytest.raises(ValueError, match="y must be from 0 to 1, got 0 … 2"):
+        TextMachine().fit(TOKENS, Y, 2)
+    with pytest.raises(ValueError, match="no token is in so many of 60 texts"):
+        TextMachine().fit(60 * [[]], Y, 3)
+
+
+def test_the_penalty_counts_classes_as_the_weights_do() -> None:
+    """Few texts of a class that words tell badly: balanced, they count as much as all others."""
+    rng = np.random.default_rng(0)
+    words = [*"abcdefghij"]
+    y = (np.arange(330) % 11 == 0).astype(int)
+    tokens = [[*rng.choice(words[3 * k :], 6)] for k in y]
+    machine = TextMachine().fit(tokens, y, 2, "balanced")
+    x, order, left = Spectrum().fit(tokens).transform(tokens), np.argsort(y, kind="stable"), np.empty(330)
+    for k in range(3):
+        fold = order[k::3]
+        rest = np.setdiff1d(np.arange(330), fold)
+        weight = dict(enumerate(len(rest) / (2 * np.bincount(y[rest]))))
+        model = LogisticRegression(C=0.25 * 330 / len(rest), class_weight=weight, max_iter=1000)
+        probability = model.fit(x[rest], y[rest]).predict_proba(x[fold])
+        left[fold] = -np.log(probability[np.arange(len(fold)), y[fold]])
+    assert_allclose(machine.errors_[0.25], (left[y == 0].mean() + left[y == 1].mean()) / 2, rtol=1e-3)
+
+
+def test_a_class_that_is_left_out_whole_does_not_count() -> None:
+    machine = TextMachine().fit([*TOKENS, ["lonely"]], np.array([*Y, 3]), 4)
+    assert machine.errors_[machine.penalty_] < 1
+    assert machine.strongest(3)[3] == []  # its word is in one text alone
+    assert TextMachine(min_count=1).fit([*TOKENS, ["lonely"]], np.array([*Y, 4]), 5).strongest(9)[3] == []
+
+
+def test_a_pickle_is_without_what_is_made_anew(fitted: TextMachine) -> None:
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.spectrum_._known is None
+    assert_array_equal(again.probabilities(NEW), fitted.probabilities(NEW))
+
+
+def test_long_words_are_not_remembered() -> None:
+    parts = Spectrum().parts()["characters"]
+    assert len(parts(["x" * 200])) == sum(202 - n + 1 for n in range(1, 6))
+    assert parts(["ab"]) == parts(["ab"]) == [" ", "a", "b", " ", " a", "ab", "b ", " ab", "ab ", " ab "]
 
 
 def test_probabilities_are_a_softmax(fitted: TextMachine) -> None:
