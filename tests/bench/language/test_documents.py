@@ -44,7 +44,7 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (model, ngram) for model in documents.ROWS for ngram in (1, 3)
     }
     trained = [record for record in runs if record["epochs"]]
-    assert len(runs) - len(trained) == 2
+    assert len(runs) - len(trained) == 4
     assert {record["training"]["clip"] for record in trained} == {"value"}
     assert all(record["training"]["balance"] for record in runs)
     by_name = {(record["model"], record["ngram"]): record for record in runs}

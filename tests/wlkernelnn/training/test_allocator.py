@@ -32,8 +32,13 @@ def fresh_pages() -> int:
 
 
 def fewest_pages() -> int:
-    """The same, of a few tries: free places of that size take turns before all have been used."""
-    return min(fresh_pages() for _ in range(5))
+    """The same, of some tries: free places of that size take turns before all have been used."""
+    fewest = PAGES
+    for _ in range(100):  # a process that ran other tests may have many
+        fewest = min(fewest, fresh_pages())
+        if fewest < PAGES / 10:
+            break
+    return fewest
 
 
 def test_freed_memory_is_used_again() -> None:
