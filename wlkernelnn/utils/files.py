@@ -44,6 +44,7 @@ __all__ = [
     "read_tensors",
     "read_yaml",
     "shortened",
+    "tensor_digest",
     "write_sealed",
     "write_tensors",
     "write_text",
@@ -66,7 +67,7 @@ def write_tensors(
     # Strided tensors would be written wrong: safetensors takes the memory as it lies.
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(header)
-    digest = _tensor_digest(text, contiguous)
+    digest = tensor_digest(text, contiguous)
     with atomic_path(path) as temporary:
         try:
             save_file(contiguous, temporary, metadata={"header": text, "digest": digest})
@@ -106,7 +107,7 @@ def read_tensors(
         if not isinstance(header, dict):
             raise ValueError(f"header: expected an object, got {shortened(header)}")
         there = metadata.get("digest")
-        if verify and (there or digest) and (found := _tensor_digest(metadata["header"], tensors)) != there:
+        if verify and (there or digest) and (found := tensor_digest(metadata["header"], tensors)) != there:
             raise ValueError(f"its content has digest {found[:12]}…, and it was written with {there}")
     except (SafetensorError, KeyError, ValueError, RecursionError) as error:
         raise _not_whole(path, error) from error
@@ -150,7 +151,8 @@ def _put_in_order(path: Path) -> None:
         file.write(text.ljust(size))
 
 
-def _tensor_digest(header: str, tensors: Mapping[str, torch.Tensor]) -> str:
+def tensor_digest(header: str, tensors: Mapping[str, torch.Tensor]) -> str:
+    """SHA-256 of a header and named tensors on the processor, in the order of the names."""
     result = hashlib.sha256(header.encode())
     for name, tensor in sorted(tensors.items()):
         result.update(f" {name} {tensor.dtype} {tuple(tensor.shape)} ".encode())

@@ -83,7 +83,7 @@ class TextMachine:
                 a number for each.
 
         Raises:
-            TypeError: A text is no list of tokens.
+            TypeError: A text is not a list of tokens.
             ValueError: y are no integers ``[n]`` below ``num_classes``, all texts are of one class, no run
                 occurs often enough, or weights are not numbers of at least 0, as many as classes.
         """

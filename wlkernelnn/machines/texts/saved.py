@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -16,6 +15,7 @@ from wlkernelnn.utils.files import (
     read_json,
     read_sealed,
     read_tensors,
+    tensor_digest,
     write_sealed,
     write_tensors,
     write_text,
@@ -110,10 +110,7 @@ def text_digest(machine: TextMachine) -> str:
     """SHA-256 of all that predictions depend on."""
     spectrum = machine.spectrum_
     said = [spectrum.level, spectrum.ngram, machine.about, spectrum.runs_]
-    content = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
-    for _, tensor in sorted(_tensors(machine).items()):
-        content.update(tensor.numpy().tobytes())
-    return content.hexdigest()
+    return tensor_digest(json.dumps(said, sort_keys=True), _tensors(machine))
 
 
 def _tensors(machine: TextMachine) -> dict[str, torch.Tensor]:

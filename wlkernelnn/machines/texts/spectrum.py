@@ -68,7 +68,7 @@ class Spectrum:
         """Learn the runs of training texts.
 
         Raises:
-            TypeError: A text is no list of tokens.
+            TypeError: A text is not a list of tokens.
             ValueError: No run is in so many texts.
         """
         _check_tokens(tokens)
@@ -91,7 +91,7 @@ class Spectrum:
         """The features of texts, float64 ``[n, R]``.
 
         Raises:
-            TypeError: A text is no list of tokens.
+            TypeError: A text is not a list of tokens.
         """
         _check_tokens(tokens)
         found, begin, known = [], 0, self.known()
