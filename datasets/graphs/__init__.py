@@ -2,7 +2,7 @@
 
 from .arrays import Arrays
 from .description import Description
-from .epochs import BucketResampler, EndlessShuffle, EpochLoader
+from .epochs import BucketResampler, EndlessShuffle, EpochLoader, LengthGroupedShuffle
 from .loader import PackedLoader
 from .packed import PackedGraphs
 from .pyg import sorted_edge_index
@@ -15,6 +15,7 @@ __all__ = [
     "Description",
     "EndlessShuffle",
     "EpochLoader",
+    "LengthGroupedShuffle",
     "PackedGraphs",
     "PackedLoader",
     "load_tu",

@@ -165,6 +165,38 @@ class EndlessShuffle:
         return order[skipped : skipped + self.num_samples]
 
 
+class LengthGroupedShuffle:
+    """Epochs whose batches hold strings of similar length, in a random order.
+
+    Layers that read a string token by token take as many steps as the longest string of a batch has tokens:
+    a batch of equal ones has the fewest. Every epoch all items are shuffled, sorted by length and cut into
+    batches, and the batches are shuffled. Items that fill no batch come last. Goes into
+    :class:`~wlkernelnn.datasets.StringLoader` as ``resample=``.
+
+    Args:
+        lengths: Length of each item, ``[n]``.
+        batch_size: That of the loader.
+        seed: Seed of all orders.
+
+    Raises:
+        ValueError: There is no item, or ``batch_size`` is not positive.
+    """
+
+    def __init__(self, lengths: ArrayLike, batch_size: int, seed: int = 0) -> None:
+        self.lengths = np.asarray(lengths)
+        check_count("the number of lengths", len(self.lengths))
+        self.batch_size = check_count("batch_size", batch_size)
+        self.seed = seed
+
+    def __call__(self, epoch: int) -> np.ndarray:
+        """Positions of the items of an epoch, int64 ``[n]``."""
+        generator = np.random.default_rng((self.seed, epoch))
+        order = generator.permutation(len(self.lengths))
+        full, rest = np.split(order, [len(order) // self.batch_size * self.batch_size])
+        batches = full[np.argsort(self.lengths[full], kind="stable")].reshape(-1, self.batch_size)
+        return np.concatenate([generator.permutation(batches).ravel(), rest])
+
+
 class BucketResampler:
     """Draw training examples uniformly over the non-empty buckets of their target (Lei et al. 2017, CEP).
 

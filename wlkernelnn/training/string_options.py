@@ -69,6 +69,8 @@ class ClassifierOptions(DecayOptions):
         clip: What ``gradient_clip`` bounds: the ``"norm"`` of the gradient, or the size of every ``"value"``.
         steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
             once.
+        group_by_length: Batches hold strings of similar length, in a random order. Layers that read token by
+            token, as those with ``feedback``, take fewer steps.
         balance: Weight the strings in the loss so that all classes count alike.
         class_weight: ``"balanced"``, which is ``balance``, or a weight of each class, in their sorted order.
 
@@ -79,6 +81,7 @@ class ClassifierOptions(DecayOptions):
     l2: float = 0.0
     clip: Literal["norm", "value"] = "norm"
     steps_per_epoch: int = 0
+    group_by_length: bool = False
     balance: bool = False
     class_weight: Literal["balanced"] | list[float] | None = None
 
@@ -87,6 +90,8 @@ class ClassifierOptions(DecayOptions):
         check_weights(self.class_weight)
         if self.balance and self.class_weight is not None:
             raise ValueError(f"balance and class_weight={self.class_weight!r} are two weights: give one")
+        if self.group_by_length and self.steps_per_epoch:
+            raise ValueError("group_by_length sorts whole epochs: give it without steps_per_epoch")
 
 
 @dataclass

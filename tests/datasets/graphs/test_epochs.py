@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graphs import random_packed
-from wlkernelnn.datasets import BucketResampler, EndlessShuffle, PackedLoader, load_molecules
+from wlkernelnn.datasets import (
+    BucketResampler,
+    EndlessShuffle,
+    LengthGroupedShuffle,
+    PackedLoader,
+    load_molecules,
+)
 
 
 @settings(deadline=None, max_examples=50)
@@ -36,6 +42,33 @@ def test_numbers_that_cannot_be() -> None:
         EndlessShuffle(0, 5)
     with pytest.raises(ValueError, match="num_samples must be an integer of at least 1, got 0"):
         EndlessShuffle(5, 0)
+
+
+def test_batches_of_similar_length() -> None:
+    lengths = np.random.default_rng(0).integers(1, 50, size=1003)
+    shuffle = LengthGroupedShuffle(lengths, 32)
+    order = shuffle(0)
+    assert sorted(order) == list(range(1003))
+    batches = lengths[order[:992]].reshape(-1, 32)
+    assert np.ptp(batches, axis=1).max() <= 3  # about twenty strings have the same length
+    assert len(set(order[992:]) - set(shuffle(1)[992:])) > 5  # other strings fill no batch
+    of_epoch = [batches[:, 0], lengths[shuffle(1)[:992]].reshape(-1, 32)[:, 0]]
+    assert not np.array_equal(of_epoch[0], np.sort(of_epoch[0]))
+    assert not np.array_equal(*of_epoch)
+    assert np.array_equal(shuffle(1), LengthGroupedShuffle(lengths, 32)(1))
+    assert not np.array_equal(order, LengthGroupedShuffle(lengths, 32, seed=1)(0))
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9])
+def test_few_strings_of_similar_length(count: int) -> None:
+    assert sorted(LengthGroupedShuffle(np.zeros(count), 8)(0)) == list(range(count))
+
+
+def test_lengths_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="the number of lengths must be an integer of at least 1, got 0"):
+        LengthGroupedShuffle([], 5)
+    with pytest.raises(ValueError, match="batch_size must be an integer of at least 1, got 0"):
+        LengthGroupedShuffle([3], 0)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torchmetrics.classification import MulticlassAccuracy
 
-from wlkernelnn.datasets import EndlessShuffle, PackedStrings, StringLoader
+from wlkernelnn.datasets import EndlessShuffle, LengthGroupedShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringNetwork
 from wlkernelnn.training.classes import class_weights
 from wlkernelnn.training.loop import FitResult, train_module
@@ -60,8 +60,10 @@ def fit_classifier(
             raise ValueError(
                 f"{name} has classes {int(low)} … {int(high)}, the model 0 … {model.num_classes - 1}"
             )
-    resample = None
-    if options.steps_per_epoch:
+    resample: EndlessShuffle | LengthGroupedShuffle | None = None
+    if options.group_by_length:
+        resample = LengthGroupedShuffle(train.ptr.diff(), options.batch_size, options.seed)
+    elif options.steps_per_epoch:
         resample = EndlessShuffle(len(train), options.steps_per_epoch * options.batch_size, options.seed)
     batches = StringLoader(
         train, options.batch_size, shuffle=resample is None, seed=options.seed, resample=resample

@@ -131,6 +131,21 @@ def test_epochs_of_so_many_batches(tmp_path: Path) -> None:
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
+def test_batches_of_similar_length() -> None:
+    train, seen = reviews(100), []
+    options = replace(OPTIONS, epochs=2, batch_size=10, group_by_length=True)
+    net = classifier()
+    net.register_forward_hook(lambda module, inputs, out: seen.append(inputs[1].diff()))
+    fit_classifier(net, train, None, options, progress=False)
+    assert len(seen) == 20
+    for epoch in (seen[:10], seen[10:]):
+        assert torch.cat(epoch).bincount().tolist() == train.ptr.diff().bincount().tolist()
+        spread = [int(lengths.max() - lengths.min()) for lengths in epoch]
+        assert sum(spread) < 10
+    with pytest.raises(ValueError, match="group_by_length sorts whole epochs: give it without steps_per_ep"):
+        ClassifierOptions(group_by_length=True, steps_per_epoch=3)
+
+
 def test_classes_can_count_alike() -> None:
     """One step of Adam by hand, with nine strings of one class and one of the other."""
     strings = reviews(100)
