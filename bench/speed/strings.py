@@ -16,6 +16,7 @@ from torch import Tensor
 
 from wlkernelnn.bench.harness.races import Known, Race, RaceOf, RaceOptions, Ratio
 from wlkernelnn.bench.harness.timing import torch_settings
+from wlkernelnn.datasets import LengthGroupedShuffle, PackedStrings, StringLoader
 from wlkernelnn.ops.string import Steps, decayed_scan, decayed_scan_naive
 from wlkernelnn.ops.string.ngram import SCANS
 from wlkernelnn.sequence import LanguageModel, StringKernelConv, StringKernelNetwork
@@ -25,6 +26,8 @@ from wlkernelnn.training.text.replay import Replay
 SHAPES = ((35, 32), (200, 32), (1000, 8))
 CHANNELS = 256
 NAIVE_UP_TO = 200
+# Batches of an epoch.
+GROUPED = 100
 # Of the language model, of 5M parameters.
 VOCABULARY, WIDTH, DEPTH = 10_000, 355, 3
 PRECISIONS = {"cpu": ("highest", "medium"), "cuda": ("high",)}
@@ -48,6 +51,8 @@ LEGEND = f"""Tokens per second, forward and backward with gradients of inputs an
 * ragged: strings of 1 … T tokens, equally often, given end to end, n = 2. "equal lengths": the same layer on
   as many tokens in strings of equal length; "padded LSTM": what stands for it without packing. Rates count
   real tokens only.
+* by length: an epoch of {GROUPED} batches. Lengths are geometrically distributed with a mean of T / 4, much
+  as those of a treebank's phrases are. Batches hold strings of similar length, against shuffled ones.
 * language model (on a GPU only): steps of training, optimizer and all, of {DEPTH} layers of {WIDTH} channels,
   n = 1, λ gated by x and h, with highway, and {VOCABULARY:,} tokens. "loops in Python": the recurrence step
   by step, without its Triton kernel. "not recorded": without a CUDA graph, where "recorded" has one.
@@ -167,6 +172,27 @@ def measure_ragged(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
         yield race(what, against, gradients(layer, x, ptr), theirs, num_tokens, goal)
 
 
+def measure_grouped(length: int, strings: int, race: RaceOf) -> Iterator[Ratio]:
+    """Batches of strings of similar length."""
+    lengths = np.random.default_rng(0).geometric(4 / length, GROUPED * strings).clip(max=length)
+    ptr = np.concatenate([[0], lengths.cumsum()])
+    data = PackedStrings(np.arange(ptr[-1]) % VOCABULARY, ptr, np.zeros(len(lengths)))
+    vectors = torch.randn(VOCABULARY, CHANNELS)
+    by_length = LengthGroupedShuffle(lengths, strings)
+    for title in ("n = 2", "n = 2, feedback"):
+        layer = StringKernelConv(CHANNELS, CHANNELS, **LAYERS[title])
+
+        def epoch(loader: StringLoader, layer: torch.nn.Module = layer) -> None:
+            for batch in loader:
+                batch = batch.to(torch.get_default_device())
+                gradients(layer, vectors[batch.x], batch.ptr)()
+
+        grouped = partial(epoch, StringLoader(data, strings, resample=by_length))
+        shuffled = partial(epoch, StringLoader(data, strings, shuffle=True))
+        what = f"by length, {title}, T ≤ {length}, B = {strings}"
+        yield race(what, "shuffled", grouped, shuffled, int(ptr[-1]), 1.3)
+
+
 @dataclass
 class StringSpeedOptions(RaceOptions):
     """How contestants take turns, and where.
@@ -183,7 +209,7 @@ class StringSpeedOptions(RaceOptions):
 def measure(options: StringSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
     race = options.race(min_seconds=0.3 if options.device == "cpu" else 0.1)
-    for part in (measure_scan, measure_layer, measure_ragged, measure_language_model):
+    for part in (measure_scan, measure_layer, measure_ragged, measure_grouped, measure_language_model):
         for length, strings in SHAPES[:1] if options.quick else SHAPES:
             with torch.device(options.device):  # where tensors are made
                 yield from part(length, strings, race)

@@ -69,8 +69,8 @@ class ClassifierOptions(DecayOptions):
         clip: What ``gradient_clip`` bounds: the ``"norm"`` of the gradient, or the size of every ``"value"``.
         steps_per_epoch: Batches in an epoch, which goes on where the one before stopped; 0 for all strings
             once.
-        group_by_length: Batches hold strings of similar length, in a random order. Layers that read token by
-            token, as those with ``feedback``, take fewer steps.
+        group_by_length: Batches hold strings of similar length, in a random order. Networks that read token
+            by token, as those with ``feedback``, take fewer steps.
         balance: Weight the strings in the loss so that all classes count alike.
         class_weight: ``"balanced"``, which is ``balance``, or a weight of each class, in their sorted order.
 

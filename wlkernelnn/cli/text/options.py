@@ -100,6 +100,8 @@ class TextFitOptions:
     Args:
         epochs: Passes over the training texts; by default 20, of a language model 40.
         batch_size: Texts in a batch; of a language model streams that the text is cut into.
+        group_by_length: Of classifiers: batches hold texts of similar length, in a random order. Networks
+            that read token by token, as those with feedback, take fewer steps.
         lr: Learning rate; by default 0.001 (Adam), of a language model 1 (SGD).
         lr_decay: Factor of the learning rate at each decay.
         decay_from: The first epoch, counted from 0, with a decay; each one after it has one too.
@@ -121,6 +123,7 @@ class TextFitOptions:
 
     epochs: PositiveInt | None = None
     batch_size: int = LoopOptions.batch_size // 2
+    group_by_length: bool = False
     lr: float | None = None
     lr_decay: float | None = None
     decay_from: int | None = None

@@ -39,7 +39,9 @@ OF_TASKS = {
     **dict.fromkeys(
         ("text_columns", "target_columns", "max_length", "on_invalid", "splits_column"), TASKS[:1]
     ),
-    **dict.fromkeys(("data_seed", "ensemble_size", "bidirectional", "l2", "balance"), TASKS[:1]),
+    **dict.fromkeys(
+        ("data_seed", "ensemble_size", "bidirectional", "group_by_length", "l2", "balance"), TASKS[:1]
+    ),
     **dict.fromkeys(vars(VectorOptions()), TASKS[:1]),
     **dict.fromkeys(("valid_path", "test_path", "bptt"), TASKS[1:]),
 }

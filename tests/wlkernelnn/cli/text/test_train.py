@@ -16,7 +16,7 @@ import yaml
 from tests.texts import SMALL, WORDS, texts, train, train_book, write_book, write_texts
 from wlkernelnn.cli.main import main
 from wlkernelnn.cli.text.train import GROUPS
-from wlkernelnn.datasets import Vocabulary
+from wlkernelnn.datasets import LengthGroupedShuffle, Vocabulary
 from wlkernelnn.training import load_checkpoint, load_string_run
 from wlkernelnn.training.text import run as runs
 
@@ -76,12 +76,23 @@ def test_the_written_config_gives_the_same_run(run: Path, tmp_path: Path) -> Non
         assert (tmp_path / "again" / name).read_bytes() == (run / name).read_bytes()
 
 
-def test_options_reach_network_and_training(table: Path, tmp_path: Path) -> None:
+def test_options_reach_network_and_training(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     more = (
         "--model rkm_lstm --num-layers 2 --bidirectional --ngram 3 --level characters --max-length 9 --seed 4"
-        " --epochs 1"
+        " --epochs 1 --group-by-length"
     )
+    grouped = set()
+    order = LengthGroupedShuffle.__call__
+
+    def watched(self: LengthGroupedShuffle, epoch: int) -> np.ndarray:
+        grouped.add(len(self.lengths))
+        return order(self, epoch)
+
+    monkeypatch.setattr(LengthGroupedShuffle, "__call__", watched)
     assert train(table, tmp_path / "run", *more.split()) == 0
+    assert grouped == {48}  # the training part
     model, about = load_checkpoint(tmp_path / "run" / "model_0")
     layers = model.config["encoder"]["arguments"]
     assert (layers["num_layers"], layers["bidirectional"]) == (2, True)
