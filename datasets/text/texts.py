@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +28,8 @@ Level = Literal["words", "characters"]
 LEVELS = ("words", "characters")
 # A column's name of more words is a text.
 MOST_WORDS = 8
+# What is no character, and can be in no file.
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ class Tokenised(NamedTuple):
 def tokenised(
     cells: Iterable[object], level: str, max_length: int | None = None, first: int = 0
 ) -> Tokenised:
-    """The tokens of cells; one that is empty, or without a word or sign, is rejected.
+    """The tokens of cells. One that is empty, has no word or sign, or half a surrogate pair is rejected.
 
     Args:
         cells: Of consecutive rows.
@@ -97,13 +100,13 @@ def tokenised(
     for i, cell in enumerate(cells):
         text = "" if is_missing(cell) else str(cell)
         found = tokens_of(text, level, max_length) if text.strip() else []
-        if found:
+        if found and not SURROGATE.search(text):
             position.append(i)
             texts.append(text)
             tokens.append(found)
         else:
-            reason = "no word or sign in it" if text.strip() else "no text"
-            rejects.append(Reject(first + i, cell, reason))
+            reason = "half a surrogate pair in it" if found else "no word or sign in it"
+            rejects.append(Reject(first + i, cell, reason if text.strip() else "no text"))
     return Tokenised(np.array(position, dtype=np.int64), texts, tokens, rejects)
 
 

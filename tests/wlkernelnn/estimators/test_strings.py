@@ -206,6 +206,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "no label": ({}, TEXTS, [None, *LABELS[1:]], "y: data row 1 has no label"),
     "mixed": ({}, TEXTS, [1, *LABELS[1:]], "some classes are strings and some are not"),
     "fractions": ({}, TEXTS, np.arange(60) / 7, "continuous"),
+    "half a pair": ({}, ["a \ud83d", *TEXTS[1:]], LABELS, "row 1: .*: half a surrogate pair in it"),
     "empty text": ({}, ["", *TEXTS[1:]], LABELS, r"X: 1 of 60 rows give no text\n  data row 1: '': no text"),
     "no text": ({}, [*TEXTS[:-1], None], LABELS, "data row 60: None: no text"),
     "rare": ({}, TEXTS, ["rare", *LABELS[1:]], "20 / 1 / 19 / 20 of each class.* leaves too few"),
