@@ -130,7 +130,8 @@ class PartlyLearned(torch.nn.Embedding):
     place: Tensor
 
     def __init__(self, vectors: WordVectors) -> None:
-        super().__init__(*vectors.weight.shape, _weight=vectors.weight, _freeze=True)
+        num_tokens, width = vectors.weight.shape
+        super().__init__(num_tokens, width, _weight=vectors.weight, _freeze=True)
         missing = ~vectors.known
         self.register_buffer("place", missing.cumsum(0) * missing, persistent=False)  # 0 for words with one
         self.learned = torch.nn.Embedding(int(missing.sum()) + 1, self.embedding_dim, padding_idx=0)
