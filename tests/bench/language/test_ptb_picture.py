@@ -45,5 +45,9 @@ def test_variants_beside_the_published_ones(tmp_path: Path, monkeypatch: pytest.
 
 def test_rows_that_are_not_whole_make_no_picture(tmp_path: Path) -> None:
     draw([run("gated-x", 78.0), run("constant", 85.0, stopped=False)], tmp_path / "ptb.png")
-    draw(json.loads(Path("bench/results/ptb.json").read_text())["runs"], tmp_path / "ptb.png")
     assert not [*tmp_path.iterdir()]
+
+
+def test_the_committed_rows_make_one(tmp_path: Path) -> None:
+    draw(json.loads(Path("bench/results/ptb.json").read_text())["runs"], tmp_path / "ptb.png")
+    assert (tmp_path / "ptb.png").is_file()

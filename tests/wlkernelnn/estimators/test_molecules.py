@@ -58,7 +58,7 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_a_list(regressor: MoleculeRegressor, form: str) -> None:
     again = clone(regressor).fit(FORMS[form](SMILES), pd.Series(SIZE, index=SMILES))
-    assert_array_equal(again.predict(FORMS[form](SMILES[:7])), regressor.predict(SMILES)[:7])
+    assert_array_equal(again.predict(FORMS[form](SMILES)), regressor.predict(SMILES))
 
 
 def test_seeds(regressor: MoleculeRegressor) -> None:
