@@ -179,7 +179,7 @@ class LengthGroupedShuffle:
         seed: Seed of all orders.
 
     Raises:
-        ValueError: There is no item, or ``batch_size`` is not positive.
+        ValueError: ``lengths`` is empty, or ``batch_size`` is below 1.
     """
 
     def __init__(self, lengths: ArrayLike, batch_size: int, seed: int = 0) -> None:

@@ -28,7 +28,7 @@ Level = Literal["words", "characters"]
 LEVELS = ("words", "characters")
 # A column's name of more words is a text.
 MOST_WORDS = 8
-# What is no character, and can be in no file.
+# Half of a surrogate pair: UTF-8 has no bytes for it, so no file can hold it.
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 

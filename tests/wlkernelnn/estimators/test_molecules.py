@@ -58,7 +58,10 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_a_list(regressor: MoleculeRegressor, form: str) -> None:
     again = clone(regressor).fit(FORMS[form](SMILES), pd.Series(SIZE, index=SMILES))
-    assert_array_equal(again.predict(FORMS[form](SMILES)), regressor.predict(SMILES))
+    expected = regressor.predict(SMILES)
+    assert_array_equal(again.predict(FORMS[form](SMILES)), expected)
+    # Some processors round products of fewer rows otherwise.
+    assert_allclose(again.predict(FORMS[form](SMILES[:7])), expected[:7], rtol=1e-6)
 
 
 def test_seeds(regressor: MoleculeRegressor) -> None:
