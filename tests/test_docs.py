@@ -26,7 +26,7 @@ from wlkernelnn.utils.files import read_json
 TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
 README = ROOT / "README.md"
 #: What of a set is enough to see that the code works.
-SHORTENED = {"[*kept][:600]": "[*kept][:60]"}
+SHORTENED = {"[*kept][:600]": "[*kept][:25]"}
 #: Verbs that a second word follows, and those words.
 TWO_WORDS = {"benchmark": BENCHMARKS, "text": TEXT_VERBS}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -91,8 +92,16 @@ def test_operations(name: str, way: str) -> None:
 
 # Dynamo is slow: test_compiles_whole_on_padded_strings has all layers. (PyTorch compiles no jvp of
 # layer_norm.)
-SOME = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
-CASES = [(name, way) for way in WAYS for name in (SOME if way in COMPILERS else LAYERS)]
+COMPILED = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
+SLOW = {
+    *product(COMPILED[1:], ["compiled transforms"]),
+    *product(("rrnn", "rrnn-merging", "rrnn-gru"), ("linearize", "make_fx", "strict export")),
+}
+CASES = [
+    pytest.param(name, way, marks=[pytest.mark.slow] if (name, way) in SLOW else [])
+    for way in WAYS
+    for name in (COMPILED if way in COMPILERS else LAYERS)
+]
 
 
 @pytest.mark.parametrize(("name", "way"), CASES)

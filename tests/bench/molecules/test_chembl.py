@@ -18,8 +18,8 @@ from wlkernelnn.datasets import PackedGraphs, load_molecules
 def few_molecules_and_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(name: str, features: str = "ogb") -> PackedGraphs:
         whole = load_molecules(name, split=None)
-        some = {"y": whole.y[::5].numpy(), "features": features, "split": "random", "name": name}
-        return load_molecules(whole.smiles[::5], **some)
+        some = {"y": whole.y[::7].numpy(), "features": features, "split": "random", "name": name}
+        return load_molecules(whole.smiles[::7], **some)
 
     monkeypatch.setattr(chembl, "load_molecules", few)
     monkeypatch.setattr(chembl, "random_forest", partial(chembl.random_forest, num_trees=20))

@@ -84,7 +84,7 @@ class WithEdges(torch.nn.Module):
 
 @pytest.mark.parametrize("name", LAYERS)
 @given(batch=batches())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_layer_equals_nodes(name: str, batch: Batch) -> None:
     torch.manual_seed(0)
     make = LAYERS[name]
@@ -94,7 +94,7 @@ def test_layer_equals_nodes(name: str, batch: Batch) -> None:
 
 
 @given(batch=batches())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_crystal_layer(batch: Batch) -> None:
     torch.manual_seed(0)
     conv = pyg.CGConv(3, EDGES, batch_norm=True)
@@ -109,7 +109,7 @@ def test_crystal_layer(batch: Batch) -> None:
 
 
 @given(batch=batches())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_weights_of_edges(batch: Batch) -> None:
     torch.manual_seed(0)
 
@@ -131,7 +131,7 @@ def test_weights_of_edges(batch: Batch) -> None:
     [("GIN", None), ("GIN", "lstm"), ("GraphSAGE", "cat"), ("GAT", "max"), ("PNA", "last"), ("GCN", "cat")],
 )
 @given(batch=batches())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 def test_models_of_pyg(name: str, jk: str | None, batch: Batch) -> None:
     torch.manual_seed(0)
     more = {"aggregators": ["mean", "max"], "scalers": ["identity"], "deg": DEGREES} if name == "PNA" else {}

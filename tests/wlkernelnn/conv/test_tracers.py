@@ -53,7 +53,7 @@ def test_tracers(layer: str, options: str, tracer: str) -> None:
         ("random_walk", "constant", "strict export"),
         ("deep", "learned-attr", "strict export"),
         ("wl", "gated-types", "strict export"),
-        ("wl", "constant", "compiled transforms"),
+        pytest.param("wl", "constant", "compiled transforms", marks=pytest.mark.slow),
     ],
 )
 def test_compilers(layer: str, options: str, compiler: str) -> None:

@@ -40,7 +40,7 @@ def test_it_is_fit_and_predict(regressor: MoleculeRegressor) -> None:
 
 
 def test_it_learns() -> None:
-    many = {**SMALL, "epochs": 60, "hidden_channels": 16, "lr": 0.01}
+    many = {**SMALL, "epochs": 30, "hidden_channels": 16, "lr": 0.03}
     assert MoleculeRegressor(**many).fit(SMILES, SIZE).score(SMILES, SIZE) > 0.9
     assert MoleculeClassifier(**many).fit(SMILES, ACID).score(SMILES, ACID) > 0.95
 

@@ -183,6 +183,7 @@ def test_without_numba() -> None:
     )
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_cached(tmp_path: Path) -> None:
     """Neither beside the package nor in the user's cache: numba then refuses to make a cache at all."""
     before = (

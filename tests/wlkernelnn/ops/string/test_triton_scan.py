@@ -149,11 +149,26 @@ class Seen:
         return self.kernel[grid]
 
 
-def test_kernels_compile(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+NGRAM = [("fp32", 1, False), ("fp32", 3, True), ("fp64", 2, True), ("bf16", 2, False)]
+FEEDBACK = [("fp64", 2), ("bf16", 1)]
+
+
+@pytest.mark.parametrize(
+    ("of_ngrams", "of_feedback"),
+    [
+        pytest.param(NGRAM[1:2], FEEDBACK[1:], id="some"),
+        pytest.param(NGRAM, FEEDBACK, id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_kernels_compile(
+    of_ngrams: list[tuple[str, int, bool]],
+    of_feedback: list[tuple[str, int]],
+    tmp_path: object,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     kernels = []
-    cases = [("fp32", 1, False), ("fp32", 3, True), ("fp64", 2, True), ("bf16", 2, False)]
-    for dtype, levels, per_step in cases:
+    for dtype, levels, per_step in of_ngrams:
         pointer = f"*{dtype}"
         types: dict[str, Any] = dict.fromkeys(("u", "c", "grad", "of_u"), [pointer] * levels)
         types |= {"starts": "*i64", "lengths": "*i64", "num_strings": "i32", "width": "i32", "other": pointer}
@@ -169,7 +184,7 @@ def test_kernels_compile(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> N
         kernels.append(("ngram", types, constants | ({} if per_step else {"state": None})))
         kernels.append(("ngram_gradients", types, constants | ({} if per_step else {"starts": None})))
     kernels.append(("ngram_gradients", types, constants | {"of_decay": None}))
-    for dtype, levels in (("fp64", 2), ("bf16", 1)):
+    for dtype, levels in of_feedback:
         pointer = f"*{dtype}"
         tuples = dict.fromkeys(("u", "c", "of_c", "to_logits"), [pointer] * levels)
         tuples["to_below"] = [pointer] * (levels - 1)

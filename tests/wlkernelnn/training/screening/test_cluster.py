@@ -52,6 +52,7 @@ def run(table: Path, model: Path, output: Path, **options: Any) -> Counts:
     return predict_tables([table], model, output, output.with_suffix(".rejects.csv"), **options)
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed_in_the_middle(
     run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

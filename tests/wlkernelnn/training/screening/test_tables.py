@@ -260,6 +260,7 @@ def test_resume_after_an_error(run_folder: Path, tmp_path: Path, monkeypatch: py
     check_resumed(table, rows, run_folder, output)
 
 
+@pytest.mark.slow
 def test_resume_after_a_kill(run_folder: Path, tmp_path: Path) -> None:
     table, rows = long_table(tmp_path)
     output = tmp_path / "preds.csv"

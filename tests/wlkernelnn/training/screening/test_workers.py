@@ -118,6 +118,7 @@ predict_tables([folder / "t.csv"], model, folder / "out.csv", folder / "rejects.
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard(run_folder: Path, tmp_path: Path) -> None:
     """All rows are predicted; the warning names what is missing."""
     (tmp_path / "script.py").write_text(SCRIPT)
