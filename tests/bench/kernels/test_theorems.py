@@ -10,6 +10,7 @@ import pytest
 from wlkernelnn.bench.kernels import theorems
 
 
+@pytest.mark.slow
 def test_the_quick_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(theorems, "K", 3)  # channels, each with a kernel of its own

@@ -105,6 +105,7 @@ def test_a_shortened_table_is_another_one(
     assert tables[0].title == whole.title
 
 
+@pytest.mark.slow
 def test_main_measures_every_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def split() -> Split:
     return Split(data, "random", random_split(len(data), seed=0))
 
 
+@pytest.mark.slow
 def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_to_accuracy, "load", lambda options, task: split())
     monkeypatch.chdir(tmp_path)

@@ -41,9 +41,10 @@ def test_a_task(run_folder: Path) -> None:
     np.testing.assert_allclose(came.values, np.concatenate([mean, std], axis=1), rtol=1e-3, atol=1e-6)
 
 
-def test_processes_change_nothing(run_folder: Path) -> None:
+@pytest.mark.parametrize("num_workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_processes_change_nothing(run_folder: Path, num_workers: int) -> None:
     threads = torch.get_num_threads()
-    alone, helped = run(run_folder, 0), run(run_folder, 2)
+    alone, helped = run(run_folder, 0), run(run_folder, num_workers)
     assert len(alone) == len(helped) == 5
     for one, other in zip(alone, helped, strict=True):
         assert one.position.tolist() == other.position.tolist()
