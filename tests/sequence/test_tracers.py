@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from typing import Any
 
 import pytest
@@ -93,12 +92,17 @@ def test_operations(name: str, way: str) -> None:
 # Dynamo is slow: test_compiles_whole_on_padded_strings has all layers. (PyTorch compiles no jvp of
 # layer_norm.)
 COMPILED = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
-SLOW = {
-    *product(COMPILED[1:], ["compiled transforms"]),
-    *product(("rrnn", "rrnn-merging", "rrnn-gru"), ("linearize", "make_fx", "strict export")),
-}
+# One of each kind; the others, and trees, are among the slow tests where tracing is.
+KINDS = ("string_kernel", "string_kernel-feedback", "kernel_machine", "rkm", "rkm-plain-lstm", "network")
+QUICK = ("export", "vmap", "FakeTensorMode", "batched gradients")
+
+
+def is_slow(name: str, way: str) -> bool:
+    return name != COMPILED[0] if way == "compiled transforms" else way not in QUICK and name not in KINDS
+
+
 CASES = [
-    pytest.param(name, way, marks=[pytest.mark.slow] if (name, way) in SLOW else [])
+    pytest.param(name, way, marks=[pytest.mark.slow] if is_slow(name, way) else [])
     for way in WAYS
     for name in (COMPILED if way in COMPILERS else LAYERS)
 ]
