@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -143,9 +144,16 @@ def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(flat), torch.from_numpy(ptr)
 
 
+def readable(values: Any) -> Any:
+    """An array as torch reads it: a copy of one that is read backwards."""
+    backwards = isinstance(values, np.ndarray) and min(values.strides, default=0) < 0
+    return values.copy() if backwards else values
+
+
 def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.ndarray:
     """Of ``count`` items the positions, from 0 on, of those ``chosen`` by number or mask."""
     chosen = np.asarray(chosen)
+    chosen = chosen.reshape(-1) if chosen.ndim > 1 else chosen  # as PyG takes them
     return np.arange(count)[chosen if chosen.size else chosen.astype(np.int64)]
 
 

@@ -179,11 +179,14 @@ class LengthGroupedShuffle:
         seed: Seed of all orders.
 
     Raises:
-        ValueError: ``lengths`` is empty, or ``batch_size`` is below 1.
+        ValueError: ``lengths`` are empty or not ``[n]``, or ``batch_size`` is below 1. The loader refuses
+            lengths that are not as many as its strings.
     """
 
     def __init__(self, lengths: ArrayLike, batch_size: int, seed: int = 0) -> None:
         self.lengths = np.asarray(lengths)
+        if self.lengths.ndim != 1:
+            raise ValueError(f"lengths must be [n], one per item, got {list(self.lengths.shape)}")
         check_count("the number of lengths", len(self.lengths))
         self.batch_size = check_count("batch_size", batch_size)
         self.seed = seed

@@ -47,6 +47,15 @@ def path_edges(ptr: Tensor) -> EdgeIndex:
     return sorted_edge_index(torch.stack([target - 1, target]), indptr, sized=True)
 
 
+def with_edges(data: Data, edge_index: Tensor) -> Data:
+    """``data`` with other edges, and without what belongs to those before."""
+    if data.edge_index is not None:
+        for name in [name for name, _ in data if name != "edge_index" and data.is_edge_attr(name)]:
+            del data[name]
+    data.edge_index = edge_index
+    return data
+
+
 def plain_data(cls: type[Data] = Data, **parts: Any) -> Data:
     """``cls(**parts)``, past its look at every name, which takes as long as all the arithmetic."""
     data = cls()

@@ -12,8 +12,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, Dataset
 
-from wlkernelnn.datasets.graphs.arrays import bounds_of, content_hash, positions_of, smallest, take_spans
-from wlkernelnn.datasets.graphs.epochs import EpochLoader
+from wlkernelnn.datasets.graphs.arrays import (
+    bounds_of,
+    content_hash,
+    positions_of,
+    readable,
+    smallest,
+    take_spans,
+)
+from wlkernelnn.datasets.graphs.epochs import EpochLoader, LengthGroupedShuffle
 from wlkernelnn.datasets.graphs.pyg import path_edges, plain_data
 from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.ops.spans import places_of
@@ -82,9 +89,8 @@ class PackedStrings(Dataset):
         tokens = self.tokens[begin:end].clone()  # changes of it stay there
         if not tokens.is_floating_point():
             tokens = tokens.long()
-        return Data(
-            x=tokens, edge_index=path_edges(torch.tensor([0, end - begin])), y=self.y[idx : idx + 1].clone()
-        )
+        edges = path_edges(torch.tensor([0, end - begin])).as_tensor()
+        return Data(x=tokens, edge_index=edges, y=self.y[idx : idx + 1].clone())
 
     def index_select(self, idx: Any) -> PackedStrings:
         if isinstance(idx, slice):
@@ -115,7 +121,7 @@ class PackedStrings(Dataset):
 
 def _tensor(name: str, values: Any) -> Tensor:
     try:
-        return torch.as_tensor(values)
+        return torch.as_tensor(readable(values)).detach()
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"PackedStrings: {name} must be numbers of one shape, got {values!r:.60}") from error
 
@@ -186,6 +192,9 @@ class StringLoader(EpochLoader):
         if not isinstance(data, PackedStrings):
             raise TypeError(f"StringLoader reads PackedStrings, got {type(data).__name__}")
         super().__init__(data, *args, **options)
+        if isinstance(self.resample, LengthGroupedShuffle) and len(self.resample.lengths) != len(data):
+            given = len(self.resample.lengths)
+            raise ValueError(f"resample has lengths of {given:,} strings, the loader has {len(data):,}")
 
     def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Data]:
         (x,), lengths, token_bounds = take_spans(self.data.ptr.numpy(), positions, self.data.tokens.numpy())

@@ -30,6 +30,8 @@ LEVELS = ("words", "characters")
 MOST_WORDS = 8
 # Half of a surrogate pair: UTF-8 has no bytes for it, so no file can hold it.
 SURROGATE = re.compile("[\ud800-\udfff]")
+# A whole number with the decimals of a column that has gaps.
+WHOLE = re.compile(r"-?\d+\.0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +149,11 @@ def texts_from(
     where = os.fspath(path)
     text_column = text_column_of(read_schema(path).names, text_column, where)
     columns = [text_column, *(column for column in (label_column, split_column) if column is not None)]
-    frame = read_table(path, list(dict.fromkeys(columns)))
+    if len({*columns}) < len(columns):
+        raise ValueError(
+            f"{where}: texts, labels and split need columns of their own, got {', '.join(columns)}"
+        )
+    frame = read_table(path, columns)
     found = tokenised(frame[text_column].tolist(), level, max_length)
     position, rejects, labels = found.position.tolist(), found.rejects, list[str]()
     if label_column is not None:
@@ -204,10 +210,14 @@ def text_column_of(available: Sequence[object], name: str | None, where: str) ->
 
 
 def _label(cell: object) -> str:
-    """The name of a class: text without blanks around it, or a whole number; nothing if it is missing."""
+    """The name of a class: text without blanks around it, or a whole number; nothing if it is missing.
+
+    Whole numbers in a column with gaps are written as 1.0 by many tools: these are 1 as well.
+    """
     if isinstance(cell, float) and cell.is_integer():
         cell = int(cell)
-    return "" if is_missing(cell) else str(cell).strip()
+    name = "" if is_missing(cell) else str(cell).strip()
+    return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
 
 
 def _check_names(labels: Sequence[str], where: str, column: str, place: partial[str]) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
+from wlkernelnn.datasets.graphs.pyg import with_edges
 from wlkernelnn.ops.string import decayed_scan
 
 from .path_graph import path_graph
@@ -74,8 +75,8 @@ def subsequence_graph(graph: Data | Tensor, decay: Tensor | float) -> Data:
         found.append(reached)
     first, last, total = (torch.cat(part) for part in zip(*found, strict=True))
     first, last, total = _added(first, last, total, len(x))
-    closed = copy.copy(graph)
-    closed.edge_index, closed.edge_weight = torch.stack([first, last]), total
+    closed = with_edges(copy.copy(graph), torch.stack([first, last]))
+    closed.edge_weight = total
     return closed
 
 

@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from wlkernelnn.datasets import Vocabulary
-from wlkernelnn.datasets.graphs.pyg import path_edges
+from wlkernelnn.datasets.graphs.arrays import readable
+from wlkernelnn.datasets.graphs.pyg import path_edges, with_edges
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.utils.checks import holds_integers
@@ -47,7 +48,7 @@ def path_graph(
         vocabulary: The ids of characters or words.
 
     Returns:
-        ``x`` (all strings end to end), ``edge_index [2, E]`` (an ``EdgeIndex`` sorted by target),
+        ``x`` (all strings end to end), ``edge_index [2, E]`` (sorted by target),
         ``ptr [B+1]`` and ``batch [ΣT]``. Every sequence model takes it as it is.
 
     Raises:
@@ -72,19 +73,19 @@ def path_graph(
     counts = torch.tensor([len(string) for string in strings], device=x.device)
     ptr = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
     batch = torch.arange(len(strings), device=x.device).repeat_interleave(counts)
-    return Data(x=x, edge_index=path_edges(ptr), ptr=ptr, batch=batch)
+    return Data(x=x, edge_index=path_edges(ptr).as_tensor(), ptr=ptr, batch=batch)
 
 
 class ToPathGraph(BaseTransform):
     """The same as a transform of PyG: the tokens ``x`` of a ``Data`` become a path, or one for each string
-    of ``ptr`` or ``batch``.
+    of ``ptr`` or ``batch``. Edges that were there are replaced, and what belongs to them is left out.
     """
 
     def forward(self, data: Data) -> Data:
         if data.x is None:
             raise ValueError(f"a path graph needs the tokens x, got {data.keys()}")
-        data.edge_index = path_edges(Steps.of(data.x, graph_ptr(data), type(self).__name__).ptr)
-        return data
+        edges = path_edges(Steps.of(data.x, graph_ptr(data), type(self).__name__).ptr)
+        return with_edges(data, edges.as_tensor())
 
 
 def to_list(x: Tensor, ptr: Pointers) -> list[Tensor]:
@@ -131,7 +132,7 @@ def _listed(strings: Any, lengths: Any) -> list[Any]:
     if isinstance(strings, np.ndarray) and strings.dtype.kind in "US":
         strings = strings.tolist()
     if isinstance(strings, np.ndarray) and strings.dtype != object:
-        strings = torch.as_tensor(strings)
+        strings = torch.as_tensor(readable(strings))
     if isinstance(strings, Tensor) and not strings.is_nested:
         return _unpadded(strings, lengths)
     if lengths is not None:
@@ -169,7 +170,7 @@ def _tensor(i: int, string: Any, vocabulary: Vocabulary | None) -> Tensor:
         except (TypeError, ValueError) as error:
             raise type(error)(f"string {i}: {error}") from error
     try:
-        return torch.as_tensor(string)
+        return torch.as_tensor(readable(string))
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         words = isinstance(string, (list, tuple)) and any(isinstance(token, str) for token in string)
         raise TypeError(

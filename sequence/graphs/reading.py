@@ -71,7 +71,8 @@ def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
     assert graph.x is not None
     num_nodes, device = len(graph.x), graph.x.device
     edges = _edges(name, graph, num_nodes)
-    batched = graph.get("ptr") is not None or graph.get("batch") is not None
+    # A graph without nodes is an empty string.
+    batched = graph.get("ptr") is not None or graph.get("batch") is not None or not num_nodes
     steps = Steps.of(graph.x, graph_ptr(graph), name)
     begins = steps.ptr.cpu().numpy()
     number = np.repeat(np.arange(len(begins) - 1), np.diff(begins))

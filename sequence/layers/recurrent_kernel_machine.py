@@ -36,7 +36,8 @@ class RecurrentKernelMachine(StringModel):
     The paper prints :math:`c_t = \tilde c_t + q(c_{t-1})`, which diverges for polynomial and exponential q;
     here all kernels have the σ's of its linear one, eq. (9), as in Hermans and Schrauwen 2012. For
     polynomial, Gaussian and arc-cosine kernels filters and :math:`[x_t, …, x_{t-n+1}, h'_{t-1}]` are scaled
-    to length 1, and h' stays in [−1, 1]. With the linear one it may grow if
+    to length 1, and h' stays in [−1, 1], if a state that is given does: that of a graph whose nodes without
+    successors are several is their sum, and may not. With the linear one it may grow if
     :math:`\sigma_i^2 \tilde H + \sigma_f^2` does.
 
     Args:

@@ -12,7 +12,7 @@ from wlkernelnn.ops.string import Steps
 from wlkernelnn.utils.checks import check_dropout, check_one_of
 
 from .dropout import locked_mask
-from .string_model import State, StringModel, check_states
+from .string_model import State, StringModel, check_model, check_states
 
 
 class Stack(StringModel):
@@ -40,6 +40,8 @@ class Stack(StringModel):
         super().__init__()
         if not layers:
             raise ValueError("expected at least one layer, got none")
+        for i, layer in enumerate(layers):
+            check_model(f"layer {i}", layer)
         check_dropout(dropout)
         check_one_of("jumping", jumping, ("last", "sum", "cat"))
         widths = [layer.out_channels for layer in layers]

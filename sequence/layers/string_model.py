@@ -200,3 +200,9 @@ def _each(function: Callable[[Tensor], Tensor], state: State) -> State:
     if not isinstance(state, tuple):
         raise ValueError(f"a state is a tensor or a tuple of states, got {type(state).__name__}")
     return tuple(_each(function, part) for part in state)
+
+
+def check_model(name: str, model: Any) -> None:
+    """Refuse what is no sequence model, by its name."""
+    if not isinstance(model, StringModel):
+        raise TypeError(f"{name} must be a sequence model, got {type(model).__name__}")

@@ -12,7 +12,7 @@ from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.configured import described, made
 
 from .stack import Stack
-from .string_model import State, StringModel, check_states
+from .string_model import State, StringModel, check_model, check_states
 
 
 class Bidirectional(StringModel):
@@ -40,9 +40,9 @@ class Bidirectional(StringModel):
 
     def __init__(self, cell: StringModel, reverse: StringModel | None = None) -> None:
         super().__init__()
-        _check_model("cell", cell)
+        check_model("cell", cell)
         reverse = like(cell, cell.in_channels) if reverse is None else reverse
-        _check_model("reverse", reverse)
+        check_model("reverse", reverse)
         if cell.in_channels != reverse.in_channels:
             raise ValueError(
                 f"reverse must read tokens of {cell.in_channels} values as cell does, "
@@ -102,7 +102,7 @@ class StringRNN(Stack):
         jumping: str = "last",
         locked: bool = False,
     ) -> None:
-        _check_model("cell", cell)
+        check_model("cell", cell)
         num_layers = check_count("num_layers", num_layers)
         width = cell.out_channels * (1 + bidirectional)
         cells = [cell, *(like(cell, width) for _ in range(num_layers - 1))]
@@ -135,8 +135,3 @@ def _with_width(description: dict[str, Any], in_channels: int) -> dict[str, Any]
     else:
         raise ValueError(f"cell must be made with in_channels, {description['kind']} is not")
     return {**description, "arguments": arguments | changed}
-
-
-def _check_model(name: str, model: Any) -> None:
-    if not isinstance(model, StringModel):
-        raise TypeError(f"{name} must be a sequence model, got {type(model).__name__}")

@@ -31,6 +31,8 @@ def check_tokens(name: str, tokens: Tokens, ptr: Pointers | None, embedding: tor
             f"{name} needs tokens of shape [B, T], or [N] with ptr, got {list(tokens.shape)} "
             f"{'without' if ptr is None else 'with'} ptr"
         )
+    if not tokens.numel():
+        tokens = tokens.long()  # of empty strings nothing tells the type
     if not holds_integers(tokens):
         raise ValueError(f"tokens must be integers, got {tokens.dtype}")
     # Elsewhere reading ptr waits, and the encoder will look at it anyway.

@@ -169,7 +169,8 @@ class LanguageModel(Configured, torch.nn.Module):
                     least = logits.topk(top_k).values[:, -1:]
                     logits = logits.masked_fill(logits < least, -torch.inf)
                 if temperature:
-                    last = (logits / temperature).softmax(1).multinomial(1, generator=generator)
+                    scaled = (logits.double() - logits.amax(1, keepdim=True)) / temperature
+                    last = scaled.softmax(1).float().multinomial(1, generator=generator)
                 else:
                     last = logits.argmax(1, keepdim=True)
                 drawn.append(last)

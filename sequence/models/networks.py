@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 from torch_geometric.data import Data
 
 from wlkernelnn.blocks.activation import activation
@@ -66,6 +67,8 @@ class StringNetwork(Configured, torch.nn.Module):
             )
 
     def forward(self, x: Tensor | Data, ptr: Pointers | None = None) -> Tensor:
+        if isinstance(x, PackedSequence):
+            raise TypeError(f"{type(self).__name__} reads no PackedSequence: path_graph makes a Data of it")
         h, _ = self.encoder(x, ptr)
         _, _, ptr = opened(type(self).__name__, x, ptr)
         if ptr is None:

@@ -18,7 +18,6 @@ from wlkernelnn.training.folder import with_seeds
 from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.training.text.networks import classifier
 from wlkernelnn.training.text.run import train_classifiers
-from wlkernelnn.utils.checks import check_count
 
 from .data import two_parts
 from .strings import Options, StringEstimator
@@ -75,7 +74,7 @@ class StringClassifier(StringEstimator):
         order = sorted(names)  # as files have them
         place = np.array([order.index(name) for name in names])
         training_values = np.concatenate([signals[i] for i in index["train"]]).astype(np.float64)
-        mean, std = training_values.mean(0), training_values.std(0)
+        mean, std = _scale(training_values)
         about = {
             "task": "classification",
             "level": "vectors",
@@ -83,7 +82,7 @@ class StringClassifier(StringEstimator):
             "target_names": ["label"],
             "metric": "accuracy",
             "mean": mean.tolist(),
-            "std": np.where(std > 0, std, 1.0).tolist(),
+            "std": std.tolist(),
         }
         parts = {
             name: _packed([signals[i] for i in rows], about, place[y[rows]]) for name, rows in index.items()
@@ -107,6 +106,8 @@ class StringClassifier(StringEstimator):
 
     def _probabilities(self, X: Any) -> np.ndarray:
         about, signals = self.ensemble_.about, signals_of(X)
+        if not signals:
+            return np.empty((0, len(about["classes"])), dtype=np.float32)
         for i, signal in enumerate(signals):
             if signal.shape[1] != len(about["mean"]):
                 raise ValueError(
@@ -114,6 +115,17 @@ class StringClassifier(StringEstimator):
                 )
         strings = _packed(signals, about, np.zeros(len(signals), dtype=np.int64))
         return self.ensemble_.probabilities(strings)
+
+
+def _scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each channel; 1 where a channel is constant but for rounding."""
+    largest = np.abs(values).max(0)
+    if too_large := np.flatnonzero(largest > np.finfo(np.float32).max).tolist():
+        raise ValueError(
+            f"X: channel {too_large[0]}: values of up to {largest[too_large[0]]:.3g} are beyond float32"
+        )
+    mean, std = values.mean(0), values.std(0)
+    return mean, np.where(std > 1e-12 * largest, std, 1.0)
 
 
 def signals_of(X: Any) -> list[np.ndarray]:
@@ -149,7 +161,6 @@ def signals_of(X: Any) -> list[np.ndarray]:
 
 def _packed(signals: Sequence[np.ndarray], about: Mapping[str, Any], y: np.ndarray) -> PackedStrings:
     """Scaled strings end to end."""
-    check_count("the number of strings", len(signals))
     values = (np.concatenate(signals) - about["mean"]) / about["std"]
     lengths = torch.tensor([0, *map(len, signals)])
     return PackedStrings(torch.from_numpy(values.astype(np.float32)), lengths.cumsum(0), torch.from_numpy(y))

@@ -11,7 +11,14 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from tests.pairwise import pairwise
-from wlkernelnn.datasets import LabelledStrings, PackedStrings, StringLoader, Vocabulary, draw_snippets
+from wlkernelnn.datasets import (
+    LabelledStrings,
+    LengthGroupedShuffle,
+    PackedStrings,
+    StringLoader,
+    Vocabulary,
+    draw_snippets,
+)
 from wlkernelnn.datasets.graphs.arrays import take_spans
 from wlkernelnn.sequence import path_graph
 
@@ -152,7 +159,7 @@ def assert_is_batch_of(batch: Data, strings: list[torch.Tensor]) -> None:
         assert batch[name].dtype == torch.int64
         assert torch.equal(batch[name], expected[name]), name
     assert batch.num_graphs == len(strings)
-    assert torch.equal(batch.edge_index.as_tensor(), expected.edge_index.as_tensor())
+    assert torch.equal(batch.edge_index.as_tensor(), expected.edge_index)
     batch.edge_index.validate()
     batch.validate()
 
@@ -242,8 +249,12 @@ def test_the_loader_of_pyg_makes_the_same_batches() -> None:
     for ours, theirs in zip(StringLoader(data, 8), DataLoader(data, 8), strict=True):
         for name in ("x", "ptr", "batch", "y"):
             assert torch.equal(ours[name], theirs[name]), name
-        assert torch.equal(ours.edge_index.as_tensor(), theirs.edge_index.as_tensor())
-        theirs.edge_index.validate()
+        assert torch.equal(ours.edge_index.as_tensor(), theirs.edge_index)
+
+
+def test_the_loader_of_pyg_where_a_batch_has_one_edge() -> None:
+    data = PackedStrings([3, 1, 2, 2, 0], [0, 2, 5], [0, 1])
+    assert [batch.num_edges for batch in DataLoader(data, 1)] == [1, 2]
 
 
 def test_selections_and_transforms_of_pyg() -> None:
@@ -251,6 +262,7 @@ def test_selections_and_transforms_of_pyg() -> None:
     shown = {"half": data[:0.5], "slice": data[8:1:-3], "mask": data[data.y > 6], "list": data[[3, 3]]}
     numbers = {name: [int(string.y) for string in some] for name, some in shown.items()}
     assert numbers == {"half": [0, 1, 2, 3, 4], "slice": [8, 5, 2], "mask": [7, 8, 9], "list": [3, 3]}
+    assert data[(data.y > 7).nonzero()].y.tolist() == [8, 9]
     assert sorted(data.shuffle().y.tolist()) == list(range(10))
     doubled = PackedStrings([1, 2, 3], [0, 2, 3], [0, 1], transform=lambda d: Data(x=2 * d.x))
     assert [string.x.tolist() for string in doubled[[1, 0]]] == [[6], [2, 4]]
@@ -259,6 +271,8 @@ def test_selections_and_transforms_of_pyg() -> None:
 def test_options_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="batch_size must be an integer of at least 1, got 0"):
         StringLoader(random_strings(5), batch_size=0)
+    with pytest.raises(ValueError, match="resample has lengths of 3 strings, the loader has 5"):
+        StringLoader(random_strings(5), resample=LengthGroupedShuffle([1, 2, 3], 2))
 
 
 def test_batches_of_vectors() -> None:

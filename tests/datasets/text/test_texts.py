@@ -51,6 +51,8 @@ def test_numbers_are_names_of_classes(tmp_path: Path) -> None:
     texts = texts_from(path, label_column="y", on_invalid="skip")
     assert texts.labels == ["1", "2"]
     assert [reject.row for reject in texts.rejects] == [1]
+    gaps = write(tmp_path / "gaps.csv", text=["a", "b", "c", "d"], y=["1.0", "", "-2.0", "v1.0"])
+    assert texts_from(gaps, label_column="y", on_invalid="skip").labels == ["1", "-2", "v1.0"]
 
 
 def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
@@ -84,6 +86,7 @@ def test_a_table_without_a_text(tmp_path: Path) -> None:
     [
         ({"label_column": "z"}, "no column 'z'"),
         ({"text_column": "body"}, "no column 'body'"),
+        ({"label_column": "text"}, "texts, labels and split need columns of their own, got text, text"),
         ({"level": "lines"}, "level must be one of words, characters"),
         ({"on_invalid": "nan"}, "on_invalid must be one of raise, skip"),
         ({"split_column": "y"}, "column 'y': data row 1: expected a split label"),

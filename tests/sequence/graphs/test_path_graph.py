@@ -12,11 +12,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import SAGEConv
+from torch_geometric.transforms import LineGraph, RemoveDuplicatedEdges
 
 from tests.strings import LENGTHS, normal, ptr_of
 from wlkernelnn import RandomWalkKernelConv
 from wlkernelnn.datasets import Vocabulary
-from wlkernelnn.sequence import ToPathGraph, path_graph, to_list, to_packed, to_padded
+from wlkernelnn.datasets.graphs.pyg import path_edges
+from wlkernelnn.sequence import ToPathGraph, path_graph, subsequence_graph, to_list, to_packed, to_padded
 
 ANY = settings(deadline=None, max_examples=60, derandomize=True)
 
@@ -36,8 +38,8 @@ def assert_equal(came: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
 @pytest.mark.parametrize("lengths", [(3, 1), (2, 2), (1,), (1, 3)])
 def test_layers_of_pyg_see_first_and_last_tokens(lengths: tuple[int, ...]) -> None:
     graph, layer = path_graph([torch.randn(n, 3) for n in lengths]), SAGEConv(3, 2)
-    expected = layer(graph.x, graph.edge_index.as_tensor())
-    torch.testing.assert_close(layer(graph.x, graph.edge_index), expected)
+    expected = layer(graph.x, graph.edge_index)
+    torch.testing.assert_close(layer(graph.x, path_edges(graph.ptr)), expected)
 
 
 def test_edges_stay_inside_strings() -> None:
@@ -45,8 +47,7 @@ def test_edges_stay_inside_strings() -> None:
     graph = path_graph(strings)
     assert graph.ptr.tolist() == [0, 3, 3, 4, 6]
     assert graph.batch.tolist() == [0, 0, 0, 2, 3, 3]
-    assert graph.edge_index.as_tensor().tolist() == [[0, 1, 4], [1, 2, 5]]
-    graph.edge_index.validate()
+    assert graph.edge_index.tolist() == [[0, 1, 4], [1, 2, 5]]
     torch.testing.assert_close(graph.x, torch.cat(strings))
 
 
@@ -56,17 +57,19 @@ def test_edges_of_any_strings(lengths: list[int]) -> None:
     graph = path_graph(drawn(lengths, 2))
     first = [sum(lengths[:i]) for i in range(len(lengths))]
     expected = [(b + t, b + t + 1) for b, n in zip(first, lengths, strict=True) for t in range(n - 1)]
-    assert graph.edge_index.as_tensor().t().tolist() == [list(edge) for edge in expected]
-    graph.edge_index.validate()
-    (indptr, _), _ = graph.edge_index.get_csc()
-    in_degrees = torch.bincount(graph.edge_index.as_tensor()[1], minlength=sum(lengths))
+    assert graph.edge_index.t().tolist() == [list(edge) for edge in expected]
+    sorted_edges = path_edges(graph.ptr)
+    sorted_edges.validate()
+    assert torch.equal(sorted_edges.as_tensor(), graph.edge_index)
+    (indptr, _), _ = sorted_edges.get_csc()
+    in_degrees = torch.bincount(graph.edge_index[1], minlength=sum(lengths))
     assert torch.equal(indptr.diff(), in_degrees)
 
 
 def test_token_ids() -> None:
     graph = path_graph([torch.tensor([5, 6]), torch.tensor([7])])
     assert graph.x.tolist() == [5, 6, 7]
-    assert graph.edge_index.as_tensor().tolist() == [[0], [1]]
+    assert graph.edge_index.tolist() == [[0], [1]]
 
 
 @ANY
@@ -81,7 +84,7 @@ def test_there_and_back(lengths: list[int], width: int | None) -> None:
     for given_lengths in (ends, lengths):
         again = path_graph(padded, given_lengths)
         assert all(torch.equal(again[key], graph[key]) for key in ("x", "ptr", "batch"))
-        assert torch.equal(again.edge_index.as_tensor(), graph.edge_index.as_tensor())
+        assert torch.equal(again.edge_index, graph.edge_index)
     if all(lengths):
         packed = to_packed(graph.x, graph.ptr)
         expected = pack_sequence(strings, enforce_sorted=False)
@@ -121,15 +124,38 @@ def test_transform() -> None:
     batch = Batch.from_data_list([ToPathGraph()(Data(x=string)) for string in strings])
     expected = path_graph(strings)
     assert torch.equal(batch.ptr, expected.ptr)
-    edges = batch.edge_index.as_tensor(), expected.edge_index.as_tensor()
+    edges = batch.edge_index, expected.edge_index
     assert torch.equal(*edges)
     together = ToPathGraph()(Data(x=expected.x, ptr=expected.ptr))
-    assert torch.equal(together.edge_index.as_tensor(), edges[1])
+    assert torch.equal(together.edge_index, edges[1])
     together = ToPathGraph()(Data(x=expected.x, batch=expected.batch))
-    assert torch.equal(together.edge_index.as_tensor(), edges[1])
+    assert torch.equal(together.edge_index, edges[1])
     assert repr(ToPathGraph()) == "ToPathGraph()"
     with pytest.raises(ValueError, match=r"needs the tokens x, got \['y'\]"):
         ToPathGraph()(Data(y=torch.zeros(1)))
+
+
+def test_edges_that_were_there_are_replaced_with_all_that_is_theirs() -> None:
+    edges = torch.tensor([[0, 0, 1], [1, 2, 2]])
+    graph = Data(x=torch.ones(3, 1), edge_index=edges, edge_weight=torch.ones(3), edge_attr=torch.ones(3, 2))
+    assert {*ToPathGraph()(graph.clone()).keys()} == {"x", "edge_index"}
+    closed = subsequence_graph(graph, 0.5)
+    assert {*closed.keys()} == {"x", "edge_index", "edge_weight"}
+    assert len(graph.edge_attr) == 3
+
+
+@pytest.mark.parametrize("transform", [LineGraph(), RemoveDuplicatedEdges()], ids=repr)
+def test_transforms_of_pyg(transform: Callable[[Data], Data]) -> None:
+    transform(ToPathGraph()(Data(x=torch.randn(4, 2))))
+
+
+def test_one_edge_in_a_batch() -> None:
+    assert Batch.from_data_list([path_graph("ab"), path_graph("c")]).edge_index.tolist() == [[0], [1]]
+
+
+def test_arrays_that_are_read_backwards() -> None:
+    assert path_graph([np.arange(3.0)[::-1]]).x.tolist() == [2, 1, 0]
+    assert path_graph(np.arange(4.0).reshape(2, 2)[:, ::-1]).x.tolist() == [1, 0, 3, 2]
 
 
 def test_random_walk_layer_on_a_string_multiplies_consecutive_tokens() -> None:

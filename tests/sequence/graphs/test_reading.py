@@ -73,12 +73,20 @@ def test_gradients_find_their_nodes(make: Callable[[], StringModel]) -> None:
     torch.testing.assert_close(*found)
 
 
+def test_a_graph_without_nodes_is_an_empty_string() -> None:
+    model = drawn(lambda: RRNN(D, K, 2, 2))
+    _, state = model(normal(2, D), [0, 2])
+    out, after = model(Data(x=normal(0, D), edge_index=torch.zeros(2, 0, dtype=torch.long)), state=state)
+    assert out.shape == (0, K)
+    assert torch.equal(after, state)
+
+
 def test_components_without_ptr_are_strings() -> None:
     model = drawn(lambda: RRNN(D, K, 2, 2))
     graph = path_graph([normal(n, D) for n in (2, 1, 3)])
     order = torch.tensor([3, 0, 5, 1, 2, 4])  # strings lie between each other
     back = torch.argsort(order)
-    mixed = Data(x=graph.x[order], edge_index=back[graph.edge_index.as_tensor()])
+    mixed = Data(x=graph.x[order], edge_index=back[graph.edge_index])
     expected, _ = model(graph.x, graph.ptr)
     out, state = model(mixed)
     torch.testing.assert_close(out[back], expected)

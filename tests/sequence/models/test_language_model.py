@@ -211,6 +211,7 @@ def test_bad_arguments() -> None:
 def test_the_most_probable_tokens() -> None:
     model = made()
     drawn = model.generate([1, 4, 2], 5, temperature=0.0)
+    assert torch.equal(model.generate([1, 4, 2], 5, temperature=1e-300), drawn)
     tokens = torch.tensor([[1, 4, 2, *drawn.tolist()]])
     logits, _ = model(tokens)
     assert drawn.tolist() == logits[0, 2:-1].argmax(1).tolist()

@@ -162,6 +162,22 @@ def test_scale_does_not_matter(fitted: dict[str, Any]) -> None:
     assert_allclose(model.predict_proba(scaled), fitted["signals"].predict_proba(SIGNALS), atol=1e-3)
 
 
+def test_a_channel_that_is_constant() -> None:
+    """Its deviation is rounding alone, by which nothing may be divided."""
+    signals = [np.hstack([signal, np.full((len(signal), 1), 0.1)]) for signal in SIGNALS]
+    model = StringClassifier(**SMALL).fit(signals, SIGNS)
+    assert model.ensemble_.about["std"][2] == 1.0
+    nearly = [signal + np.array([0, 0, 1e-9]) for signal in signals]
+    assert_allclose(model.predict_proba(nearly), model.predict_proba(signals), rtol=1e-5)
+    with pytest.raises(ValueError, match="X: channel 1: values of up to 1e\\+200 are beyond float32"):
+        StringClassifier(**SMALL).fit([np.full((3, 2), [1, 1e200])] * 20, SIGNS[:20])
+
+
+def test_no_signals(fitted: dict[str, Any]) -> None:
+    assert fitted["signals"].predict_proba([]).shape == (0, 2)
+    assert fitted["signals"].predict([]).shape == (0,)
+
+
 @pytest.mark.parametrize("labels", [[1, 2, 10], [False, True, False], [-1.0, 0.0, 1.0]], ids=str)
 def test_classes_of_any_kind(labels: list[Any]) -> None:
     y = [labels[sorted(WORDS).index(label)] for label in LABELS]

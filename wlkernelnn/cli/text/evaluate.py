@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,8 @@ from wlkernelnn.cli.options import VerbParser, add_options, check_outputs, pick
 if TYPE_CHECKING:
     from wlkernelnn.machines import TextMachine
     from wlkernelnn.training import StringEnsemble
+
+logger = logging.getLogger("wlkernelnn")
 
 
 @dataclass
@@ -109,12 +112,15 @@ def _language(model: StringEnsemble, options: TextEvaluateOptions) -> dict[str, 
     import math
 
     from wlkernelnn.datasets.files.download import read_text
+    from wlkernelnn.datasets.files.table_chunks import is_table
 
     for name in ("text_columns", "target_columns", "rejects_path"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name.replace('_', '-')}: the model is a language model, which reads a text")
     if options.data_path.is_dir():
         raise ValueError(f"--data-path: {options.data_path} is a folder: name the text in it to score")
+    if is_table(str(options.data_path)):
+        logger.warning(f"{options.data_path}: read as a plain text, with its header, commas and labels")
     text = read_text(options.data_path)
     report = model.scores_of_text(text)
     if report["tokens"] < 2:

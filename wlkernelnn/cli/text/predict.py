@@ -23,9 +23,9 @@ class TextPredictOptions:
             piece by piece and may be of any length.
         model_path: A run folder of "wlkernelnn text train", or one network's folder in it.
         preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
-            Parquet files: the columns of the input, then the class, called as the column of labels was (in
-            place of one of that name), and its probability as <target>_probability; of a language model the
-            perplexity of each text.
+            Parquet files: the columns of the input, then the class, called as the column of labels was, or
+            <target>_pred where the input has such a column, and its probability as <target>_probability; of
+            a language model the perplexity of each text.
         text_columns: The column of texts; by default the one called text.
         on_invalid: Rows without a text: "nan" keeps them with empty predictions, "skip" leaves them out,
             "raise" stops.

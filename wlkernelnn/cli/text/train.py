@@ -110,7 +110,8 @@ def main(argv: list[str] | None = None) -> None:
     config_path = directory / "config.yaml"
     with alone_in(directory):
         keep = Namespace(**{**vars(parsed), "resume": False})  # what the run is, not how it came about
-        write_text(config_path, config_text(keep))
+        if not run.resume:  # what is resumed may turn out to be another run
+            write_text(config_path, config_text(keep))
         try:
             model, report, write_page = train(data, split, run, network, vectors, options)
         except (KeyboardInterrupt, ChildProcessError) as error:
@@ -118,6 +119,7 @@ def main(argv: list[str] | None = None) -> None:
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None
+        write_text(config_path, config_text(keep))
         told = {"command": command_line(parser, keep), "config": config_text(keep)}
         page = tried(lambda: write_page(**told), f"no {PAGE}")
     dismiss(options)
@@ -169,11 +171,12 @@ def _train_classifier(
     vectors: VectorOptions,
     options: Any,
 ) -> Trained:
-    from wlkernelnn.datasets import random_split, texts_from
+    from wlkernelnn.datasets import random_split, texts_from, write_rejects
     from wlkernelnn.report import write_text_page
     from wlkernelnn.training import train_text_machine, train_texts
 
     label_column = one_column(data.target_columns, "--target-columns")
+    rejects_path = run.output_dir / "rejects.csv"
     texts = texts_from(
         data.data_path,
         text_column=one_column(data.text_columns, "--text-columns"),
@@ -182,7 +185,7 @@ def _train_classifier(
         level=data.level,
         max_length=data.max_length,
         on_invalid=data.on_invalid,
-        rejects_path=run.output_dir / "rejects.csv",
+        rejects_path=None if run.resume else rejects_path,
     )
     train, valid, test = split.split_sizes
     parts = texts.split_idx or random_split(len(texts), (train, valid, test), split.data_seed)
@@ -207,6 +210,8 @@ def _train_classifier(
             ensemble_size=run.ensemble_size,
             resume=run.resume,
         )
+    if run.resume:
+        write_rejects(rejects_path, texts.rejects, column="text")
     return model, report, partial(write_text_page, run.output_dir, model, report, texts, parts)
 
 

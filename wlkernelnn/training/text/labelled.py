@@ -62,11 +62,29 @@ class LabelledTexts:
             raise ValueError("the split has no training part")
         if unseen := [name for name in classes if name not in {texts.labels[i] for i in index["train"]}]:
             logger.warning(f"{', '.join(unseen)}: no text of this class is in the training part")
+        seen = {texts.texts[i] for i in index["train"]}
+        for name in (name for name in index if name != "train"):
+            if again := sum(texts.texts[i] in seen for i in index[name]):
+                logger.warning(
+                    f"{again:,} of {len(index[name]):,} {name} texts are in the training part too: "
+                    "their scores say little of new texts"
+                )
         number = {name: i for i, name in enumerate(classes)}
         return cls(texts, classes, np.array([number[label] for label in texts.labels], dtype=np.int64), index)
 
     def about(self, level: str, max_length: int | None, target_name: str) -> dict[str, Any]:
-        """What a model says of itself."""
+        """What a model says of itself.
+
+        Raises:
+            ValueError: Files of predictions could not tell the target's columns from others.
+        """
+        own = [target_name, f"{target_name}_pred", *probability_columns(target_name, self.classes)]
+        columns = ["row", "text", *own]
+        if twice := sorted({column for column in columns if columns.count(column) > 1}):
+            raise ValueError(
+                f"target {target_name!r}: files of predictions have columns row, text, <target>, "
+                f"<target>_pred and <target>_p_<class>; {', '.join(twice)} would be there twice"
+            )
         return {
             "task": "classification",
             "level": level,

@@ -14,6 +14,7 @@ from wlkernelnn.datasets import BPTTLoader, Corpus, PackedStrings
 from wlkernelnn.datasets.text.vocabulary import TokenIds as Tokens
 from wlkernelnn.datasets.text.vocabulary import as_ids
 from wlkernelnn.sequence import LanguageModel
+from wlkernelnn.sequence.layers.tokens import check_tokens
 from wlkernelnn.training.loop import FitResult, train_module
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import LoopOptions
@@ -87,10 +88,13 @@ def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens | None = None) 
         Of a text a number; of strings float64 ``[S]``, NaN where a string has less than two tokens.
     """
     if ptr is not None:
+        if not len(ptr):
+            raise ValueError("ptr: expected where each of the strings begins and the last ends, got nothing")
         strings = PackedStrings(as_ids(tokens), as_ids(ptr), torch.zeros(len(ptr) - 1))
         return _per_string(model, strings)
     device = model.embedding.weight.device
     state, total = None, 0.0
+    check_tokens("perplexity", as_ids(tokens)[None], None, model.embedding)
     loader = BPTTLoader(tokens, 1, EVALUATION_LENGTH, num_replicas=1)
     with evaluating(model):
         for inputs, targets in loader:

@@ -63,7 +63,13 @@ class StringEnsemble:
 
         The end of a line comes before a text, so that its first token counts, and after a text of words; NaN
         of one without tokens.
+
+        Raises:
+            TypeError: The model is a classifier, or ``texts`` are no list of texts.
         """
+        self._check_language("perplexity")
+        if isinstance(texts, str):
+            raise TypeError("texts: expected a list of texts, got one text")
         each = [self._ids([*self._start, *self._tokens(text)]) for text in texts]
         lengths = torch.tensor([0, *map(len, each)])
         return np.asarray(perplexity(self.networks[0], torch.cat([*each, self._ids([])]), lengths.cumsum(0)))
@@ -94,6 +100,9 @@ class StringEnsemble:
         Returns:
             The new tokens: words with blanks between them and a line end for each ``<eos>``, or characters.
         """
+        self._check_language("generate")
+        if not isinstance(prompt, str):
+            raise TypeError(f"prompt: expected a text, got {type(prompt).__name__}")
         words = self.about["level"] == "words"
         tokens = self._tokens(prompt)
         if words and not prompt.endswith("\n"):
@@ -108,6 +117,10 @@ class StringEnsemble:
         if not words:
             return "".join(written)
         return " ".join("\n" if token == EOS else token for token in written).replace(" \n ", "\n")
+
+    def _check_language(self, name: str) -> None:
+        if self.about["task"] != "language":
+            raise TypeError(f"{name} needs a language model, and this is a classifier")
 
     def _tokens(self, text: str) -> list[str]:
         """The tokens of a text for a language model."""

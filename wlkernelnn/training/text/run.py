@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -34,6 +35,8 @@ from .labelled import LabelledTexts
 from .language import fit_language_model, perplexity
 from .model import StringEnsemble, load_string_run
 from .networks import classifier, language_model
+
+logger = logging.getLogger("wlkernelnn")
 
 UNKNOWN = "<unk>"
 # Vectors of tokens that a file of vectors lacks are drawn with this standard deviation.
@@ -105,7 +108,13 @@ def train_texts(
     }
     vectors = None
     if embeddings_path is not None:
-        vectors = load_glove(embeddings_path, vocabulary, oov_std=OOV_STD, seed=options.seed).weight
+        read = load_glove(embeddings_path, vocabulary, oov_std=OOV_STD, seed=options.seed)
+        vectors, known = read.weight, int(read.known.sum())
+        if not known:
+            raise ValueError(
+                f"{embeddings_path}: has vectors of none of {len(vocabulary):,} tokens of the training texts"
+            )
+        logger.info(f"{embeddings_path}: vectors of {known:,} of {len(vocabulary):,} tokens")
 
     def build() -> torch.nn.Module:
         return classifier(

@@ -85,3 +85,19 @@ def test_a_language_model(
 def test_files_that_are_missing(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert evaluate(run, tmp_path / "none.csv") == 1
     assert "none.csv: no such file" in capsys.readouterr().err
+
+
+def test_a_table_is_no_text(language: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["text", "evaluate", "--data-path", str(table), "--model-path", str(language)]) == 0
+    assert "set.csv: read as a plain text, with its header, commas and labels" in capsys.readouterr().err
+
+
+def test_what_a_model_cannot_do(run: Path, language: Path) -> None:
+    for call in ("perplexity", "generate"):
+        with pytest.raises(TypeError, match=f"{call} needs a language model, and this is a classifier"):
+            getattr(load_string_run(run), call)(["a"], *([3] if call == "generate" else []))
+    model = load_string_run(language)
+    with pytest.raises(TypeError, match="texts: expected a list of texts, got one text"):
+        model.perplexity("rain")
+    with pytest.raises(TypeError, match="prompt: expected a text, got NoneType"):
+        model.generate(None, 3)

@@ -118,6 +118,34 @@ def test_vectors_of_a_file(table: Path, tmp_path: Path, freeze: bool) -> None:
     assert (vector == [1, -1, 0.5]) == freeze
 
 
+def test_vectors_of_other_words(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "vectors.txt").write_text("Goal 1 2 3\n")
+    options = ["--data-path", table, "--target-columns", "label", "--output-dir", tmp_path / "run"]
+    assert main(["text", "train", *map(str, options), f"--embeddings-path={tmp_path / 'vectors.txt'}"]) == 1
+    assert re.search(r"vectors\.txt: has vectors of none of \d+ tokens", capsys.readouterr().err)
+
+
+def test_another_table_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the run was stays in its folder."""
+    table, folder = write_texts(tmp_path / "set.csv"), tmp_path / "run"
+    assert train(table, folder, "--epochs=1") == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    frame = pd.read_csv(table).replace({"text": {texts()[0][0]: ""}})
+    frame.to_csv(tmp_path / "other.csv", index=False)
+    assert train(tmp_path / "other.csv", folder, "--epochs=1", "--resume", "--on-invalid=raise") == 1
+    more = ["--epochs=1", "--resume", "--on-invalid=skip"]
+    assert train(tmp_path / "other.csv", folder, *more) == 1
+    assert "run to resume" in capsys.readouterr().err
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_texts_that_stand_in_two_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = write_texts(tmp_path / "set.csv")
+    pd.concat([pd.read_csv(table)] * 3).to_csv(table, index=False)
+    assert train(table, tmp_path / "run", "--epochs=1") == 0
+    assert re.search(r"\d+ of 18 test texts are in the training part too", capsys.readouterr().err)
+
+
 def test_interrupted_and_resumed(
     run: Path,
     table: Path,
@@ -193,6 +221,7 @@ def test_a_class_that_is_not_in_the_training_part(tmp_path: Path, capsys: pytest
 REFUSED = {
     "no file": (["--data-path", "nowhere.csv"], r"--data-path: nowhere\.csv: no such file"),
     "no column": (["lable"], "no column 'lable'; did you mean 'label'"),
+    "row": (["row"], "files of predictions have columns row, text, .*; row would be there twice"),
     "no text column": (["--text-columns", "body"], r"set\.csv: no column 'body'"),
     "two columns": (["--text-columns", "text", "label"], "--text-columns: expected one column, got 2"),
     "numbers": (["score"], "data row 2 .*'score': expected the name of a class, got 0.5"),
@@ -217,8 +246,8 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_refused(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     more, message = REFUSED[case]
-    table = write_texts(tmp_path / "set.csv", same=["a"] * 60, score=np.arange(60) / 2)
-    if more[0] in ("lable", "score", "same"):
+    table = write_texts(tmp_path / "set.csv", same=["a"] * 60, score=np.arange(60) / 2, row=["a", "b"] * 30)
+    if more[0] in ("lable", "score", "same", "row"):
         assert train(table, tmp_path / "run", label=more[0]) == 1
     else:
         assert train(table, tmp_path / "run", *more) == 1

@@ -188,6 +188,17 @@ def test_options_out_of_range(options: dict[str, float]) -> None:
         LanguageOptions(**options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("wrong", [-100, -1, 10**6])
+def test_ids_that_are_none(wrong: int) -> None:
+    """-100 is what torch's loss leaves out."""
+    net = model(5)
+    for ptr in ([0, 3], None):
+        with pytest.raises(IndexError, match="expected 0 … 4"):
+            perplexity(net, [1, 2, wrong], ptr)
+    with pytest.raises(ValueError, match="ptr: expected where each of the strings begins"):
+        perplexity(net, [1, 2], [])
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
 def test_small_integers(dtype: torch.dtype) -> None:
     text = corpus()
