@@ -134,8 +134,6 @@ def main(argv: list[str] | None = None) -> None:
         kept = {part: split_idx[part] for part in PARTS if part in split_idx and part != "test"}
         train, valid = (data[kept[part]] for part in ("train", "valid"))
         metric = check_fit(train, valid, data.task or "regression", FitOptions(**pick(parsed, FitOptions)))
-        parsed.resume = False
-        write_text(directory / "config.yaml", config_text(parsed))
         study = open_study(
             path,
             maximize=get_metric(metric).maximize,
@@ -143,6 +141,8 @@ def main(argv: list[str] | None = None) -> None:
             first={name: getattr(parsed, name) for name in ranges},
             about={"data": data.digest(), "metric": metric},
         )
+        parsed.resume = False
+        write_text(directory / "config.yaml", config_text(parsed))
         if "ranges" not in study.user_attrs:
             study.set_user_attr("ranges", ranges)
         shutil.rmtree(folder, ignore_errors=True)  # of a search that was killed

@@ -132,8 +132,10 @@ def test_a_study_is_of_one_thing(
     other = write(tmp_path / "other.csv", shift=1)
     change = (change[0], other) if change[1] == "other" else change
     config = ["--config", study / "config.yaml", "--resume", *change]
+    before = (study / "config.yaml").read_bytes()
     assert main(["hpopt", *map(str, config)]) == 1
     assert message in capsys.readouterr().err
+    assert (study / "config.yaml").read_bytes() == before
 
 
 def test_trials_that_fail_are_kept(
