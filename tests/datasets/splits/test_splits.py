@@ -86,7 +86,7 @@ def test_replicates_stay_in_one_part(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_part_may_be_left_out_on_purpose_only() -> None:
     assert len(random_split(10, (0.9, 0.1, 0.0))["test"]) == 0
-    with pytest.raises(ValueError, match="the valid part of the split is empty: 2 in all"):
+    with pytest.raises(ValueError, match="the valid part of the split is empty: 2 items"):
         random_split(2)
 
 
@@ -139,7 +139,7 @@ def test_scaffold_groups_stay_together_and_fill_the_parts_by_size() -> None:
 
 
 def test_a_scaffold_that_holds_everything_cannot_be_split() -> None:
-    message = r"the train part .* empty: 20 in all .* of scaffold c1ccccc1, holds 20 of 20 \(100%\)"
+    message = r"the train part .* empty: 20 items .* of scaffold c1ccccc1, holds 20 of 20 \(100%\)"
     with pytest.raises(ValueError, match=message):
         scaffold_split(["Cc1ccccc1"] * 20)
 

@@ -64,7 +64,7 @@ def test_molecules_without_edges_and_strangers(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("smiles", "y", "options", "message"),
     [
-        (["CCO"], [1.0], [], "the valid part of the split is empty: 1 molecules"),
+        (["CCO"], [1.0], [], "the valid part of the split is empty: 1 items"),
         (["CCO"], [1.0], ["--split-sizes", "1", "0", "0"], "needs at least 2 molecules, got 1"),
         (
             SMILES,

@@ -53,7 +53,7 @@ def test_a_table_that_the_run_would_overwrite(
         (b"\x00\x01\x02\xff" * 100, "", "not a text table: binary data"),
         (b"PK\x03\x04" + b"x" * 100, "", "a zip archive or an Excel workbook"),
         ("smiles,y\nCCO,1,2\n", "", r"data row 1 \(line 2\) has 3 fields, expected 2"),
-        ("smiles,y\nCCO,1.5\nCC,2\n", "", "the valid part of the split is empty: 2 molecules"),
+        ("smiles,y\nCCO,1.5\nCC,2\n", "", "the valid part of the split is empty: 2 items"),
         ("smiles,y\nCCO,1\nCC,2\n", "--split-sizes 0.5 0.5 0.5", "--split-sizes: expected three fractions"),
         ("smiles,y\nCCO,test\nCC,test\n", "--splits-column y", "expected a finite number"),
         ("smiles,y,s\nCCO,1,test\nCC,2,test\n", "--splits-column s", "the split has no training part"),
@@ -70,7 +70,7 @@ def test_a_table_that_the_run_would_overwrite(
         (
             "smiles,y\n" + "CCO,1\nCC,0\n" * 9,
             "",
-            "valid part .* is empty: 18 molecules .*; they are 2 different ones, which are not split",
+            "valid part .* is empty: 18 items .*; they are 2 different ones, which are not split",
         ),
         ("smiles,y\n" + "CCO,1\nCC,2\n" * 9, "--lr 0", "lr must be above 0, got 0"),
         (

@@ -137,7 +137,7 @@ def test_subsequence_graph() -> None:
     graph = subsequence_graph(string, torch.tensor([9, 3, 2, 9]))
     assert graph.edge_weight.tolist() == [1, 3, 6, 1, 2, 1]
     forgetful = subsequence_graph(string, 0.0)
-    assert torch.equal(forgetful.edge_index, path_graph([string]).edge_index.as_tensor())
+    assert torch.equal(forgetful.edge_index, path_graph([string]).edge_index)
     assert forgetful.edge_weight.tolist() == [1, 1, 1]
     assert subsequence_graph(string[:0], 0.5).edge_index.shape == (2, 0)
 
