@@ -203,6 +203,6 @@ def _each(function: Callable[[Tensor], Tensor], state: State) -> State:
 
 
 def check_model(name: str, model: Any) -> None:
-    """Refuse what is no sequence model, by its name."""
+    """Raise a ``TypeError`` that says ``name`` unless ``model`` is a sequence model."""
     if not isinstance(model, StringModel):
         raise TypeError(f"{name} must be a sequence model, got {type(model).__name__}")

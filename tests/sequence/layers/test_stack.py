@@ -92,6 +92,8 @@ def test_states_that_do_not_match() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="at least one layer, got none"):
         Stack([])
+    with pytest.raises(TypeError, match="layer 1 must be a sequence model, got Linear"):
+        Stack([StringKernelConv(3, 4), torch.nn.Linear(4, 4)])
     for dropout in (1.0, -0.5):
         with pytest.raises(ValueError, match=rf"dropout must be in \[0, 1\), got {dropout}"):
             Stack(layers(), dropout=dropout)

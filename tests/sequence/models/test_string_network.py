@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 from tests.equations import randomize
 from tests.strings import normal, ptr_of
-from wlkernelnn.sequence import StringKernelConv, StringKernelNetwork, StringNetwork
+from wlkernelnn.sequence import RKM, StringKernelConv, StringKernelNetwork, StringNetwork
 
 D, C = 4, 3
 
@@ -64,3 +65,8 @@ def test_no_activation_and_small_pointers() -> None:
     network = StringNetwork(StringKernelConv(3, 4), 2, hidden_channels=5, act=None).eval()
     x, ptr = torch.randn(6, 3), torch.tensor([0, 1, 3, 6])
     torch.testing.assert_close(network(x, ptr.to(torch.uint8)), network(x, ptr))
+
+
+def test_packed_sequences_are_refused() -> None:
+    with pytest.raises(TypeError, match="StringNetwork reads no PackedSequence: path_graph makes"):
+        StringNetwork(RKM(1, 2), 3)(pack_sequence([torch.ones(2, 1)]))

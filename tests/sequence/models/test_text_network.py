@@ -10,7 +10,7 @@ from tests.edited import edit
 from tests.equations import randomize
 from tests.strings import ptr_of
 from wlkernelnn import sequence
-from wlkernelnn.sequence import RKM, StringKernelNetwork, TextNetwork
+from wlkernelnn.sequence import RKM, StringKernelNetwork, TextNetwork, path_graph
 from wlkernelnn.training import load_checkpoint, save_checkpoint
 
 V, D, C = 7, 4, 3
@@ -119,3 +119,9 @@ def test_older_checkpoints_have_another_name(tmp_path: Path) -> None:
     assert type(again) is sequence.TextClassifier is TextNetwork
     assert torch.equal(again(tokens), model(tokens))
     assert sequence.StringClassifier is sequence.StringNetwork
+
+
+def test_empty_texts() -> None:
+    """Of no tokens nothing tells that they are ids."""
+    network = TextNetwork(torch.nn.Embedding(2, 1), RKM(1, 2), 3)
+    assert network(path_graph([[], []])).shape == (2, 3)

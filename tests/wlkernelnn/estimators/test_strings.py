@@ -228,6 +228,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "rare": ({}, TEXTS, ["rare", *LABELS[1:]], "20 / 1 / 19 / 20 of each class.* leaves too few"),
     "model": ({"model": "gpt"}, TEXTS, LABELS, "model must be one of auto, spectrum, kernel"),
     "level": ({"level": "lines"}, TEXTS, LABELS, "level must be one of words, characters"),
+    "tokens": ({"max_length": 0}, TEXTS, LABELS, "max_length must be an integer of at least 1"),
     "layers": ({"num_layers": 0}, TEXTS, LABELS, "num_layers must be an integer of at least 1"),
     "lr": ({"lr": 0.0}, TEXTS, LABELS, "lr must be above 0"),
     "members": ({"ensemble_size": 0}, TEXTS, LABELS, "ensemble_size"),
