@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from pathlib import Path
@@ -19,12 +18,6 @@ from wlkernelnn.cli.main import main
 # When ogb is first imported, it asks PyPI for its latest version, in a thread beside the test that runs then:
 # a warning there is an error, at a moment that depends on the network. Without this package it does not ask.
 sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
-
-
-def pytest_collection_finish() -> None:
-    """What thousands of tests are made of stays: no need to look for garbage in it."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")

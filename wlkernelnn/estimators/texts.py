@@ -105,9 +105,10 @@ class TextClassifier(StringEstimator):
         directory: Path,
     ) -> tuple[StringEnsemble | TextMachine, float | None]:
         check_one_of("level", self.level, LEVELS)
-        for name in ("min_count", "embedding_channels", "max_length"):
-            if name != "max_length" or self.max_length is not None:
-                check_count(name, getattr(self, name))
+        for name in ("min_count", "embedding_channels"):
+            check_count(name, getattr(self, name))
+        if self.max_length is not None:
+            check_count("max_length", self.max_length)
         if self.freeze_embeddings and self.embeddings_path is None:
             raise ValueError("freeze_embeddings=True needs embeddings_path: drawn vectors must be learned")
         found = _tokenised(X, self.level, self.max_length)

@@ -119,7 +119,8 @@ def main(argv: list[str] | None = None) -> None:
                 raise
             where = f"{error} (--config {config_path} --resume goes on)".lstrip()
             raise type(error)(where) from None
-        write_text(config_path, config_text(keep))
+        if run.resume:
+            write_text(config_path, config_text(keep))
         told = {"command": command_line(parser, keep), "config": config_text(keep)}
         page = tried(lambda: write_page(**told), f"no {PAGE}")
     dismiss(options)

@@ -63,10 +63,11 @@ class LabelledTexts:
         if unseen := [name for name in classes if name not in {texts.labels[i] for i in index["train"]}]:
             logger.warning(f"{', '.join(unseen)}: no text of this class is in the training part")
         seen = {texts.texts[i] for i in index["train"]}
-        for name in (name for name in index if name != "train"):
-            if again := sum(texts.texts[i] in seen for i in index[name]):
+        for name, rows in index.items():
+            again = sum(texts.texts[i] in seen for i in rows)
+            if again and name != "train":
                 logger.warning(
-                    f"{again:,} of {len(index[name]):,} {name} texts are in the training part too: "
+                    f"{again:,} of {len(rows):,} {name} texts are in the training part too: "
                     "their scores say little of new texts"
                 )
         number = {name: i for i, name in enumerate(classes)}

@@ -125,17 +125,23 @@ def test_vectors_of_other_words(table: Path, tmp_path: Path, capsys: pytest.Capt
     assert re.search(r"vectors\.txt: has vectors of none of \d+ tokens", capsys.readouterr().err)
 
 
-def test_another_table_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "1 of 60 rows cannot be used"), ("a goal", "the run to resume has other data")],
+    ids=["no text", "another text"],
+)
+def test_another_table_is_not_resumed(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What the run was stays in its folder."""
-    table, folder = write_texts(tmp_path / "set.csv"), tmp_path / "run"
+    table, other, folder = write_texts(tmp_path / "set.csv"), tmp_path / "other.csv", tmp_path / "run"
     assert train(table, folder, "--epochs=1") == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    frame = pd.read_csv(table).replace({"text": {texts()[0][0]: ""}})
-    frame.to_csv(tmp_path / "other.csv", index=False)
-    assert train(tmp_path / "other.csv", folder, "--epochs=1", "--resume", "--on-invalid=raise") == 1
-    more = ["--epochs=1", "--resume", "--on-invalid=skip"]
-    assert train(tmp_path / "other.csv", folder, *more) == 1
-    assert "run to resume" in capsys.readouterr().err
+    frame = pd.read_csv(table)
+    frame.loc[0, "text"] = text
+    frame.to_csv(other, index=False)
+    assert train(other, folder, "--epochs=1", "--resume") == 1
+    assert message in capsys.readouterr().err
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
