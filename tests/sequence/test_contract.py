@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.sequence_models import ALL_MODELS, ONE_WAY, D, Make, drawn, some
+from tests.sequence_models import ALL_MODELS, EVERY, ONE_WAY, D, Make, drawn, some
 from tests.strategies import strings
 from tests.strings import LENGTHS, end_to_end, normal, ptr_of
 from tests.transforms import assert_transforms_agree
@@ -55,7 +55,17 @@ def test_transforms_of_torch_func(make: Make) -> None:
     assert_transforms_agree(model, lambda model, x: model(x)[0], normal(6, D).view(2, 3, D))
 
 
-@ALL_MODELS
+# Of those whose steps are many operations one is compiled; the others are among the slow tests.
+UNROLLED = ("rrnn", "rrnn-merging", "bidirectional", "rnn-bidirectional")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=[pytest.mark.slow] if name in UNROLLED else [])
+        for name, make in EVERY.items()
+    ],
+)
 def test_compiles_whole_on_padded_strings(make: Make) -> None:
     model, x = drawn(make), normal(2, 2, D).requires_grad_()  # a compiler unrolls the steps
     model(x)  # lazy ones have their widths first

@@ -25,6 +25,7 @@ def few_molecules_and_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chembl, "random_forest", partial(chembl.random_forest, num_trees=20))
 
 
+@pytest.mark.slow
 def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     words = ["benchmark", "chembl", "--epochs", "2", "--seeds", "2"]

@@ -14,6 +14,7 @@ from wlkernelnn.bench.molecules.intervals import intervals
 from wlkernelnn.cli.main import main
 
 
+@pytest.mark.slow
 def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "data" / "moleculeace").mkdir(parents=True)
     data = regression_set(120)

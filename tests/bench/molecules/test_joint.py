@@ -46,6 +46,7 @@ def test_weights_are_those_of_the_other_folds() -> None:
     assert none is None
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(joint.SETS, "esol", ("chembl2321810", None))
     monkeypatch.setattr(joint, "FOLDS", 2)

@@ -132,6 +132,7 @@ def test_messages_go_to_stderr_during_a_verb_only(
     assert logger.handlers == handlers
 
 
+@pytest.mark.slow
 def test_the_installed_command(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "new.csv"
     table.write_text("smiles\nCCO\nC1CC\n")

@@ -66,7 +66,7 @@ def fitted(kind: str, network: Net, directory: Path | None = None, **options: An
     )
 
 
-@pytest.mark.parametrize("kind", ["rrnn", "rrnn_gru", "no_trees"])
+@pytest.mark.parametrize("kind", ["rrnn", pytest.param("rrnn_gru", marks=pytest.mark.slow), "no_trees"])
 def test_training_learns_what_follows(kind: str) -> None:
     network = net(kind)
     before = network.embedding.weight.clone()
@@ -133,6 +133,7 @@ def test_tuples_and_scorer_take_turns(tmp_path: Path) -> None:
     assert moved == [[True, False, True], [False, True, True], [True, False, True]]
 
 
+@pytest.mark.slow
 def test_a_warm_start_imitates_the_target(tmp_path: Path) -> None:
     """Both network and scorer learn, neither waits for its turn, and then trees are free."""
 
