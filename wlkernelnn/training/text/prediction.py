@@ -18,6 +18,7 @@ from wlkernelnn.datasets.text.texts import text_column_of, tokenised
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import text_digest
 from wlkernelnn.training.checkpoint import digest
+from wlkernelnn.training.options import RANGES
 from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
 from wlkernelnn.training.screening.parts import Counts
 
@@ -35,6 +36,9 @@ class TextColumns:
         max_tokens: Of a language model: what it writes behind the text, so many tokens, as ``continuation``.
         temperature, top_k: How these are drawn, see :meth:`LanguageModel.generate`.
         seed: Seed of what is drawn.
+
+    Raises:
+        ValueError: A seed that cannot be, or a way of drawing where nothing is drawn.
     """
 
     probabilities: bool = False
@@ -42,6 +46,13 @@ class TextColumns:
     temperature: float = 1.0
     top_k: int | None = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        fine, expected = RANGES["seed"]
+        if not fine(self.seed):
+            raise ValueError(f"seed must be {expected}, got {self.seed!r}")
+        if not self.max_tokens and (self.temperature, self.top_k, self.seed) != (1.0, None, 0):
+            raise ValueError("temperature, top_k and seed say how tokens are drawn: max_tokens says how many")
 
     def names(self, model: StringEnsemble | TextMachine) -> list[str]:
         """Names of the columns.

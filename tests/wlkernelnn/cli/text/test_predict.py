@@ -94,6 +94,8 @@ def test_a_language_model(language: Path, given: Path, tmp_path: Path) -> None:
     [
         ("language", ["--probabilities"], "a classifier has these, this is a language model"),
         ("run", ["--max-tokens", 3], "a language model writes on, this is a classifier"),
+        ("language", ["--temperature", 0.5], "how tokens are drawn: max_tokens says how many"),
+        ("language", ["--max-tokens", 3, "--seed", 2**70], "seed must be from 0 to 2^32 - 1, got 11805"),
         ("run", ["--text-columns", "body"], "no column 'body'"),
         ("nowhere", [], "expected a run folder with model_0"),
     ],
