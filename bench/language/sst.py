@@ -42,6 +42,7 @@ QUICK_STRINGS, QUICK_SENTENCES = 3_000, 300
 _RELEASE = {"ngram": 2, "readout": "sum", "act": "relu"}
 # Published: the best of five runs in the paper, and in brackets the mean of the release's notes.
 MODELS = {
+    "cnn": Row("λ = 0: CNN over 2 words", {"fine": "–", "binary": "–"}, {"decay": 0.0}),
     "constant": Row("λ = 0.5", {"fine": "51.2", "binary": "88.6"}, {"decay": 0.5}),
     "gated-x": Row("λ gated by x", {"fine": "–", "binary": "–"}, {"decay": "gated"}),
     "gated-xh": Row(
@@ -82,7 +83,7 @@ class SSTOptions(TrainedOptions):
     """What is trained, and where results go.
 
     Args:
-        models: Which rows: constant, gated-x, gated-xh, spectrum, machine; by default all.
+        models: Which rows: cnn, constant, gated-x, gated-xh, spectrum, machine; by default all.
         labels: Which tasks: fine, binary; by default both.
         glove: File of word vectors in GloVe's format, of any width.
     """
