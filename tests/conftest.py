@@ -12,7 +12,7 @@ import torch
 # Kernels for GPUs are interpreted where there is none; Triton asks for this when it is first imported.
 os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
 
-from tests.molecules import SMALL_RUN, regression_set, write_table
+from tests.inputs.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.cli.main import main
 
 # When ogb is first imported, it asks PyPI for its latest version, in a thread beside the test that runs then:

@@ -143,3 +143,9 @@ def test_rooms_are_small() -> None:
         if file.name not in ("__init__.py", "__main__.py"):
             files[room(module)] = files.get(room(module), 0) + 1
     assert not {name: count for name, count in files.items() if count > MOST_FILES}
+
+
+def test_folders_of_tests_are_small() -> None:
+    folders = [ROOT / "tests", *(place for place in (ROOT / "tests").rglob("*") if place.is_dir())]
+    files = {str(place.relative_to(ROOT)): len([*place.glob("*.py")]) for place in folders}
+    assert not {name: count for name, count in files.items() if count > MOST_FILES + 1}  # and a conftest

@@ -15,7 +15,7 @@ import torch_geometric.datasets
 from torch.nn.functional import one_hot
 from torch_geometric.datasets import FakeDataset
 
-from tests.documents import PAGES, ROOT, blocks, commands, small_values, write_data
+from tests.inputs.documents import PAGES, ROOT, blocks, commands, small_values, write_data
 from wlkernelnn.bench import BENCHMARKS
 from wlkernelnn.bench.harness.report import picture_metadata, seconds_per_epoch
 from wlkernelnn.cli.main import VERBS, main

@@ -12,9 +12,9 @@ import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
 
-from tests.graphs import random_edges
-from tests.molecules import quick, regression_set, small_network
-from tests.strings import ptr_of
+from tests.inputs.graphs import random_edges
+from tests.inputs.molecules import quick, regression_set, small_network
+from tests.inputs.strings import ptr_of
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.colours import to_colours
 from wlkernelnn.datasets import PackedLoader, load_text

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.sequence_models import ALL_MODELS, EVERY, ONE_WAY, D, Make, drawn, some
-from tests.strategies import strings
-from tests.strings import LENGTHS, end_to_end, normal, ptr_of
-from tests.transforms import assert_transforms_agree
+from tests.checks.sequence_models import ALL_MODELS, EVERY, ONE_WAY, D, Make, drawn, some
+from tests.checks.transforms import assert_transforms_agree
+from tests.inputs.strategies import strings
+from tests.inputs.strings import LENGTHS, end_to_end, normal, ptr_of
 from wlkernelnn.sequence import (
     detached,
 )

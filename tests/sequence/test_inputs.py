@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.sequence_models import ALL_MODELS, D, Make, drawn
-from tests.strings import LENGTHS, end_to_end, normal, ptr_of
+from tests.checks.sequence_models import ALL_MODELS, D, Make, drawn
+from tests.inputs.strings import LENGTHS, end_to_end, normal, ptr_of
 from wlkernelnn.testing.string_laws import parts
 
 

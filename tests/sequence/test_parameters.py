@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.sequence_models import ALL_MODELS, LAZY_MODELS, D, Make, drawn, some
-from tests.strings import end_to_end
+from tests.checks.equations import randomize
+from tests.checks.sequence_models import ALL_MODELS, LAZY_MODELS, D, Make, drawn, some
+from tests.inputs.strings import end_to_end
 from wlkernelnn.sequence.layers.string_model import learn_width
 from wlkernelnn.utils.files import read_tensors, write_tensors
 

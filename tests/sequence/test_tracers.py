@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.sequence_models import MODELS, SIZED, D
-from tests.strings import normal
-from tests.tracers import COMPILERS, QUIET, TRACERS, compiles_transforms
+from tests.checks.equations import randomize
+from tests.checks.sequence_models import MODELS, SIZED, D
+from tests.checks.tracers import COMPILERS, QUIET, TRACERS, compiles_transforms
+from tests.inputs.strings import normal
 from wlkernelnn.ops.string import (
     Steps,
     decayed_scan,

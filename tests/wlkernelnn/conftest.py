@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.estimators import ACID, SIZE, SMALL, SMILES
+from tests.inputs.estimators import ACID, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines import accuracy_runs
 from wlkernelnn.bench.baselines.accuracy_runs import BY_NODES, CONTESTANTS, Training
 from wlkernelnn.bench.harness.molecule_runs import Split

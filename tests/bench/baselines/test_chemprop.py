@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.molecules import quick, regression_set
+from tests.inputs.molecules import quick, regression_set
 from wlkernelnn.bench.baselines.chemprop import ChempropLoader, ChempropNetwork, fit_chemprop, molecules
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.bench.harness.parameters import count_parameters

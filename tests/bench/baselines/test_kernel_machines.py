@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.molecules import some_measured
+from tests.inputs.molecules import some_measured
 from wlkernelnn.bench.baselines.kernel_machines import fit_process, kernel_machine
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.datasets import featurize, random_split

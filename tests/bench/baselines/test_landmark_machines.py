@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from tests.molecules import described, some_measured
+from tests.inputs.molecules import described, some_measured
 from wlkernelnn.bench.baselines import landmark_machines as bench
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.datasets import PackedGraphs, featurize, random_split

@@ -10,7 +10,7 @@ import torch
 from rdkit import Chem
 from rdkit.Chem.rdMolDescriptors import CalcNumRings
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines import molecules as baselines
 from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules

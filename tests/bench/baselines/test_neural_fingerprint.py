@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines.neural_fingerprint import NeuralFingerprintConv, NeuralFingerprintNetwork
 from wlkernelnn.datasets import PackedLoader, load_molecules
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines.structure2vec import (
     LoopyBPConv,
     LoopyBPNetwork,

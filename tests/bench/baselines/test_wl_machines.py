@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.molecules import described, some_measured
+from tests.inputs.molecules import described, some_measured
 from wlkernelnn.bench.baselines import wl_machines as bench
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.datasets import random_split

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL, classification_set, quick, regression_set
+from tests.inputs.molecules import SMALL, classification_set, quick, regression_set
 from wlkernelnn.bench.harness import molecule_runs
 from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.molecule_runs import (

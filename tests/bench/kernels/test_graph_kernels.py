@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.molecules import some_measured
-from tests.tu_files import write_rings
+from tests.inputs.molecules import some_measured
+from tests.inputs.tu_files import write_rings
 from wlkernelnn.bench.baselines import wl_machines
 from wlkernelnn.bench.harness import provenance as about
 from wlkernelnn.bench.kernels import graph_kernels as bench

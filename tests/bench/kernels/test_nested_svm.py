@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
-from tests.tu_files import write_rings
+from tests.inputs.tu_files import write_rings
 from wlkernelnn.bench.kernels import nested_svm as bench
 from wlkernelnn.datasets import load_tu
 from wlkernelnn.kernels import PathKernel, ShortestPathKernel, WLSubtreeKernel

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.kernels import ring_nodes
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import featurize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.bench.molecules import ablation, moleculenet, organic_ri, zinc
 from wlkernelnn.datasets import MOLECULE_SETS, molecules_from

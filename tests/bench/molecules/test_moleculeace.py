@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.molecules import moleculeace, moleculeace_table
 from wlkernelnn.cli.main import main
 

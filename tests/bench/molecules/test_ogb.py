@@ -12,7 +12,7 @@ import pytest
 import torch
 from ogb.graphproppred import Evaluator
 
-from tests.ogb_files import PARTS, SMILES, write_set, write_split
+from tests.inputs.ogb_files import PARTS, SMILES, write_set, write_split
 from wlkernelnn.bench.baselines import wl_machines
 from wlkernelnn.bench.harness import molecule_runs, trained
 from wlkernelnn.bench.harness.report import plot

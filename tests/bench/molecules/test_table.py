@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.molecules import classification_set, regression_set
+from tests.inputs.molecules import classification_set, regression_set
 from wlkernelnn.bench.molecules import members
 from wlkernelnn.bench.molecules import table as molecule_table
 from wlkernelnn.bench.molecules.members import MoleculeRow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.speed import any_network
 
 

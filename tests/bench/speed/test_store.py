@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.molecules import regression_set, small_network
+from tests.inputs.molecules import regression_set, small_network
 from wlkernelnn.bench.speed import store
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import predict

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines import accuracy_runs
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.bench.harness.timing import torch_settings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
 
 

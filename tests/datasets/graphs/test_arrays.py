@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.graphs import packed_pair
+from tests.inputs.graphs import packed_pair
 from wlkernelnn.datasets import Description
 from wlkernelnn.datasets.graphs.arrays import check_arrays, distinct_rows, pack_strings, smallest
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from torch_geometric.data import Batch
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs import colours as module
 from wlkernelnn.ops.colours import wl_colours_naive

@@ -12,7 +12,7 @@ import torch
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.kernels import RandomWalkKernel, WLSubtreeKernel, WLVectorizer
 from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork

@@ -10,8 +10,8 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
-from tests.graphs import random_packed
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import random_packed
 from wlkernelnn import WLKernelConv
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.ops.colours import wl_colours, wl_quotient

@@ -10,7 +10,7 @@ import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
 
-from tests.graphs import assert_equal_data, packed_pair, random_packed
+from tests.inputs.graphs import assert_equal_data, packed_pair, random_packed
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, Reject
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.graphs import assert_equal_data, assert_same_arrays, packed_pair, random_packed
+from tests.inputs.graphs import assert_equal_data, assert_same_arrays, packed_pair, random_packed
 from wlkernelnn.datasets import Description, PackedGraphs, Reject
 from wlkernelnn.utils.files import read_tensors, write_tensors
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.graphs import packed_pair
+from tests.inputs.graphs import packed_pair
 from wlkernelnn.datasets import Description, PackedLoader
 
 

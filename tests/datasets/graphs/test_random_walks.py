@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE
 
-from tests.graphs import GRAPHS
+from tests.inputs.graphs import GRAPHS
 from wlkernelnn.datasets import featurize, walk_encodings
 
 # "wlkernelnn.datasets.walk_encodings" as an attribute is the function.

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tests.graphs import assert_same_arrays
+from tests.inputs.graphs import assert_same_arrays
 from wlkernelnn.datasets import PackedGraphs, Reject, load_molecules, molecules_from, random_split
 from wlkernelnn.datasets.graphs import store_cache
 from wlkernelnn.datasets.molecules import from_table as module

@@ -10,7 +10,7 @@ import pytest
 from rdkit import Chem, rdBase
 
 from tests.datasets.molecules.test_smiles import DIVERSE, RARE
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.molecules.chunks import featurize_chunk
 from wlkernelnn.datasets.molecules.features import Features, get_features

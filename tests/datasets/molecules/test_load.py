@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.graphs import assert_same_arrays
+from tests.inputs.graphs import assert_same_arrays
 from wlkernelnn.datasets import (
     MOLECULE_SETS,
     content_sha256,

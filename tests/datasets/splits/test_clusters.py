@@ -6,7 +6,7 @@ from rdkit import Chem, DataStructs
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from rdkit.ML.Cluster import Butina
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import butina_clusters, butina_split, split
 from wlkernelnn.datasets.splits import clusters
 

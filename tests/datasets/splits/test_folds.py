@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.molecules import classification_set, regression_set
+from tests.inputs.molecules import classification_set, regression_set
 from wlkernelnn.datasets import butina_clusters, cv_folds, molecules_from, scaffolds, split_groups
 
 

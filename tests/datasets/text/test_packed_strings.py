@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
 from wlkernelnn.datasets import (
     LabelledStrings,
     LengthGroupedShuffle,

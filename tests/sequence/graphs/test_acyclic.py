@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
-from tests.strings import drawn, normal, shuffled
+from tests.inputs.strings import drawn, normal, shuffled
 from wlkernelnn.sequence import (
     RKM,
     RRNN,

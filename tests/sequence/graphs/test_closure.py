@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from tests.equations import randomize
-from tests.strings import normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import normal
 from wlkernelnn import RandomWalkKernelConv
 from wlkernelnn.sequence import StringKernelConv, decayed_sum, path_graph, subsequence_graph
 

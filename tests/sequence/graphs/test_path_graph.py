@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import SAGEConv
 from torch_geometric.transforms import LineGraph, RemoveDuplicatedEdges
 
-from tests.strings import LENGTHS, normal, ptr_of
+from tests.inputs.strings import LENGTHS, normal, ptr_of
 from wlkernelnn import RandomWalkKernelConv
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.datasets.graphs.pyg import path_edges

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
-from tests.strings import LENGTHS, drawn, normal, ptr_of, shuffled
+from tests.inputs.strings import LENGTHS, drawn, normal, ptr_of, shuffled
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import (
     RKM,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.strings import ptr_of
+from tests.inputs.strings import ptr_of
 from wlkernelnn.sequence.layers.dropout import locked_dropout
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import LENGTHS, normal, ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import LENGTHS, normal, ptr_of
 from wlkernelnn.sequence import RKM
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 

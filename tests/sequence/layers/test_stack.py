@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.equations import randomize
-from tests.strings import end_to_end, normal, ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import end_to_end, normal, ptr_of
 from wlkernelnn.sequence import RKM, Stack, StringKernelConv, StringKernelNetwork
 
 D = 3

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import end_to_end, normal, ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import end_to_end, normal, ptr_of
 from wlkernelnn.sequence import StringKernelConv, to_list
 from wlkernelnn.sequence.layers import string_kernel
 

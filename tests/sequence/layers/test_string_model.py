@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.strings import normal, ptr_of
+from tests.inputs.strings import normal, ptr_of
 from wlkernelnn.ops.string import Steps, gated
 from wlkernelnn.sequence import RKM, StringKernelConv, StringModel, detached
 from wlkernelnn.sequence.layers.string_model import check_state

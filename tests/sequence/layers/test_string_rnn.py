@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, unpack_sequence
 
-from tests.equations import randomize
-from tests.strings import LENGTHS, end_to_end, normal, ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import LENGTHS, end_to_end, normal, ptr_of
 from wlkernelnn.sequence import (
     RKM,
     RRNN,

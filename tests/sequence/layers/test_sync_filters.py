@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from tests.equations import randomize
+from tests.checks.equations import randomize
 from wlkernelnn.sequence import RKM, SyncFilters
 
 

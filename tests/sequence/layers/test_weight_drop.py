@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.nn.utils.parametrizations import weight_norm
 
-from tests.equations import randomize
-from tests.strings import end_to_end, normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import end_to_end, normal
 from wlkernelnn.sequence import RKM, Stack, StringKernelConv, WeightDrop
 from wlkernelnn.utils.files import read_tensors, write_tensors
 

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_model, save_model
 from torch.nn.parameter import is_lazy
 
-from tests.equations import randomize
-from tests.strings import ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import ptr_of
 from wlkernelnn.sequence import RKM, LanguageModel, StringKernelNetwork, detached
 
 V, D = 7, 4

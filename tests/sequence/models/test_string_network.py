@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence
 
-from tests.equations import randomize
-from tests.strings import normal, ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import normal, ptr_of
 from wlkernelnn.sequence import RKM, StringKernelConv, StringKernelNetwork, StringNetwork
 
 D, C = 4, 3

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn.parameter import is_lazy
 
-from tests.edited import edit
-from tests.equations import randomize
-from tests.strings import ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.edited import edit
+from tests.inputs.strings import ptr_of
 from wlkernelnn import sequence
 from wlkernelnn.sequence import RKM, StringKernelNetwork, TextNetwork, path_graph
 from wlkernelnn.training import load_checkpoint, save_checkpoint

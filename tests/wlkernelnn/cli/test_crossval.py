@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set, write_table
+from tests.inputs.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import butina_clusters
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import MOLECULES, ROWS, regression_set, write_table
+from tests.inputs.molecules import MOLECULES, ROWS, regression_set, write_table
 from wlkernelnn.cli.data import DataOptions, SplitOptions, one_column, score_text
 from wlkernelnn.datasets import butina_split, random_split, scaffold_split
 

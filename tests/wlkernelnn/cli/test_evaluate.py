@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.molecules import (
+from tests.inputs.molecules import (
     SMALL_RUN,
     classification_set,
     regression_set,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL_RUN, classification_set, regression_set, small_network
+from tests.inputs.molecules import SMALL_RUN, classification_set, regression_set, small_network
 from wlkernelnn.cli.explain import ExplainOptions
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules

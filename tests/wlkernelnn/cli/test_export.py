@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.molecules import regression_set, write_table
+from tests.inputs.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import PackedLoader, featurize
 from wlkernelnn.models import export_inputs

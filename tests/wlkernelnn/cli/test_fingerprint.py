@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.molecules import MOLECULES, ROWS
+from tests.inputs.molecules import MOLECULES, ROWS
 from wlkernelnn.cli.fingerprint import FingerprintOptions
 from wlkernelnn.cli.main import main
 

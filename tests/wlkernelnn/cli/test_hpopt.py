@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from tests.molecules import regression_set, write_table
+from tests.inputs.molecules import regression_set, write_table
 
 optuna = pytest.importorskip("optuna")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.edited import edit
-from tests.molecules import MOLECULES, ROWS, regression_set, write_table
+from tests.inputs.edited import edit
+from tests.inputs.molecules import MOLECULES, ROWS, regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.cli.predict import PredictOptions
 from wlkernelnn.datasets import molecules_from

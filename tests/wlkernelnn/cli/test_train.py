@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from tests.molecules import (
+from tests.inputs.molecules import (
     MOLECULES,
     ROWS,
     SMALL_RUN,

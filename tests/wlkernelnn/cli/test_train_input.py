@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL_RUN, regression_set, write_table
+from tests.inputs.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.cli.main import main
 
 

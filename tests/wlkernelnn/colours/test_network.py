@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from tests.wlkernelnn.colours.batches import Network, assert_same
 from wlkernelnn.colours import Colours, colour_batch, to_colours
 from wlkernelnn.datasets import PackedGraphs, PackedLoader

@@ -11,11 +11,11 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import HeteroConv, to_hetero
 from torch_geometric.testing import assert_module
 
-from tests.graphs import EDGES, random_edges
-from tests.kernel_convs import (
+from tests.checks.kernel_convs import (
     K,
     watch,
 )
+from tests.inputs.graphs import EDGES, random_edges
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 

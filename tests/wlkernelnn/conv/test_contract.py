@@ -14,9 +14,8 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.data import Batch, Data
 from torch_geometric.testing import assert_module
 
-from tests.equations import randomize
-from tests.graphs import EDGE_INDEX_FORMS, EDGES, GRAPHS, Edges, as_edge_index
-from tests.kernel_convs import (
+from tests.checks.equations import randomize
+from tests.checks.kernel_convs import (
     ALL_LAYERS,
     ALL_OPTIONS,
     LAYERS,
@@ -29,7 +28,8 @@ from tests.kernel_convs import (
     select,
     watch,
 )
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import EDGE_INDEX_FORMS, EDGES, GRAPHS, Edges, as_edge_index
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.utils.files import read_tensors, write_tensors

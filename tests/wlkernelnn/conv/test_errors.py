@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch_geometric import EdgeIndex
 
-from tests.graphs import EDGES
-from tests.kernel_convs import (
+from tests.checks.kernel_convs import (
     ALL_LAYERS,
     D,
     K,
     make,
 )
+from tests.inputs.graphs import EDGES
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 

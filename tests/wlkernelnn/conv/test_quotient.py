@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.graphs import random_packed
+from tests.checks.equations import randomize
+from tests.inputs.graphs import random_packed
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.datasets import PackedLoader
 

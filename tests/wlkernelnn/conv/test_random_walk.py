@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from tests.equations import randomize, step_factors, sums_over_walks, walk_states
-from tests.graphs import EDGES, GRAPHS, Edges
-from tests.pairwise import pairwise
+from tests.checks.equations import randomize, step_factors, sums_over_walks, walk_states
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import EDGES, GRAPHS, Edges
 from wlkernelnn import RandomWalkKernelConv
 
 D, K, NUM_TYPES, EDGE_DIM = 3, 5, 4, 2

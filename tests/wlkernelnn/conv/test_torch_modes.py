@@ -12,9 +12,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.graphs import EDGE_INDEX_FORMS, EDGES, as_edge_index, random_edges
-from tests.kernel_convs import (
+from tests.checks.equations import randomize
+from tests.checks.kernel_convs import (
     ALL_LAYERS,
     ALL_OPTIONS,
     LAYERS,
@@ -25,8 +24,9 @@ from tests.kernel_convs import (
     select,
     watch,
 )
-from tests.pairwise import pairwise
-from tests.transforms import assert_transforms_agree
+from tests.checks.pairwise import pairwise
+from tests.checks.transforms import assert_transforms_agree
+from tests.inputs.graphs import EDGE_INDEX_FORMS, EDGES, as_edge_index, random_edges
 
 
 def sized_inputs(options: dict[str, Any], seed: int, num_nodes: int, num_edges: int, form: str) -> tuple:

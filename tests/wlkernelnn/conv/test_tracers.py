@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GraphConv
 
-from tests.equations import randomize
-from tests.graphs import EDGES
-from tests.kernel_convs import ALL_LAYERS, OPTIONS, D, arguments_of, make
-from tests.tracers import COMPILERS, QUIET, TRACERS
+from tests.checks.equations import randomize
+from tests.checks.kernel_convs import ALL_LAYERS, OPTIONS, D, arguments_of, make
+from tests.checks.tracers import COMPILERS, QUIET, TRACERS
+from tests.inputs.graphs import EDGES
 from wlkernelnn.conv.kernel_conv import KernelConv
 
 pytestmark = QUIET

@@ -11,9 +11,8 @@ from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MeanAggregation, global_add_pool
 
-from tests.equations import randomize
-from tests.graphs import EDGES, GRAPHS, Edges
-from tests.kernel_convs import (
+from tests.checks.equations import randomize
+from tests.checks.kernel_convs import (
     ALL_LAYERS,
     ALL_OPTIONS,
     LAYERS,
@@ -24,7 +23,8 @@ from tests.kernel_convs import (
     make,
     message_passings,
 )
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import EDGES, GRAPHS, Edges
 from wlkernelnn import RandomWalkKernelConv
 from wlkernelnn.conv.kernel_conv import KernelConv
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from tests.equations import matrix_of, randomize, step_factors, sums_over_walks, walk_states
-from tests.graphs import EDGES, GRAPHS, Edges, random_edges
-from tests.pairwise import pairwise
+from tests.checks.equations import matrix_of, randomize, step_factors, sums_over_walks, walk_states
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import EDGES, GRAPHS, Edges, random_edges
 from wlkernelnn import RandomWalkKernelConv, WLKernelConv
 
 D, K, NUM_TYPES, EDGE_DIM = 3, 6, 4, 2

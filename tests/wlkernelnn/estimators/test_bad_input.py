@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.estimators import SIZE, SMALL, SMILES
+from tests.inputs.estimators import SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeRegressor
 from wlkernelnn.estimators import base
 from wlkernelnn.machines import molecules

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from torch_geometric.data import Data
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn import GraphClassifier, GraphRegressor
 from wlkernelnn.datasets import PackedGraphs
 

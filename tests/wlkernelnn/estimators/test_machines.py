@@ -15,8 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
-from tests.edited import edit
-from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
+from tests.inputs.edited import edit
+from tests.inputs.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.machines import MoleculeMachine

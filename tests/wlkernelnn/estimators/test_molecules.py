@@ -17,7 +17,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, train_test_split
 from sklearn.utils import check_random_state, estimator_checks
 
-from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
+from tests.inputs.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import GraphClassifier, GraphRegressor, MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.kernels import objects

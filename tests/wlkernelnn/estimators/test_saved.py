@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests.edited import edit
-from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
+from tests.inputs.edited import edit
+from tests.inputs.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules

@@ -14,8 +14,8 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from tests.edited import edit
-from tests.texts import WORDS, texts
+from tests.inputs.edited import edit
+from tests.inputs.texts import WORDS, texts
 from tests.wlkernelnn.estimators.test_molecules import CHECKS
 from wlkernelnn import MoleculeClassifier, StringClassifier, TextClassifier
 from wlkernelnn.cli.main import main

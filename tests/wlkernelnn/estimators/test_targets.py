@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from tests.estimators import ACID, BOTH, SIZE, SMALL, SMILES
+from tests.inputs.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 
 

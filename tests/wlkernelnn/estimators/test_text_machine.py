@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from tests.texts import WORDS, texts
+from tests.inputs.texts import WORDS, texts
 from wlkernelnn import TextClassifier
 from wlkernelnn.cli.main import main
 

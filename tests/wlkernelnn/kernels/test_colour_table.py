@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.kernels.colour_table import ColourTable
 from wlkernelnn.kernels.flat_graphs import flat_graphs

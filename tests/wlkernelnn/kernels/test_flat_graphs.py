@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles, to_networkx
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import Description, PackedGraphs, load_molecules
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StructureKernel, WLSubtreeKernel, objects
 from wlkernelnn.kernels.flat_graphs import (

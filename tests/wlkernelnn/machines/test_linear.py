@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.linear_model import Ridge
 
-from tests.edited import edit
+from tests.inputs.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import WLVectorizer
 from wlkernelnn.kernels.flat_graphs import flat_graphs

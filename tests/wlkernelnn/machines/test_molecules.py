@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from tests.edited import edit
+from tests.inputs.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import PathKernel
 from wlkernelnn.machines import (

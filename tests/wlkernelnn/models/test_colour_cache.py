@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tests.molecules import regression_set
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.molecules import regression_set
 from tests.wlkernelnn.models.test_quotient import SHAPES, network, odd_graphs
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import ColourCache, GraphKernelNetwork, KernelStackNetwork

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.molecules import regression_set, small_network
+from tests.inputs.molecules import regression_set, small_network
 from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, featurize
 from wlkernelnn.models import (

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from tests.graphs import random_packed
-from tests.molecules import (
+from tests.inputs.graphs import random_packed
+from tests.inputs.molecules import (
     SMALL,
     assert_same_weights,
     classification_set,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.molecules import classification_set, regression_set, small_network
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import load_checkpoint, save_checkpoint

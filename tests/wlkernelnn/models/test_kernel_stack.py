@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import KernelStack
 

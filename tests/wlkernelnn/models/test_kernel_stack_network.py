@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.molecules import classification_set, quick, regression_set
+from tests.inputs.molecules import classification_set, quick, regression_set
 from tests.wlkernelnn.models.test_quotient import assert_same, odd_graphs, results
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import ColourCache, KernelStackNetwork

@@ -8,7 +8,7 @@ import torch
 from scipy.stats import norm
 from sklearn.metrics import mean_pinball_loss
 
-from tests.molecules import regression_set, small_network
+from tests.inputs.molecules import regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.models.outputs import Levels, MeanVariance, Quantiles, outputs_of

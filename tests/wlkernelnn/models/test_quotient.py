@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from tests.graphs import random_packed
-from tests.molecules import described, regression_set, small_network
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import random_packed
+from tests.inputs.molecules import described, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, graph_network
 

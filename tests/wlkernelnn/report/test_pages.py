@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set
-from tests.pages import read
+from tests.checks.pages import read
+from tests.inputs.molecules import regression_set
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.machines import MoleculeMachine, save_machine

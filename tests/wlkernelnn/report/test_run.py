@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import classification_set, regression_set, write_table
-from tests.pages import read
+from tests.checks.pages import read
+from tests.inputs.molecules import classification_set, regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.report import write_run_page
 from wlkernelnn.training import load_run

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tests.equations import randomize
-from tests.strategies import graphs
+from tests.checks.equations import randomize
+from tests.inputs.strategies import graphs
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.testing import assert_colours_decide, assert_tells_apart
 from wlkernelnn.testing.calling import call

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tests.strategies import graphs, strings
+from tests.inputs.strategies import graphs, strings
 from wlkernelnn import DeepKernelConv
 from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, DeepStringKernel, Inverse, Polynomial
 from wlkernelnn.sequence import StringKernelConv

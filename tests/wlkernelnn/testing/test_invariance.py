@@ -10,8 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GINEConv
 
-from tests.equations import randomize
-from tests.strategies import graphs
+from tests.checks.equations import randomize
+from tests.inputs.strategies import graphs
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.testing import assert_batching_invariant, assert_permutation_equivariant
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 from torch_geometric.nn import GraphConv
 
-from tests.equations import randomize
-from tests.pairwise import pairwise
-from tests.strategies import graphs
+from tests.checks.equations import randomize
+from tests.checks.pairwise import pairwise
+from tests.inputs.strategies import graphs
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel
 from wlkernelnn.testing import assert_matches_kernel, reference_walks

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from tests.equations import randomize
-from tests.pairwise import pairwise
-from tests.strategies import strings
+from tests.checks.equations import randomize
+from tests.checks.pairwise import pairwise
+from tests.inputs.strategies import strings
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence import StringKernelConv, path_graph
 from wlkernelnn.testing import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import PackedGraphs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.molecules import SMALL, quick, regression_set
+from tests.inputs.molecules import SMALL, quick, regression_set
 from wlkernelnn.datasets import random_split
 from wlkernelnn.training import Ensemble, train_run
 

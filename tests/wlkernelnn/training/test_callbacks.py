@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.molecules import assert_same_weights, quick, regression_set, small_network
+from tests.inputs.molecules import assert_same_weights, quick, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import FitOptions, fit

@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.edited import edit
-from tests.molecules import assert_same_weights, classification_set, regression_set, small_network
+from tests.inputs.edited import edit
+from tests.inputs.molecules import assert_same_weights, classification_set, regression_set, small_network
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork
 from wlkernelnn.sequence import (

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.edited import edit
-from tests.molecules import assert_same_weights, quick, regression_set, small_network
+from tests.inputs.edited import edit
+from tests.inputs.molecules import assert_same_weights, quick, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
 from wlkernelnn.training import fit, load_checkpoint, save_checkpoint

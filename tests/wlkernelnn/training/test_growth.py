@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pytorch_lightning.callbacks import Callback
 
-from tests.molecules import quick, regression_set, small_network
+from tests.inputs.molecules import quick, regression_set, small_network
 from wlkernelnn.training import fit
 
 STATM = Path("/proc/self/statm")

@@ -16,7 +16,7 @@ SCRIPT = """
 import itertools, json, os, random, shutil, signal, sys, time
 from pathlib import Path
 from safetensors import safe_open
-from tests.molecules import SMALL_RUN, regression_set, write_table
+from tests.inputs.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets.molecules import chunks
 from wlkernelnn.training.callbacks import History

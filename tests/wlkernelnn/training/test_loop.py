@@ -15,7 +15,7 @@ import rich
 import torch
 from rich.console import Console
 
-from tests.molecules import assert_same_weights, quick, regression_set, small_network
+from tests.inputs.molecules import assert_same_weights, quick, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training import DivergedError, fit, predict, score
 from wlkernelnn.training.molecules.module import NetworkModule

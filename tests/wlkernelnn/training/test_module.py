@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.molecules import regression_set, small_network
+from tests.inputs.molecules import regression_set, small_network
 from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.training import FitOptions, fit
 from wlkernelnn.training.module import TrainedModule

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.molecules import quick, regression_set, small_network
+from tests.inputs.molecules import quick, regression_set, small_network
 from wlkernelnn import MoleculeRegressor
 from wlkernelnn.training import DivergedError, LanguageOptions, fit, fit_language_model, loop
 from wlkernelnn.training.group import environment_of
@@ -24,7 +24,8 @@ import json, os, signal, sys
 from pathlib import Path
 import numpy as np
 from pytorch_lightning.plugins.environments import LightningEnvironment
-from tests.molecules import SMALL_RUN, classification_set, quick, regression_set, small_network, write_table
+from tests.inputs.molecules import SMALL_RUN, classification_set, quick, regression_set
+from tests.inputs.molecules import small_network, write_table
 from tests.wlkernelnn.training.text.test_classification import classifier, reviews
 from tests.wlkernelnn.training.text.test_language import corpus, model
 from wlkernelnn.cli.main import main

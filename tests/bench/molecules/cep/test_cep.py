@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.harness import molecule_runs
 from wlkernelnn.bench.molecules.cep import cep

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.ogb_files import PARTS, SMILES, write_rows, write_set, write_split
+from tests.inputs.ogb_files import PARTS, SMILES, write_rows, write_set, write_split
 from wlkernelnn.datasets import OGB_SETS, PackedGraphs, PackedLoader, load_molecules, load_ogb, scaffold_split
 from wlkernelnn.datasets.molecules.benchmarks import ogb
 from wlkernelnn.datasets.molecules.benchmarks.ogb import ogb_parts, ogb_source

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.ogb_files import SMILES, write_set
+from tests.inputs.ogb_files import SMILES, write_set
 from wlkernelnn.datasets import load_ogb
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import end_to_end, normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import end_to_end, normal
 from wlkernelnn.sequence import RRNN, MergingRRNN
 from wlkernelnn.sequence.rrnn import (
     GRU,

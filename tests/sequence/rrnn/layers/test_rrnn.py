@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import LENGTHS, end_to_end, normal, ptr_of
+from tests.checks.equations import randomize
+from tests.inputs.strings import LENGTHS, end_to_end, normal, ptr_of
 from wlkernelnn.sequence import RRNN
 from wlkernelnn.sequence.rrnn import Leaf, Node, Tree
 from wlkernelnn.sequence.rrnn.search.naive import search_naive

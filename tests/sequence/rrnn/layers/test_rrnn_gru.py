@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import normal
 from wlkernelnn.sequence import RRNNGRU
 from wlkernelnn.sequence.rrnn.search.choice import CHOICES
 from wlkernelnn.sequence.rrnn.trees.trees import internal_nodes

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from tests.strings import normal, ptr_of
+from tests.inputs.strings import normal, ptr_of
 from wlkernelnn.sequence import RRNN
 from wlkernelnn.sequence.rrnn.search.norm import NodeNorm
 

@@ -5,7 +5,7 @@ import importlib
 import pytest
 import torch
 
-from tests.strings import assert_same_with_gradients, normal
+from tests.inputs.strings import assert_same_with_gradients, normal
 from wlkernelnn.sequence.rrnn.search.scorer import Scorer
 
 module = importlib.import_module("wlkernelnn.sequence.rrnn.search.scorer")

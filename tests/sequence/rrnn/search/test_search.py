@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.strings import assert_same_with_gradients, normal
+from tests.inputs.strings import assert_same_with_gradients, normal
 from wlkernelnn.sequence.rrnn import Space
 from wlkernelnn.sequence.rrnn.search.choice import CHOICES, Choice
 from wlkernelnn.sequence.rrnn.search.naive import search_naive

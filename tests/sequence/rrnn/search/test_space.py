@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.strings import normal
+from tests.inputs.strings import normal
 from wlkernelnn.sequence.rrnn import Construction, Space
 from wlkernelnn.sequence.rrnn.search.pool import Pool
 from wlkernelnn.sequence.rrnn.search.space import bounded

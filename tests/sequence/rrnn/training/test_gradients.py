@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import normal
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import Leaf, Tree, gradient_constants, state_gradients
 from wlkernelnn.sequence.rrnn.search.space import ACTIVATIONS

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.equations import randomize
-from tests.strings import normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import normal
 from wlkernelnn.sequence import RRNN
 from wlkernelnn.sequence.rrnn import CELLS, imitation
 from wlkernelnn.sequence.rrnn.search.pool import Pool

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.strings import normal
+from tests.inputs.strings import normal
 from wlkernelnn.sequence import RRNN
 from wlkernelnn.sequence.rrnn import CELLS, Cell, Space
 from wlkernelnn.sequence.rrnn.search.choice import Choice, copies

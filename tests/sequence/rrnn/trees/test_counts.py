@@ -4,8 +4,8 @@ from collections import Counter
 
 import torch
 
-from tests.equations import randomize
-from tests.strings import end_to_end, normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import end_to_end, normal
 from wlkernelnn.sequence import RRNN, RRNNGRU
 from wlkernelnn.sequence.rrnn import (
     GRU,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.strings import normal
+from tests.inputs.strings import normal
 from wlkernelnn.sequence.rrnn import (
     CELLS,
     Cell,

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 import torch
 
-from tests.equations import randomize
-from tests.strings import normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import normal
 from wlkernelnn.sequence import RRNN
 from wlkernelnn.sequence.rrnn import Leaf, Tree
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.texts import train, train_book, write_book, write_texts
+from tests.inputs.texts import train, train_book, write_book, write_texts
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.texts import texts
+from tests.inputs.texts import texts
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import load_string_run, perplexity
 

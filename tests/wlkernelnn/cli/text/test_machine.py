@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from tests.pages import read
-from tests.texts import WORDS, write_book, write_texts
+from tests.checks.pages import read
+from tests.inputs.texts import WORDS, write_book, write_texts
 from wlkernelnn.cli.main import main
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.training import load_run, load_string_run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.pages import read
+from tests.checks.pages import read
 from wlkernelnn.datasets import texts_from
 from wlkernelnn.report import write_text_page
 from wlkernelnn.training import load_string_run

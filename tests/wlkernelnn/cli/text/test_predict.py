@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.texts import WORDS
+from tests.inputs.texts import WORDS
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import load_string_run
 from wlkernelnn.training.screening import filling

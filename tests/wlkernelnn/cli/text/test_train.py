@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from tests.texts import SMALL, WORDS, texts, train, train_book, write_book, write_texts
+from tests.inputs.texts import SMALL, WORDS, texts, train, train_book, write_book, write_texts
 from wlkernelnn.cli.main import main
 from wlkernelnn.cli.text.train import GROUPS
 from wlkernelnn.datasets import LengthGroupedShuffle, Vocabulary

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.kernels import MoleculeKernel, PathKernel, ShortestPathKernel, WLKernel, WLSubtreeKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs.codings import FEATURES

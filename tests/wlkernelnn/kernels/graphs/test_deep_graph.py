@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from torch_geometric.data import Data
 
-from tests.equations import walks
-from tests.kernels import assert_slopes, similarities
-from tests.pairwise import pairwise
-from tests.strategies import graphs
+from tests.checks.equations import walks
+from tests.checks.kernels import assert_slopes, similarities
+from tests.checks.pairwise import pairwise
+from tests.inputs.strategies import graphs
 from wlkernelnn.kernels import ArcCosine, Composition, DeepGraphKernel, Inverse, Polynomial, RandomWalkKernel
 from wlkernelnn.kernels.composition import Series, get_composition
 from wlkernelnn.testing import assert_psd

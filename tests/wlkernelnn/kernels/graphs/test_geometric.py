@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from torch_geometric.data import Data
 
-from tests.kernels import assert_slopes, gram, product_matrix
-from tests.strategies import graphs
+from tests.checks.kernels import assert_slopes, gram, product_matrix
+from tests.inputs.strategies import graphs
 from wlkernelnn.kernels import RandomWalkKernel, WLKernel
 from wlkernelnn.kernels.graphs import geometric as geometric_module
 from wlkernelnn.testing import assert_psd

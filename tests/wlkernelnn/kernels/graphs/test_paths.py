@@ -11,7 +11,7 @@ from rdkit.Chem import rdFingerprintGenerator
 from torch_geometric.data import Data
 
 from tests.datasets.molecules.test_smiles import DIVERSE
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.kernels import PathKernel
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels

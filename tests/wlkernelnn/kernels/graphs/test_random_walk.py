@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from tests.kernels import assert_slopes, gram, similarities, walk_kernel
-from tests.pairwise import pairwise
-from tests.strategies import graphs
+from tests.checks.kernels import assert_slopes, gram, similarities, walk_kernel
+from tests.checks.pairwise import pairwise
+from tests.inputs.strategies import graphs
 from wlkernelnn.kernels import RandomWalkKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs import walk_counts as walk_counts_module

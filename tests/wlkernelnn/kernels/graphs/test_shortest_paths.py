@@ -9,7 +9,7 @@ from rdkit import Chem
 from rdkit.Chem import rdFingerprintGenerator
 
 from tests.datasets.molecules.test_smiles import DIVERSE
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.kernels import ShortestPathKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs, node_labels

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from torch_geometric.data import Data
 
-from tests.graphs import random_packed
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
+from tests.inputs.graphs import random_packed
 from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StringKernel, StructureKernel, objects
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.kernels.graphs.wl import WLKernel, WLSide

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from torch_geometric.data import Data
 
-from tests.graphs import GRAPHS, random_packed
+from tests.inputs.graphs import GRAPHS, random_packed
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu
 from wlkernelnn.kernels import objects
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels

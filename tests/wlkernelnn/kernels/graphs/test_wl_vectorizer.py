@@ -11,8 +11,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from torch_geometric.data import Data
 
-from tests.graphs import random_packed
-from tests.molecules import some_measured
+from tests.inputs.graphs import random_packed
+from tests.inputs.molecules import some_measured
 from wlkernelnn.kernels import WLSubtreeKernel, WLVectorizer, objects
 
 

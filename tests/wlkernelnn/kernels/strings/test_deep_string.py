@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
 from wlkernelnn.kernels.composition import ArcCosine, Composition, Inverse, Polynomial, get_composition
 from wlkernelnn.kernels.strings.deep_string import DeepStringKernel
 from wlkernelnn.kernels.strings.string import StringKernel

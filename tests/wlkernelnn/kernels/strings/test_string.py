@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.svm import SVC
 
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
 from wlkernelnn.kernels.base import objects
 from wlkernelnn.kernels.graphs.random_walk import RandomWalkKernel
 from wlkernelnn.kernels.strings.string import StringKernel

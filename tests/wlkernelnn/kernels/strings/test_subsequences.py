@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.pairwise import pairwise
+from tests.checks.pairwise import pairwise
 from wlkernelnn.kernels.strings.sides import string_sides
 from wlkernelnn.kernels.strings.subsequences import Paired, Pairs, PrefixSums, scan
 

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from tests.edited import edit
-from tests.texts import WORDS, texts
+from tests.inputs.edited import edit
+from tests.inputs.texts import WORDS, texts
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import is_text_machine, load_text_machine, save_text_machine, text_digest
 from wlkernelnn.machines.texts.machine import PENALTIES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from tests.wlkernelnn.ops.colours.test_quotient import arrays
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.ops.colours import KnownColours, known, wl_colours

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from tests.graphs import random_packed
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.ops.colours import Quotient, is_of, quotient_of, wl_colours, wl_quotient
 

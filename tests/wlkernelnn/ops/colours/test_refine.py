@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import EDGES
+from tests.inputs.graphs import EDGES
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.ops.colours import refine as exact

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric import EdgeIndex
 
-from tests.graphs import EDGE_INDEX_FORMS, EDGES, Edges, as_edge_index
+from tests.inputs.graphs import EDGE_INDEX_FORMS, EDGES, Edges, as_edge_index
 from wlkernelnn.ops.graph import sort_edges
 from wlkernelnn.ops.graph.edges import pointers
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.graphs import EDGES, Edges, assert_same_with_gradients
+from tests.inputs.graphs import EDGES, Edges, assert_same_with_gradients
 from wlkernelnn.ops.graph import SortedEdges, gated_sum, gated_sum_naive, sort_edges
 
 CHANNELS, NUM_TYPES, SCALE = 5, 3, 3.0

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from tests.graphs import EDGES, Edges
+from tests.inputs.graphs import EDGES, Edges
 from wlkernelnn.ops.graph import gated_sum_naive, message_sum_naive, neighbor_sum_naive, relabel_sum_naive
 
 

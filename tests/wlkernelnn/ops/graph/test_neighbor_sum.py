@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric import EdgeIndex
 
-from tests.graphs import EDGES, Edges, assert_same_with_gradients, random_edges
+from tests.inputs.graphs import EDGES, Edges, assert_same_with_gradients, random_edges
 from wlkernelnn.datasets import sorted_edge_index
 from wlkernelnn.ops.graph import message_sum, neighbor_sum, neighbor_sum_naive, sort_edges
 

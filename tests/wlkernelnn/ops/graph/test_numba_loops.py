@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.graphs import EDGES, random_edges
+from tests.inputs.graphs import EDGES, random_edges
 from wlkernelnn.ops.graph import gated_sum, relabel_sum, sort_edges
 
 pytest.importorskip("numba")

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.graphs import EDGES, Edges, assert_same_with_gradients
+from tests.inputs.graphs import EDGES, Edges, assert_same_with_gradients
 from wlkernelnn.ops.graph import SortedEdges, relabel_sum, relabel_sum_naive, sort_edges
 
 CHANNELS, NUM_TYPES = 5, 3

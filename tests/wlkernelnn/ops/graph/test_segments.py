@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.graphs import assert_same_with_gradients
+from tests.inputs.graphs import assert_same_with_gradients
 from wlkernelnn.ops.graph import segment_sum, segments
 from wlkernelnn.ops.graph.neighbor_sum import bag_sum
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.tracers import COMPILERS, QUIET, TRACERS
+from tests.checks.tracers import COMPILERS, QUIET, TRACERS
 from wlkernelnn.ops.graph import gated_sum, message_sum, neighbor_sum, relabel_sum, segment_sum, sort_edges
 
 pytestmark = QUIET

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.strings import LENGTHS, normal, ptr_of
+from tests.inputs.strings import LENGTHS, normal, ptr_of
 from wlkernelnn.ops.string import GatedCell, Steps, feedback_scan_naive, gated_scan_naive, ngram_scan_naive
 from wlkernelnn.ops.string.equations import Index, Step, by_step, feedback_step, gated_step, ngram_step
 from wlkernelnn.sequence.layers.rkm import VARIANTS

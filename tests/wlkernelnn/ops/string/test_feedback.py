@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
+from tests.inputs.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
 from wlkernelnn.ops.string import Steps, feedback_scan, feedback_scan_naive, ngram_scan
 
 D = 3

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
+from tests.inputs.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
 from wlkernelnn.ops.string import GatedCell, Steps, gated, gated_scan, gated_scan_naive, gated_sweeps
 from wlkernelnn.sequence.layers.rkm import VARIANTS
 

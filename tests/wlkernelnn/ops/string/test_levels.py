@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of
+from tests.inputs.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of
 from wlkernelnn.datasets.graphs.pyg import path_edges
 from wlkernelnn.ops.string import (
     GatedCell,

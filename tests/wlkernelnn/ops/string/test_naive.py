@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.strings import ptr_of
+from tests.inputs.strings import ptr_of
 from wlkernelnn.ops.string import decayed_scan_naive, feedback_scan_naive, ngram_scan_naive
 
 # Two strings with an empty one between them.

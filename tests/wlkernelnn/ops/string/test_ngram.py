@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
-from tests.ways import IN_TRITON
+from tests.checks.ways import IN_TRITON
+from tests.inputs.strings import LENGTHS, assert_same_with_gradients, normal, ptr_of, some_lengths
 from wlkernelnn.ops.string import Steps, decayed_scan, decayed_scan_naive, ngram_scan, ngram_scan_naive
 
 D = 3

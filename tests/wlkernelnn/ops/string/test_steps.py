@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from tests.strings import LENGTHS, normal, ptr_of, some_lengths
+from tests.inputs.strings import LENGTHS, normal, ptr_of, some_lengths
 from wlkernelnn.ops.string import Steps
 
 ANY = settings(deadline=None, max_examples=60, derandomize=True)

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.gpu_compiler import assert_compiles_for_a_gpu
-from tests.strings import assert_same_with_gradients, normal, ptr_of
-from tests.ways import IN_TRITON
+from tests.checks.gpu_compiler import assert_compiles_for_a_gpu
+from tests.checks.ways import IN_TRITON
+from tests.inputs.strings import assert_same_with_gradients, normal, ptr_of
 from wlkernelnn.ops.string import (
     Steps,
     feedback_scan,

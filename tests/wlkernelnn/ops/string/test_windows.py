@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.strings import assert_same_with_gradients, normal, ptr_of, some_lengths
+from tests.inputs.strings import assert_same_with_gradients, normal, ptr_of, some_lengths
 from wlkernelnn.ops.string import Steps, last_tokens, windows
 
 D = 2

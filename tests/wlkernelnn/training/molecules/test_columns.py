@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tests.edited import edit
-from tests.molecules import regression_set
+from tests.inputs.edited import edit
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import molecules_from
 from wlkernelnn.machines import MoleculeMachine, save_machine
 from wlkernelnn.machines.parts import FEATURES

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tests.edited import edit
-from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
+from tests.inputs.edited import edit
+from tests.inputs.molecules import (
+    assert_same_weights,
+    classification_set,
+    quick,
+    regression_set,
+    small_network,
+)
 from tests.wlkernelnn.training.runs import run
 from wlkernelnn.datasets import molecules_from, random_split
 from wlkernelnn.training import Columns, Ensemble, load_checkpoint, load_ensemble, predict, save_checkpoint

@@ -7,7 +7,7 @@ import pytest
 import torch
 from rdkit import Chem
 
-from tests.molecules import classification_set, regression_set, small_network
+from tests.inputs.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedLoader, featurize
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.molecules.explain import atom_contributions, drawing

@@ -15,7 +15,13 @@ import torch
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import CSVLogger
 
-from tests.molecules import assert_same_weights, classification_set, quick, regression_set, small_network
+from tests.inputs.molecules import (
+    assert_same_weights,
+    classification_set,
+    quick,
+    regression_set,
+    small_network,
+)
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.training import FitOptions, FitResult, fit, predict, score
 from wlkernelnn.training.molecules import fitting

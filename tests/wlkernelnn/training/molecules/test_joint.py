@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit, softmax
 
-from tests.edited import edit
-from tests.molecules import SMALL, quick, regression_set
+from tests.inputs.edited import edit
+from tests.inputs.molecules import SMALL, quick, regression_set
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.machines import LinearMachine, MoleculeMachine
 from wlkernelnn.machines.parts import FEATURES

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.utils.class_weight import compute_class_weight
 
-from tests.molecules import classification_set, regression_set, small_network
+from tests.inputs.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.training import FitOptions
 from wlkernelnn.training.classes import balanced_weights

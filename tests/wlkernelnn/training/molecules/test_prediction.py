@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.graphs import random_packed
-from tests.molecules import classification_set, described, regression_set, small_network
+from tests.inputs.graphs import random_packed
+from tests.inputs.molecules import classification_set, described, regression_set, small_network
 from wlkernelnn.bench.baselines.molecules import RandomWalkNetwork
 from wlkernelnn.conv import graph as graph_of_convs
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import brute
 from scipy.stats import norm
 
-from tests.edited import edit
-from tests.molecules import quick, regression_set
+from tests.inputs.edited import edit
+from tests.inputs.molecules import quick, regression_set
 from tests.wlkernelnn.training.runs import SPLIT, run
 from wlkernelnn.datasets import random_split
 from wlkernelnn.training import Columns, load_ensemble, load_run, mean_and_std

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.graphs import random_packed
-from tests.molecules import (
+from tests.inputs.graphs import random_packed
+from tests.inputs.molecules import (
     SMALL,
     assert_same_weights,
     classification_set,

@@ -15,7 +15,7 @@ import pytest
 from distributed import KilledWorker, LocalCluster
 from distributed.utils import get_mp_context
 
-from tests.molecules import ROWS, regression_set
+from tests.inputs.molecules import ROWS, regression_set
 from wlkernelnn.training import predict_tables
 from wlkernelnn.training.screening import cluster, filling, workers
 from wlkernelnn.training.screening.parts import Counts, Parts

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from rdkit import Chem
 
-from tests.molecules import MOLECULES, ROWS, regression_set, small_network
+from tests.inputs.molecules import MOLECULES, ROWS, regression_set, small_network
 from wlkernelnn.datasets import molecules_from
 from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import load_ensemble, predict_tables, save_checkpoint

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import PackedGraphs, molecules_from
 from wlkernelnn.training import load_ensemble
 from wlkernelnn.training.molecules.columns import Columns, digests

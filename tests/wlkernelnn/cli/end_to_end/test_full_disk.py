@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from safetensors import safe_open
 
-from tests.molecules import SMALL_RUN, regression_set, write_table
+from tests.inputs.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.training.screening import filling
 

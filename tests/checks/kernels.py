@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from tests.equations import walks
+from tests.checks.equations import walks
 
 
 def similarities(g: Data, h: Data) -> tuple[np.ndarray, np.ndarray]:

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from tests.molecules import SMALL_RUN, regression_set
-from tests.pages import read
+from tests.checks.pages import read
+from tests.inputs.molecules import SMALL_RUN, regression_set
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import score
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from torch import Tensor
 
-from tests.equations import randomize
-from tests.strings import LENGTHS, normal
+from tests.checks.equations import randomize
+from tests.inputs.strings import LENGTHS, normal
 from wlkernelnn.sequence import (
     RKM,
     RRNN,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set, write_table
+from tests.inputs.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.machines import LinearMachine
 from wlkernelnn.training import load_run

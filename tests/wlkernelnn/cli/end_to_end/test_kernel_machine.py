@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from tests.molecules import classification_set, regression_set, write_table
+from tests.inputs.molecules import classification_set, regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.training import load_ensemble, load_run

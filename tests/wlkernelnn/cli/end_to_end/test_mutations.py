@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.molecules import regression_set, write_table
+from tests.inputs.molecules import regression_set, write_table
 from tests.wlkernelnn.training.test_damage import COUNTS, check_mutations
 from wlkernelnn.cli.options import VerbParser, add_options
 from wlkernelnn.cli.predict import PredictOptions

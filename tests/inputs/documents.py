@@ -12,9 +12,9 @@ import pandas as pd
 import torch
 from rdkit import Chem
 
-from tests.molecules import regression_set
+from tests.inputs.molecules import regression_set
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"(?:^|&& |`)(?:\.venv/bin/)?wlkernelnn ([^`\n&]+)", re.MULTILINE)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL_RUN, regression_set
-from tests.pages import read
+from tests.checks.pages import read
+from tests.inputs.molecules import SMALL_RUN, regression_set
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import load_run, quantile_scores
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL_RUN, regression_set
+from tests.inputs.molecules import SMALL_RUN, regression_set
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules
 from wlkernelnn.machines import LinearMachine

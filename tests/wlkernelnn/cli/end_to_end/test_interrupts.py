@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL_RUN, regression_set, write_table
+from tests.inputs.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.training.screening.parts import MANIFEST
 
 pytestmark = [

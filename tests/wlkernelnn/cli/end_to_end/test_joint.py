@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from tests.edited import edit
-from tests.molecules import regression_set, write_table
-from tests.pages import read
+from tests.checks.pages import read
+from tests.inputs.edited import edit
+from tests.inputs.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
 from wlkernelnn.training import JointModel, load_run
 from wlkernelnn.training.molecules import machine

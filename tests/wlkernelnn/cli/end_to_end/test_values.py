@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.molecules import SMALL_RUN
+from tests.inputs.molecules import SMALL_RUN
 from wlkernelnn import MoleculeRegressor
 from wlkernelnn.cli.main import main
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.estimators import SIZE, SMILES
+from tests.inputs.estimators import SIZE, SMILES
 from wlkernelnn.cli.main import main
 from wlkernelnn.machines import molecules
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.molecules import SMALL_RUN, regression_set
+from tests.inputs.molecules import SMALL_RUN, regression_set
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules
 from wlkernelnn.training import score

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from tests.equations import randomize
+from tests.checks.equations import randomize
 
 LENGTHS: dict[str, list[int]] = {
     "ragged": [3, 0, 1, 4, 3],
