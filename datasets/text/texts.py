@@ -34,6 +34,12 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 WHOLE = re.compile(r"-?\d+\.0")
 
 
+def _some(names: list[str]) -> str:
+    """Names for a message that many rows may have."""
+    more = f" and {len(names) - 20:,} more" if len(names) > 20 else ""
+    return ", ".join(names[:20]) + more
+
+
 @dataclass(frozen=True, eq=False)
 class Texts:
     """The texts of a table that can be used, in its order.
@@ -159,14 +165,14 @@ def texts_from(
     if label_column is not None:
         labels = [_label(cell) for cell in frame[label_column].tolist()]
         _check_names(labels, where, label_column, partial(place, frame))
-        kept = []
+        kept, known = [], _some(sorted(classes or ()))
         for i, row in enumerate(position):
             if labels[row] and (classes is None or labels[row] in classes):
                 kept.append(i)
                 continue
             reason = "no label"
             if labels[row]:
-                reason = f"label {labels[row]!r} is none of the classes {', '.join(sorted(classes or ()))}"
+                reason = f"label {labels[row]!r} is none of the classes {known}"
             rejects.append(Reject(row, found.texts[i], reason))
         position, rejects = [position[i] for i in kept], sorted(rejects, key=lambda reject: reject.row)
         found = found._replace(texts=[found.texts[i] for i in kept], tokens=[found.tokens[i] for i in kept])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -121,9 +122,18 @@ def like(model: StringModel, in_channels: int) -> StringModel:
     # The classes of all that stands among the arguments as a description.
     values = [value for module in model.modules() for value in (module, *vars(module).values())]
     arguments = _with_width(described(model), in_channels)
-    again: StringModel = made(arguments, {type(value).__name__: type(value) for value in values})
+    again: StringModel = made(_of_its_own(arguments), {type(value).__name__: type(value) for value in values})
     first = next(model.parameters())
     return again.to(first.device, first.dtype)
+
+
+def _of_its_own(description: Any) -> Any:
+    """Modules that are arguments, such as activations with weights, are copied: each model learns its own."""
+    if isinstance(description, dict):
+        return {name: _of_its_own(value) for name, value in description.items()}
+    if isinstance(description, list):
+        return [_of_its_own(value) for value in description]
+    return copy.deepcopy(description) if isinstance(description, torch.nn.Module) else description
 
 
 def _with_width(description: dict[str, Any], in_channels: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.string import Steps
@@ -24,6 +25,8 @@ def check_tokens(name: str, tokens: Tokens, ptr: Pointers | None, embedding: tor
     Whether ``ptr`` ends at N and ids are rows of the embeddings is checked on a CPU only: elsewhere it would
     wait.
     """
+    if isinstance(tokens, PackedSequence):
+        raise TypeError(f"{name} reads no PackedSequence: path_graph makes a Data of it")
     if not isinstance(tokens, Tensor):
         tokens = torch.as_tensor(tokens, device=embedding.weight.device)
     if tokens.dim() != (2 if ptr is None else 1):

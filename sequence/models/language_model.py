@@ -19,6 +19,15 @@ from wlkernelnn.utils.configured import Configured
 from wlkernelnn.utils.modes import evaluating
 
 
+def check_drawing(temperature: float, top_k: int | None) -> None:
+    """Refuse a temperature or a number of tokens to draw from that cannot be."""
+    check_finite("temperature", temperature)
+    if temperature < 0:
+        raise ValueError(f"temperature must be at least 0, got {temperature!r}")
+    if top_k is not None:
+        check_count("top_k", top_k)
+
+
 class LanguageModel(Configured, torch.nn.Module):
     r"""Embeddings, a sequence model, and a softmax over all tokens.
 
@@ -151,11 +160,9 @@ class LanguageModel(Configured, torch.nn.Module):
             IndexError: A token is not in [0, num_tokens).
         """
         check_count("max_tokens", max_tokens, least=0)
-        check_finite("temperature", temperature)
-        if temperature < 0:
-            raise ValueError(f"temperature must be at least 0, got {temperature!r}")
+        check_drawing(temperature, top_k)
         if top_k is not None:
-            top_k = min(check_count("top_k", top_k), self.embedding.num_embeddings)
+            top_k = min(int(top_k), self.embedding.num_embeddings)
         tokens = torch.as_tensor(prompt, device=self.embedding.weight.device)
         if tokens.dim() not in (1, 2) or not tokens.size(-1):
             raise ValueError(f"prompt must be tokens [T] or [B, T], T at least 1, got {list(tokens.shape)}")
@@ -163,8 +170,8 @@ class LanguageModel(Configured, torch.nn.Module):
         drawn = [last[:, :0].long()]
         with evaluating(self):
             for _ in range(max_tokens):
-                logits, state = self(last, state=state)
-                logits = logits[:, -1].float()
+                h, state = self.read(last, state=state)
+                logits = self.predict(h[:, -1]).float()
                 if top_k is not None:
                     least = logits.topk(top_k).values[:, -1:]
                     logits = logits.masked_fill(logits < least, -torch.inf)

@@ -132,14 +132,21 @@ def strings_in(X: Any, what: str) -> list[Any]:
     return items_of(X)
 
 
+def num_rows(X: Any) -> int | None:
+    """How many rows a list or a table has; ``None`` of anything else."""
+    rows = X if is_list(X) else frame_of(X)
+    return None if rows is None else len(rows)
+
+
 def target_frame(y: Any, X: Any) -> pd.DataFrame:
     """The targets, a column each, called as pandas calls them or y, y1, …."""
     frame = frame_of(y)
     y = y if frame is None else frame
     # numpy would make strings of all items of a list that holds some.
     values = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
-    if values.ndim not in (1, 2) or (is_list(X) and len(values) != len(X)):
-        size = len(X) if is_list(X) else "n"
+    rows = num_rows(X)
+    if values.ndim not in (1, 2) or rows not in (None, len(values)):
+        size = "n" if rows is None else rows
         raise ValueError(f"y must be [{size}] or [{size}, T], got shape {list(values.shape)}")
     names = target_names(y, values.shape[1] if values.ndim == 2 else 1)
     return pd.DataFrame(values.reshape(len(values), len(names)), columns=names).infer_objects()

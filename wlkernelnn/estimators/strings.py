@@ -21,7 +21,7 @@ from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetwork
 from wlkernelnn.training.folder import with_seeds
 from wlkernelnn.training.text.networks import encoder
 
-from .data import numbered, weights_of
+from .data import num_rows, numbered, weights_of
 from .saved import SavedEstimator, more_options, training
 
 
@@ -103,8 +103,9 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         if np.ndim(y) == 2:
             y = column_or_1d(y, warn=True)
         labels = list(y) if is_list(y) else None
-        if labels is None or (is_list(X) and len(labels) != len(X)):
-            size = len(X) if is_list(X) else "n"
+        rows = num_rows(X)
+        if labels is None or rows not in (None, len(labels)):
+            size = "n" if rows is None else rows
             raise ValueError(f"y must be [{size}], got {'no list' if labels is None else f'[{len(labels)}]'}")
         classes, number = numbered(labels)
         if len(classes) < 2:

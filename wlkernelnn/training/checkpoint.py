@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from wlkernelnn import sequence
 from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.models import NETWORKS, GraphKernelNetwork
 from wlkernelnn.utils.checks import not_finite
-from wlkernelnn.utils.configured import Configured, made
+from wlkernelnn.utils.configured import Configured, embedding, made
 from wlkernelnn.utils.files import (
     file_digest,
     read_sealed,
@@ -34,9 +34,9 @@ WEIGHTS, CONFIG, VOCABULARY = "model.safetensors", "config.json", "vocabulary.js
 LENGTHS, LONGEST = ("num_iterations", "walk_length", "num_layers", "ngram"), 1000
 
 #: Everything that a checkpoint may hold, by name: networks of graphs, models of strings, and their parts.
-KINDS: dict[str, type] = {
+KINDS: dict[str, Callable[..., Any]] = {
     **NETWORKS,
-    "Embedding": torch.nn.Embedding,
+    "Embedding": embedding,
     **{name: part for name, part in vars(sequence).items() if isinstance(part, type)},
 }
 

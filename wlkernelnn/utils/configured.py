@@ -5,11 +5,21 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
+
+OF_EMBEDDINGS = (
+    "num_embeddings",
+    "embedding_dim",
+    "padding_idx",
+    "max_norm",
+    "norm_type",
+    "scale_grad_by_freq",
+    "sparse",
+)
 
 
 class Configured:
@@ -51,8 +61,11 @@ def described(value: Any) -> Any:
     if isinstance(value, Configured):
         return {"kind": type(value).__name__, "arguments": value.config}
     if isinstance(value, torch.nn.Embedding):
-        names = ("num_embeddings", "embedding_dim", "padding_idx")
-        return {"kind": "Embedding", "arguments": {name: getattr(value, name) for name in names}}
+        frozen = {"freeze": not value.weight.requires_grad}
+        return {
+            "kind": "Embedding",
+            "arguments": {name: getattr(value, name) for name in OF_EMBEDDINGS} | frozen,
+        }
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"kind": type(value).__name__, "arguments": described(fields)}
@@ -63,7 +76,14 @@ def described(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def made(value: Any, kinds: Mapping[str, type]) -> Any:
+def embedding(freeze: bool = False, **arguments: Any) -> torch.nn.Embedding:
+    """Embeddings as :func:`described` describes them."""
+    found = torch.nn.Embedding(**arguments)
+    found.weight.requires_grad_(not freeze)
+    return found
+
+
+def made(value: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
     """What :func:`described` described; models are of ``kinds``.
 
     Raises:

@@ -278,6 +278,12 @@ def test_new_cells_have_own_weights_of_the_same_kind() -> None:
     assert len({each.lin_h.weight.sum().item() for each in cells}) == 4
 
 
+def test_activations_with_weights_are_not_shared() -> None:
+    network = StringKernelNetwork(3, 4, 3, bidirectional=True, act=torch.nn.PReLU())
+    found = [module for module in network.modules() if isinstance(module, torch.nn.PReLU)]
+    assert len(found) == 6  # of each layer and direction
+
+
 def test_lazy_widths() -> None:
     model = StringRNN(StringKernelConv(-1, K), 2, True)
     assert model.in_channels == -1

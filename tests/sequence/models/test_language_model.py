@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_model, save_model
 from torch.nn.parameter import is_lazy
+from torch.nn.utils.rnn import pack_sequence
 
 from tests.checks.equations import randomize
 from tests.inputs.strings import ptr_of
@@ -174,6 +175,8 @@ def test_bad_tokens() -> None:
         model(torch.tensor([[0, 7]]))
     with pytest.raises(ValueError, match=r"tokens must be integers, got torch\.float32"):
         model(torch.zeros(1, 2))
+    with pytest.raises(TypeError, match="LanguageModel reads no PackedSequence: path_graph makes a Data"):
+        model(pack_sequence([torch.tensor([1, 2])]))
     for locked in (False, True):
         model = made(locked=locked, dropout=0.1).train()
         with pytest.raises(ValueError, match=r"tokens of shape .* got \[2\] without ptr"):

@@ -308,3 +308,12 @@ def test_a_folder_of_molecules(tmp_path: Path, classifier: MoleculeClassifier) -
 def test_scikit_learns_own_checks(model: Any) -> None:
     for check in CHECKS:
         check(model.__name__, model())
+
+
+@pytest.mark.parametrize("number", [59, 61])
+@pytest.mark.parametrize("options", [{}, {"model": "kernel", "validation_fraction": 0.0}])
+def test_labels_of_a_table_of_another_length(number: int, options: dict[str, Any]) -> None:
+    written, labels = texts(60)
+    labels = [*labels, "sport"][:number]
+    with pytest.raises(ValueError, match=rf"y must be \[60\], got \[{number}\]"):
+        TextClassifier(**options).fit(pd.DataFrame({"text": written}), labels)

@@ -275,3 +275,15 @@ def test_a_vocabulary_beside_a_model(tmp_path: Path) -> None:
     Vocabulary(["a"]).save(tmp_path / "vocabulary.json")
     with pytest.raises(ValueError, match=r"vocabulary\.json: a vocabulary of 1 tokens"):
         load_vocabulary(tmp_path, model)
+
+
+def test_embeddings_come_back_as_they_were(tmp_path: Path) -> None:
+    embedding = torch.nn.Embedding(5, 4, padding_idx=0, max_norm=0.1, _freeze=True)
+    network = TextNetwork(embedding, RKM(4, 3), 2)
+    expected = network(torch.arange(5), [0, 3, 5])
+    save_checkpoint(tmp_path, network)
+    again, _ = load_checkpoint(tmp_path)
+    assert not again.embedding.weight.requires_grad
+    assert all(parameter.requires_grad for parameter in again.encoder.parameters())
+    assert (again.embedding.max_norm, again.embedding.padding_idx) == (0.1, 0)
+    torch.testing.assert_close(again(torch.arange(5), [0, 3, 5]), expected, rtol=0, atol=0)

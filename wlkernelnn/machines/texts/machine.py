@@ -43,7 +43,8 @@ class TextMachine:
         min_count: Runs that fewer training texts have are left out.
 
     Attributes:
-        about: As of :class:`~wlkernelnn.training.StringEnsemble`.
+        about: As of :class:`~wlkernelnn.training.StringEnsemble`; classes are called by their numbers, unless
+            they were named before.
         spectrum_: The runs, and what they count.
         weights_, intercept_: ``[R, C]``, ``[C]``; a class without a training text has the intercept −∞.
         errors_: The log loss on texts left out, for each inverse strength that was tried; empty where there
@@ -116,6 +117,14 @@ class TextMachine:
                 break  # weaker penalties take longer, and overfit more
             self.penalty_, self.accuracy_ = penalty, float((left_out.argmax(1) == y).mean())
         self.weights_, self.intercept_ = _fit(x, y, num_classes, self.penalty_, weights)
+        if len(self.about.get("classes", ())) != num_classes:
+            self.about = {
+                "task": "classification",
+                "level": self.spectrum_.level,
+                "max_length": None,
+                "classes": [str(number) for number in range(num_classes)],
+                "target_names": ["class"],
+            }
         return self
 
     def probabilities(self, tokens: Tokens) -> np.ndarray:

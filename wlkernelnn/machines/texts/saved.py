@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from sklearn.exceptions import NotFittedError
 
 from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.files import (
@@ -41,7 +42,13 @@ def is_text_machine(directory: str | os.PathLike[str]) -> bool:
 
 
 def save_text_machine(directory: str | os.PathLike[str], machine: TextMachine) -> None:
-    """Write a fitted machine into a folder."""
+    """Write a fitted machine into a folder.
+
+    Raises:
+        NotFittedError: ``fit`` has not been called.
+    """
+    if not hasattr(machine, "weights_"):
+        raise NotFittedError("this TextMachine has not been fitted: nothing can be saved")
     directory, spectrum = Path(directory), machine.spectrum_
     directory.mkdir(parents=True, exist_ok=True)
     write_text(directory / RUNS, json.dumps(spectrum.runs_, ensure_ascii=False) + "\n")

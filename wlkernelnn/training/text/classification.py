@@ -20,7 +20,7 @@ from wlkernelnn.training.string_options import ClassifierOptions
 from wlkernelnn.utils.checks import check_predictions
 from wlkernelnn.utils.modes import evaluating
 
-from .scores import EVALUATION_BATCH
+from .scores import EVALUATION_BATCH, single
 
 
 def fit_classifier(
@@ -90,7 +90,7 @@ def class_probabilities(model: StringNetwork, strings: PackedStrings) -> Tensor:
     device = next(model.parameters()).device
     with evaluating(model):
         found = [
-            _logits(model, batch.to(device)).softmax(1).cpu()
+            single(_logits(model, batch.to(device))).softmax(1).cpu()
             for batch in StringLoader(strings, EVALUATION_BATCH, num_replicas=1)
         ]
     result = torch.cat(found) if found else torch.empty(0, model.num_classes)
@@ -136,8 +136,9 @@ class _ClassifierModule(TrainedModule):
         self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        weight = self.class_weight
-        total = cross_entropy(_logits(self.model, batch), batch.y, weight, reduction="sum")
+        logits = _logits(self.model, batch)
+        weight = None if self.class_weight is None else self.class_weight.to(logits.dtype)
+        total = cross_entropy(logits, batch.y, weight, reduction="sum")
         size = len(batch.y)
         return self.mean_loss(
             total, total.new_tensor(size) if weight is None else weight[batch.y].sum(), size

@@ -60,7 +60,8 @@ class LabelledTexts:
         index = {name: split_idx[name] for name in PARTS if len(split_idx.get(name, ()))}
         if "train" not in index:
             raise ValueError("the split has no training part")
-        if unseen := [name for name in classes if name not in {texts.labels[i] for i in index["train"]}]:
+        trained = {texts.labels[i] for i in index["train"]}
+        if unseen := [name for name in classes if name not in trained]:
             logger.warning(f"{', '.join(unseen)}: no text of this class is in the training part")
         seen = {texts.texts[i] for i in index["train"]}
         for name, rows in index.items():

@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from wlkernelnn.datasets import BPTTLoader, Corpus, PackedStrings
 from wlkernelnn.datasets.text.vocabulary import TokenIds as Tokens
@@ -22,10 +23,12 @@ from wlkernelnn.training.string_options import LanguageOptions
 from wlkernelnn.utils.modes import evaluating
 
 from .replay import Replay
-from .scores import negative_log_likelihood, perplexity_of
+from .scores import negative_log_likelihood, perplexity_of, single
 
 # Tokens of a text that are scored at once: as many logits as vocabulary and memory allow.
 EVALUATION_LENGTH = 512
+# The same of strings, which are read at once.
+SCORED = 8 * EVALUATION_LENGTH
 
 
 def fit_language_model(
@@ -99,7 +102,7 @@ def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens | None = None) 
     with evaluating(model):
         for inputs, targets in loader:
             logits, state = model(inputs.to(device), state=state)
-            total += float(negative_log_likelihood(logits, targets.to(device)))
+            total += float(negative_log_likelihood(single(logits), targets.to(device)))
     return perplexity_of(total / loader.num_targets)
 
 
@@ -107,24 +110,25 @@ def _per_string(model: LanguageModel, strings: PackedStrings) -> Tensor:
     """The perplexity of each string, ``[S]``, in batches of at least one string and few tokens."""
     device, lengths = model.embedding.weight.device, strings.lengths
     nll = torch.full((len(strings),), torch.nan, dtype=torch.float64)
-    # Long strings alone: logits are [tokens, vocabulary].
+    # Long strings alone.
     order = lengths.argsort(stable=True)
     order = order[lengths[order] > 1]
-    batch = (lengths[order].cumsum(0) // (EVALUATION_LENGTH * 8)).tolist()
+    batch = (lengths[order].cumsum(0) // SCORED).tolist()
     with evaluating(model):
         for _, some in itertools.groupby(zip(batch, order.tolist(), strict=True), key=itemgetter(0)):
             chosen = [position for _, position in some]
             part = strings.select(chosen)
             ids, bounds = part.tokens.long().to(device), part.ptr.to(device)
-            logits, _ = model(ids, bounds)
-            log_p = logits.float().log_softmax(1)
+            h, _ = model.read(ids, bounds)
             # The last token of a string predicts nothing, and nothing predicts the first.
             inner = torch.ones(len(ids), dtype=torch.bool, device=device)
             inner[bounds[1:] - 1] = False
             place = inner.nonzero().view(-1)
             of_string = torch.repeat_interleave(bounds.diff() - 1)
             sums = torch.zeros(len(chosen), dtype=torch.float64, device=device)
-            sums.index_add_(0, of_string, -log_p[place, ids[place + 1]].double())
+            for here, strings_here in zip(place.split(SCORED), of_string.split(SCORED), strict=True):
+                each = cross_entropy(single(model.predict(h[here])), ids[here + 1], reduction="none")
+                sums.index_add_(0, strings_here, each.double())
             nll[torch.tensor(chosen)] = (sums / (bounds.diff() - 1)).cpu()
     return nll.clamp(max=700.0).exp()
 

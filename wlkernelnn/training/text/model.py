@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,11 +67,17 @@ class StringEnsemble:
 
         Raises:
             TypeError: The model is a classifier, or ``texts`` are no list of texts.
+            ValueError: A token is not in the vocabulary, which has none to stand for it.
         """
         self._check_language("perplexity")
         if isinstance(texts, str):
             raise TypeError("texts: expected a list of texts, got one text")
-        each = [self._ids([*self._start, *self._tokens(text)]) for text in texts]
+        each = []
+        for i, text in enumerate(texts):
+            try:
+                each.append(self._ids([*self._start, *self._tokens(text)]))
+            except ValueError as error:
+                raise ValueError(f"texts[{i}]: {error}") from error
         lengths = torch.tensor([0, *map(len, each)])
         return np.asarray(perplexity(self.networks[0], torch.cat([*each, self._ids([])]), lengths.cumsum(0)))
 
@@ -110,13 +117,21 @@ class StringEnsemble:
         tokens = tokens or self._start
         if not tokens:
             raise ValueError("prompt: expected a text, got none, and the model knows no line ends")
-        generator = None if seed is None else torch.Generator().manual_seed(seed)
+        device = self.networks[0].embedding.weight.device
+        generator = None if seed is None else torch.Generator(device).manual_seed(seed)
         drawn = self.networks[0].generate(self._ids(tokens), max_tokens, temperature, top_k, generator)
         assert self.vocabulary is not None
         written = self.vocabulary.decode(drawn)
         if not words:
             return "".join(written)
-        return " ".join("\n" if token == EOS else token for token in written).replace(" \n ", "\n")
+        return re.sub(" ?\n ?", "\n", " ".join("\n" if token == EOS else token for token in written))
+
+    def unreadable(self, text: str) -> str | None:
+        """The first token of a text for which a language model has no id; ``None`` where all have one."""
+        assert self.vocabulary is not None
+        if self.vocabulary.unknown is not None:
+            return None
+        return next((token for token in self._tokens(text) if token not in self.vocabulary), None)
 
     def _check_language(self, name: str) -> None:
         if self.about["task"] != "language":

@@ -14,13 +14,16 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import Reject
-from wlkernelnn.datasets.text.texts import text_column_of, tokenised
+from wlkernelnn.datasets.text.texts import Tokenised, text_column_of, tokenised
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import text_digest
+from wlkernelnn.sequence.models.language_model import check_drawing
 from wlkernelnn.training.checkpoint import digest
 from wlkernelnn.training.options import RANGES
 from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
 from wlkernelnn.training.screening.parts import Counts
+from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.text import shortened
 
 from .model import StringEnsemble, load_string_run, probabilities_of
 
@@ -38,7 +41,7 @@ class TextColumns:
         seed: Seed of what is drawn.
 
     Raises:
-        ValueError: A seed that cannot be, or a way of drawing where nothing is drawn.
+        ValueError: A value is out of its range, or says how to draw where nothing is drawn.
     """
 
     probabilities: bool = False
@@ -51,6 +54,8 @@ class TextColumns:
         fine, expected = RANGES["seed"]
         if not fine(self.seed):
             raise ValueError(f"seed must be {expected}, got {self.seed!r}")
+        check_count("max_tokens", self.max_tokens, least=0)
+        check_drawing(self.temperature, self.top_k)
         if not self.max_tokens and (self.temperature, self.top_k, self.seed) != (1.0, None, 0):
             raise ValueError("temperature, top_k and seed say how tokens are drawn: max_tokens says how many")
 
@@ -75,15 +80,16 @@ class TextColumns:
         model: StringEnsemble | TextMachine,
         texts: Sequence[str],
         tokens: Sequence[Sequence[str]],
-        first: int = 0,
+        rows: Sequence[int] | np.ndarray,
     ) -> list[np.ndarray]:
-        """The values of :meth:`names` for texts in rows from ``first`` on."""
+        """The values of :meth:`names` for texts in these rows, whose numbers are added to the seed."""
         if isinstance(model, StringEnsemble) and model.about["task"] == "language":
             columns = [model.perplexity(texts).astype(np.float32)]
             if self.max_tokens:
                 drawing = (self.max_tokens, self.temperature, self.top_k)
                 written = [
-                    model.generate(text, *drawing, seed=self.seed + first + i) for i, text in enumerate(texts)
+                    model.generate(text, *drawing, seed=self.seed + int(row))
+                    for text, row in zip(texts, rows, strict=True)
                 ]
                 columns.append(np.array(written, dtype=object))
             return columns
@@ -145,7 +151,9 @@ def predict_texts(
             level = "characters" if about["task"] == "language" else about["level"]
             (texts,) = piece.cells.values()
             found = tokenised(texts, level, about.get("max_length"), piece.first)
-            values = columns.values(model, found.texts, found.tokens, piece.first)
+            if isinstance(model, StringEnsemble) and about["task"] == "language":
+                found = _read(model, found, piece.first)
+            values = columns.values(model, found.texts, found.tokens, piece.first + found.position)
             yield _Filled(found.position, values, found.rejects)
             count += sum(map(len, found.tokens))
             unknown += model.num_unknown(found.tokens)
@@ -174,6 +182,19 @@ def predict_texts(
     return fill_tables(
         inputs, output, rejects_path, filling, on_invalid=on_invalid, resume=resume, progress=progress
     )
+
+
+def _read(model: StringEnsemble, found: Tokenised, first: int) -> Tokenised:
+    """Without the texts that have a token for which a language model has no id: these are rejected."""
+    kept, rejects = [], found.rejects.copy()
+    for i, text in enumerate(found.texts):
+        if (token := model.unreadable(text)) is None:
+            kept.append(i)
+        else:
+            reason = f"token {shortened(token)} is unknown to the model, which has none to stand for it"
+            rejects.append(Reject(first + int(found.position[i]), text, reason))
+    texts, tokens = ([each[i] for i in kept] for each in (found.texts, found.tokens))
+    return Tokenised(found.position[kept], texts, tokens, sorted(rejects, key=lambda reject: reject.row))
 
 
 def _sha256(value: Any) -> str:

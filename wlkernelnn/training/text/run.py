@@ -95,6 +95,8 @@ def train_texts(
         NotADirectoryError: ``directory`` is a file.
     """
     directory, options = Path(directory), options or ClassifierOptions()
+    if freeze_embeddings and embeddings_path is None:
+        raise ValueError("freeze_embeddings=True needs embeddings_path: drawn vectors must be learned")
     network, seeded = network or StringNetworkOptions(), with_seeds(options, ensemble_size)
     labelled = LabelledTexts.of(texts, split_idx)
     index, y = labelled.index, labelled.y

@@ -31,8 +31,14 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
     totals = torch.zeros(3, dtype=torch.float64)
     with evaluating(network):
         for batch in StringLoader(strings, EVALUATION_BATCH, num_replicas=1):
-            totals += label_totals(network(batch.x.to(device), batch.ptr.to(device)), batch.y.to(device))
+            logits = single(network(batch.x.to(device), batch.ptr.to(device)))
+            totals += label_totals(logits, batch.y.to(device))
     return label_score(totals, metric)
+
+
+def single(logits: Tensor) -> Tensor:
+    """Logits of a half type in float32, in which sums over many tokens are right; others as they are."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:

@@ -9,7 +9,9 @@ import pytest
 
 from tests.inputs.texts import WORDS
 from wlkernelnn.cli.main import main
-from wlkernelnn.training import load_string_run
+from wlkernelnn.datasets import EOS, Vocabulary
+from wlkernelnn.sequence import RKM, LanguageModel
+from wlkernelnn.training import TextColumns, load_string_run, save_checkpoint
 from wlkernelnn.training.screening import filling
 
 
@@ -118,3 +120,48 @@ def test_refused(
 def test_a_run_of_molecules(given: Path, run_folder: Path, tmp_path: Path, capsys: Any) -> None:
     assert predict(run_folder, given, tmp_path / "out.csv") == 1
     assert "expected a model of texts or signals, got GraphKernelNetwork" in capsys.readouterr().err
+
+
+def test_what_is_drawn_depends_on_the_row_alone(language: Path) -> None:
+    model, columns = load_string_run(language), TextColumns(max_tokens=3)
+    _, (first, second) = columns.values(model, ["goal", "snow"], [[], []], [4, 7])
+    assert second == columns.values(model, ["snow"], [[]], [7])[1][0] == model.generate("snow", 3, seed=7)
+    assert first == model.generate("goal", 3, seed=4)
+
+
+def test_texts_that_a_model_cannot_read_are_rejected(tmp_path: Path) -> None:
+    """Its vocabulary has no token that stands for others."""
+    vocabulary = Vocabulary([*"ab\n"])
+    network = LanguageModel(3, RKM(4, 4))
+    about: dict[str, Any] = {"task": "language", "level": "characters", "classes": [], "target_names": []}
+    save_checkpoint(tmp_path / "run" / "model_0", network, about, vocabulary)
+    pd.DataFrame({"text": ["ab", "az", "b"]}).to_csv(tmp_path / "in.csv", index=False)
+    assert predict(tmp_path / "run", tmp_path / "in.csv", tmp_path / "out.csv") == 0
+    assert pd.read_csv(tmp_path / "out.csv")["perplexity"].isna().tolist() == [False, True, False]
+    (reject,) = pd.read_csv(tmp_path / "out.rejects.csv").to_dict("records")
+    assert (reject["row"], reject["text"]) == (2, "az")
+    assert reject["reason"] == "token 'z' is unknown to the model, which has none to stand for it"
+    with pytest.raises(ValueError, match=r"texts\[1\]: token 'z' is not in the vocabulary"):
+        load_string_run(tmp_path / "run").perplexity(["ab", "az"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_tokens": -3}, "max_tokens must be an integer of at least 0, got -3"),
+        ({"max_tokens": 3, "temperature": -1.0}, r"temperature must be at least 0, got -1\.0"),
+        ({"max_tokens": 3, "top_k": 0}, "top_k must be an integer of at least 1, got 0"),
+    ],
+)
+def test_columns_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TextColumns(**options)
+
+
+def test_line_ends_of_what_is_written(language: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_string_run(language)
+    assert model.vocabulary is not None
+    words = [EOS, "the", "the", EOS, EOS, "the", EOS]
+    drawn = model.vocabulary.encode(words)
+    monkeypatch.setattr(model.networks[0], "generate", lambda *_: drawn)
+    assert model.generate("the", len(words)) == "\nthe the\n\nthe\n"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from tests.inputs.edited import edit
@@ -308,3 +309,14 @@ def test_long_words_are_not_remembered() -> None:
 def test_probabilities_are_a_softmax(fitted: TextMachine) -> None:
     logits = fitted.spectrum_.transform(NEW) @ fitted.weights_ + fitted.intercept_
     assert_allclose(fitted.probabilities(NEW), softmax(logits, 1), rtol=1e-6)
+
+
+def test_a_machine_without_names_is_saved_and_loaded(tmp_path: Path) -> None:
+    machine = TextMachine().fit(TOKENS, Y, 3)
+    save_text_machine(tmp_path, machine)
+    again = load_text_machine(tmp_path)
+    assert_array_equal(again.probabilities(NEW), machine.probabilities(NEW))
+    assert again.about == machine.about
+    assert again.about["classes"] == ["0", "1", "2"]
+    with pytest.raises(NotFittedError, match="this TextMachine has not been fitted"):
+        save_text_machine(tmp_path, TextMachine())

@@ -242,3 +242,19 @@ def test_classes_of_other_types() -> None:
         fit_classifier(classifier(), data, None, OPTIONS, progress=False)
     with pytest.raises(ValueError, match=f"strings {message}"):
         accuracy(classifier(), data)
+
+
+def test_weights_of_classes_for_a_network_of_doubles() -> None:
+    model, train = classifier().double(), reviews(40)
+    options = replace(OPTIONS, epochs=1, precision="64-true", class_weight=[1.0, 3.0])
+    fit_classifier(model, train, None, options, progress=False)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float64}
+    fit_classifier(model, train, None, replace(options, precision="32-true"), progress=False)
+
+
+def test_probabilities_of_half_networks() -> None:
+    model, train = classifier(), reviews(40)
+    expected = class_probabilities(model, train)
+    found = class_probabilities(model.bfloat16(), train)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=0.05, atol=0.02)

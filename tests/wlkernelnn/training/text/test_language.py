@@ -36,8 +36,20 @@ def test_perplexity_of_each_string(monkeypatch: pytest.MonkeyPatch) -> None:
     assert each.isnan().tolist() == [False, True, True, False, False, False]
     for i in (0, 3, 4, 5):
         assert float(each[i]) == pytest.approx(perplexity(net, tokens[ptr[i] : ptr[i + 1]]), rel=1e-5)
-    monkeypatch.setattr("wlkernelnn.training.text.language.EVALUATION_LENGTH", 1)
+    monkeypatch.setattr("wlkernelnn.training.text.language.SCORED", 3)
+    seen: list[int] = []
+    predict = net.predict
+    monkeypatch.setattr(net, "predict", lambda h: seen.append(len(h)) or predict(h))  # type: ignore[func-returns-value]
     torch.testing.assert_close(perplexity(net, tokens, ptr), each, equal_nan=True)
+    assert (max(seen), sum(seen)) == (3, 6 + 11 + 1 + 7)  # never the logits of a whole string
+
+
+def test_half_precision_sums_in_single() -> None:
+    net, tokens = model(6).bfloat16(), torch.arange(900) % 6
+    with torch.no_grad():
+        logits, _ = net(tokens[None, :-1])
+    nll = torch.nn.functional.cross_entropy(logits[0].float(), tokens[1:])
+    assert perplexity(net, tokens) == pytest.approx(math.exp(nll.item()), rel=1e-3)
 
 
 SMALL = LanguageOptions(epochs=3, batch_size=4, bptt=7, lr=0.5, decay_from=1, lr_decay=0.5)
