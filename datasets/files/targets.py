@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -12,6 +13,8 @@ from numpy.typing import ArrayLike
 
 from .table import place
 from .table_chunks import require_columns
+
+logger = logging.getLogger("wlkernelnn")
 
 MISSING = frozenset({"", "nan", "na", "<na>", "n/a", "#n/a", "null", "none"})
 # Such as >10 or <= 0.1, of what was not measured beyond.
@@ -72,7 +75,7 @@ def class_targets(
     """A column of classes by name.
 
     Names are texts or whole numbers, which are sorted as numbers. Missing values are those of
-    :func:`numeric_targets`.
+    :func:`numeric_targets`, unless they are among the ``classes``; such words are counted in a warning.
 
     Args:
         frame: The table.
@@ -90,7 +93,11 @@ def class_targets(
     require_columns([column], list(frame.columns), source)
     where, cells = f"{source}: column {column!r}", frame[column]
     names = cells.astype(str).str.strip()
-    missing = (cells.isna() | names.str.lower().isin(MISSING)).to_numpy(dtype=bool)
+    known = set(classes or ())
+    missing = (cells.isna() | (names.str.lower().isin(MISSING) & ~names.isin(known))).to_numpy(dtype=bool)
+    words = names[missing & cells.notna().to_numpy() & (names != "").to_numpy()]
+    if len(words):
+        logger.warning(f"{where}: {len(words):,} cells such as {words.iloc[0]!r} are read as missing values")
     numbers = pd.to_numeric(names[~missing], errors="coerce")
     if len(numbers) and numbers.notna().all():
         if classes is None and len(broken := numbers[numbers % 1 != 0]):
@@ -98,8 +105,12 @@ def class_targets(
                 f"{where}: expected classes, names or whole numbers, got {broken.iloc[0]:g}: a regression?"
             )
         written = [f"{number:.0f}" if number % 1 == 0 else f"{number:g}" for number in numbers]
-        names[~missing] = np.array(written, dtype=object)
-        found = [f"{number:.0f}" for number in np.unique(numbers)]
+        given = names[~missing].str.replace(r"\.0*$", "", regex=True)
+        if classes is None and given.nunique() != len({*written}):
+            written = given.tolist()  # 01 is not 1, and 64 bits do not tell long numbers apart
+        kept = [name if name in known else own for name, own in zip(given, written, strict=True)]
+        names[~missing] = np.array(kept, dtype=object)
+        found = sorted({*kept}, key=lambda name: (float(name), name))
     else:
         found = sorted(set(names[~missing]))
     if classes is None:
@@ -205,9 +216,8 @@ def _targets(
                     "give values for them, or have networks learn from bounds (censored)"
                 )
             where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
-            hint = (
-                "" if binary or np.isfinite(values).any() else " (task classification takes names of classes)"
-            )
+            words = not binary and np.isnan(values).all()
+            hint = " (task classification takes names of classes)" if words else ""
             raise ValueError(f"{where}: expected {expected}, got {shown}{more}{hint}")
         if len(text) and not binary and (row := _lost_digits(text, values)) is not None:
             where = f"{source}: {place(frame, row)}, column {name!r}"

@@ -80,6 +80,11 @@ class PackedGraphs(Packable):
             return np.arange(self.arrays.node_ptr.numel() - 1)
         return np.asarray(self._indices, dtype=np.int64)
 
+    @property
+    def whole(self) -> bool:
+        """Whether these are all graphs of the arrays, in their order, and not a view of some."""
+        return self._indices is None or np.array_equal(self.index, np.arange(self.len()))
+
     def len(self) -> int:
         return self.arrays.node_ptr.numel() - 1
 
@@ -229,7 +234,7 @@ class PackedGraphs(Packable):
     def with_targets(
         self, y: np.ndarray | Tensor, censored: np.ndarray | None = None, **description: Any
     ) -> PackedGraphs:
-        """The same graphs (all of them, not a view) with other targets ``[G]`` or ``[G, tasks]``.
+        """The same graphs with other targets ``[G]`` or ``[G, tasks]``.
 
         Args:
             y: The targets.
@@ -238,9 +243,12 @@ class PackedGraphs(Packable):
                 forgotten where there are not as many as targets. Names of classes are forgotten unless given.
 
         Raises:
-            ValueError: There are not as many targets as graphs, or one is beyond a float32.
+            ValueError: There are not as many targets as graphs, one is beyond a float32, or this is a view,
+                whose graphs have the targets of the arrays: :meth:`compact` makes a store of it.
         """
         targets = packed_targets(y, self.len())
+        if not self.whole:
+            raise ValueError("with_targets needs a store, and this is a view of one: call compact() before")
         about = replace(self.description, **{"classes": (), **description})
         if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Number
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,8 @@ def ranks_of(times: Sequence[object]) -> np.ndarray:
     :func:`time_split`.
     """
     column = pd.Series(list(times), dtype=object)
-    numbers = pd.to_numeric(column.map(lambda value: None if isinstance(value, bool) else value), "coerce")
+    # pandas would read missing dates as numbers too.
+    numbers = pd.to_numeric(column.map(lambda value: value if _may_be_number(value) else None), "coerce")
     dates = pd.to_datetime(column.map(_date_text), format="ISO8601", errors="coerce", utc=True)
     best = min(numbers, dates, key=lambda read: int(read.isna().sum()))
     if len(unread := np.flatnonzero(best.isna() | np.isinf(numbers))):
@@ -61,6 +63,10 @@ def ranks_of(times: Sequence[object]) -> np.ndarray:
             f"{column[unread[0]]!r} ({len(unread):,} such rows)"
         )
     return np.unique(best.to_numpy(), return_inverse=True)[1]
+
+
+def _may_be_number(value: object) -> bool:
+    return isinstance(value, (str, Number)) and not isinstance(value, bool)
 
 
 def _date_text(value: object) -> str | None:

@@ -212,6 +212,8 @@ class SplitOptions(RandomSplitOptions):
                     f"{name} has a published split: --split-sizes and --data-seed need --split random"
                 )
             return data.split_idx, "published"
+        if kind != "random" and self.data_seed:
+            raise ValueError(f"--data-seed is an option of --split random: there is one {kind} split")
         train, valid, test = self.split_sizes
         name = kind if self.cluster_similarity is None else f"{kind}, similarity {self.cluster_similarity:g}"
         return split(data, kind, (train, valid, test), self.data_seed, **self.of_clusters()), name

@@ -7,6 +7,8 @@ validation part alone; the test part is never touched: "wlkernelnn train --confi
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 from argparse import Namespace
 from dataclasses import dataclass
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from wlkernelnn.datasets import PackedGraphs
 
 # In the folder of a study.
-STUDY, BEST, TRIALS, PICTURE = "study.jsonl", "best.yaml", "trials.csv", "study.png"
+BEST, TRIALS, PICTURE = "best.yaml", "trials.csv", "study.png"
 
 
 @dataclass
@@ -107,21 +109,21 @@ def main(argv: list[str] | None = None) -> None:
 
     if find_spec("optuna") is None:
         raise ImportError("hpopt needs the package optuna: pip install optuna")
-    from wlkernelnn.training.folder import PARTS
+    from wlkernelnn.training.folder import PARTS, STUDY
     from wlkernelnn.training.hpopt import open_study, search
     from wlkernelnn.training.molecules.fitting import check_fit
     from wlkernelnn.training.molecules.metrics import get_metric
     from wlkernelnn.training.options import FitOptions
-    from wlkernelnn.utils.files import alone_in, write_text
+    from wlkernelnn.utils.files import alone_in, atomic_path, write_text
 
     from .pictures import draw_study
 
     check_training(parser, parsed)
     directory, resume = options.output_dir, options.resume
-    check_run_folder(parser, parsed, directory, (*MAY_DIFFER, "trials", "workers"))
+    # Trials are compared: all are of as many networks.
+    may_differ = [name for name in (*MAY_DIFFER, "trials", "workers") if name != "ensemble_size"]
+    check_run_folder(parser, parsed, directory, may_differ)
     path, folder = directory / STUDY, directory / "trials"
-    if path.exists() and not resume:
-        raise FileExistsError(f"{path}: a study is there already: --resume goes on, or choose another folder")
     data_options.features = features_of(parsed)
     with alone_in(directory):
         data = data_options.load(None if resume else directory / "rejects.csv", **split_options.of_table())
@@ -139,7 +141,7 @@ def main(argv: list[str] | None = None) -> None:
             maximize=get_metric(metric).maximize,
             epochs=parsed.epochs,
             first={name: getattr(parsed, name) for name in ranges},
-            about={"data": data.digest(), "metric": metric},
+            about={"data": data.digest(), "parts": _digest(kept), "metric": metric},
         )
         parsed.resume = False
         write_text(directory / "config.yaml", config_text(parsed))
@@ -167,9 +169,16 @@ def main(argv: list[str] | None = None) -> None:
             delattr(best, name)
         write_text(directory / BEST, config_text(best))
         columns = ("number", "value", "state", "duration", "params", "user_attrs")
-        study.trials_dataframe(columns).to_csv(directory / TRIALS, index=False)
+        with atomic_path(directory / TRIALS) as temporary:
+            study.trials_dataframe(columns).to_csv(temporary, index=False)
         draw_study(directory / PICTURE, study, metric)
     _show(study, metric, directory)
+
+
+def _digest(parts: dict[str, np.ndarray]) -> str:
+    """SHA-256 of the rows of parts."""
+    rows = {name: part.tolist() for name, part in parts.items()}
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _ranges(parser: VerbParser, parsed: Namespace) -> dict[str, Any]:

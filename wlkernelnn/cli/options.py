@@ -276,7 +276,10 @@ def _converted(value: Any, kind: Any) -> Any:
         if several is tuple and not (isinstance(items, list) and len(items) == len(kinds)):
             raise ValueError(f": expected a list of {len(kinds)}, got {value!r}")
         if several is list and len(items) == 1 and re.fullmatch(r"\[.*\]", str(items[0])):
-            items = yaml.load(str(items[0]), _Loader)  # --parts=[step,epoch]
+            try:
+                items = yaml.load(str(items[0]), _Loader)  # --parts=[step,epoch]
+            except yaml.YAMLError:
+                raise ValueError(f": expected a list such as [a, b], got {items[0]}") from None
         result = []
         for i, item in enumerate(items):
             try:

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 
-from wlkernelnn.datasets import PackedGraphs, Reject, featurize
+from wlkernelnn.datasets import PackedGraphs, Reject, featurize, split_groups
 from wlkernelnn.datasets.files.rejects import is_missing, listed
 from wlkernelnn.datasets.files.table import frame_of, items_of
 from wlkernelnn.datasets.molecules.from_table import target_names
@@ -45,7 +45,14 @@ def train_and_valid(data: PackedGraphs, fraction: float, seed: int) -> dict[str,
         ValueError: No such fraction, or one that leaves too few in a part.
     """
     single = data.task != "regression" and data.num_tasks == 1
-    return two_parts(len(data), fraction, seed, data.y[:, 0].numpy() if single else None, "molecules")
+    classes, group = data.y[:, 0].numpy() if single else None, split_groups(data)
+    first, place = np.unique(group, return_index=True, return_inverse=True)[1:]
+    if len(first) == len(data):
+        return two_parts(len(data), fraction, seed, classes, "molecules")
+    # Replicates of a molecule stay together.
+    of_first = None if classes is None else classes[first]
+    parts = two_parts(len(first), fraction, seed, of_first, "different molecules")
+    return {name: np.flatnonzero(np.isin(place, chosen)) for name, chosen in parts.items()}
 
 
 def two_parts(

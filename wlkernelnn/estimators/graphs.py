@@ -30,7 +30,7 @@ class GraphEstimator(MoleculeEstimator):
 
     def _graphs(self, X: Any, features: str) -> PackedGraphs:
         data = as_packed("X", X)
-        return data if len(data) == data.len() else data.compact()
+        return data if data.whole else data.compact()
 
 
 @dataclass(eq=False, repr=False)

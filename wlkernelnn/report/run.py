@@ -116,9 +116,9 @@ def by_class(data: PackedGraphs, about: Mapping[str, Any]) -> PackedGraphs:
     """The graphs with a target 0 or 1 for each class of a multiclass target; other graphs as they are."""
     if about["task"] not in SEVERAL_CLASSES:
         return data
-    y, names = of_each(data.arrays.y.numpy(), len(about["classes"])), tuple(output_names(about))
-    several = data.with_targets(y, task="classification", target_names=names)
-    return several if len(data) == data.len() else several[data.index]
+    store = data if data.whole else data.compact()
+    y, names = of_each(store.arrays.y.numpy(), len(about["classes"])), tuple(output_names(about))
+    return store.with_targets(y, task="classification", target_names=names)
 
 
 def _predicted(path: Path, data: PackedGraphs, about: Mapping[str, Any]) -> Predicted:

@@ -34,6 +34,8 @@ ON_MACHINES = ("accelerator", "devices", "num_nodes")
 ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 # What a folder with a joint model of a machine and networks has.
 JOINT = "joint.json"
+# What folders of a cross-validation and of a search for options have.
+FOLDS, STUDY = "folds.json", "study.jsonl"
 
 
 def network_folders(directory: Path) -> list[Path]:
@@ -96,6 +98,9 @@ def check_free(directory: str | os.PathLike[str]) -> None:
         raise FileExistsError(f"{directory} holds a run already, of a machine: choose another folder")
     if network_folders(Path(directory)) or (Path(directory) / JOINT).is_file():
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
+    for name, what in ((FOLDS, "a cross-validation"), (STUDY, "a search for options")):
+        if (Path(directory) / name).is_file():
+            raise FileExistsError(f"{directory} holds {what} already: resume it, or choose another folder")
 
 
 def check_resumable(directory: Path) -> None:

@@ -349,3 +349,29 @@ def test_bounds() -> None:
     assert sides.tolist() == [[side, 0] for side in (1, -1, 0, 0, 1, -1, 0, 0, -1)]
     assert numbers["y"].tolist() == ["10", "0.1", "3", "", "2e3", "-1", "~5", "> nothing", ".5"]
     assert frame["y"].tolist() == cells
+
+
+def test_classes_called_as_missing_values_are(caplog: pytest.LogCaptureFixture) -> None:
+    frame = pd.DataFrame({"c": ["none", "mild", "severe", "None", ""] * 2})
+    values, classes = class_targets(frame, "c", "set.csv", ["none", "mild", "severe"])
+    assert values[:5, 0].tolist()[:3] == [0, 1, 2]
+    assert np.isnan(values[3:5]).all()
+    caplog.clear()
+    _, classes = class_targets(frame, "c", "set.csv")
+    assert classes == ("mild", "severe")
+    assert "column 'c': 4 cells such as 'none' are read as missing values" in caplog.text
+
+
+def test_class_names_that_are_equal_numbers_stay_apart() -> None:
+    values, classes = class_targets(pd.DataFrame({"c": ["01", "1", "01", "2"] * 2}), "c", "set.csv")
+    assert classes == ("01", "1", "2")
+    assert values[:4, 0].tolist() == [0, 1, 0, 2]
+    again, _ = class_targets(pd.DataFrame({"c": ["1", "01", "2.0"]}), "c", "set.csv", classes)
+    assert again[:, 0].tolist() == [1, 0, 2]
+    long = ["9007199254740993", "9007199254740992"] * 3
+    assert class_targets(pd.DataFrame({"c": long}), "c", "set.csv")[1] == tuple(sorted({*long}))
+
+
+def test_a_hint_of_classes_where_no_cell_is_a_number() -> None:
+    with pytest.raises(ValueError, match=r"got inf$"):
+        numeric_targets(pd.DataFrame({"y": [np.inf]}), ["y"], "set.csv")

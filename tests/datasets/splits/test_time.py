@@ -55,6 +55,8 @@ def test_rows_of_one_time_stay_in_one_part(caplog: pytest.LogCaptureFixture) -> 
         (["1", "inf"], 2, "'inf'"),
         (["01/02/2020", "02/01/2020"], 1, r"'01/02/2020' \(2 such rows\)"),
         ([True, 2, 3], 1, "True"),
+        ([pd.Timestamp("2020-01-01"), pd.NaT, pd.Timestamp("2019-01-01", tz="UTC")], 2, "NaT"),
+        ([2020, np.nan, 2019], 2, "nan"),
     ],
 )
 def test_times_that_cannot_be_read(times: list[Any], row: int, got: str) -> None:

@@ -50,6 +50,12 @@ def test_two_models_on_the_same_folds(
     assert (folder / "folds" / "wl_repeat1_fold2.json").stat().st_mtime_ns == before
     assert json.loads((folder / "cv.json").read_text()) == report
     capsys.readouterr()
+    more = ["--resume", "--ensemble-size", "3"]
+    assert main(["train", "--config", str(folder / "config.yaml"), *more]) == 1
+    assert "the run to resume has ensemble_size=1" in capsys.readouterr().err
+    alone = ["train", "--data-path", str(table), "--output-dir", str(folder)]
+    assert main([*alone, "--target-columns", pd.read_csv(table).columns[1]]) == 1
+    assert "holds a cross-validation already" in capsys.readouterr().err
     assert main(["train", "--config", str(folder / "config.yaml")]) == 1
     assert "holds a cross-validation already" in capsys.readouterr().err
     assert main(["train", "--config", str(folder / "config.yaml"), "--resume", "--cv", "3"]) == 1

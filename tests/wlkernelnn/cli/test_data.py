@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,14 @@ def test_a_random_split_is_the_default_for_a_file(table: Path) -> None:
     assert name == "random"
     for part, positions in random_split(60, (0.5, 0.25, 0.25), 3).items():
         assert np.array_equal(split[part], positions)
+
+
+def test_a_seed_where_the_recommended_split_is_not_random(table: Path) -> None:
+    data = DataOptions(str(table), target_columns=["Act"]).load()
+    data.description = replace(data.description, name="bbbp")
+    with pytest.raises(ValueError, match="--data-seed is an option of --split random: there is one scaffold"):
+        SplitOptions(data_seed=7).apply(data)
+    assert SplitOptions().apply(data)[1] == "scaffold"
 
 
 def test_a_scaffold_split(table: Path) -> None:

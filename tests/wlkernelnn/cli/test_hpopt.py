@@ -107,7 +107,7 @@ def test_a_search_that_was_interrupted_goes_on(
     with (folder / "study.jsonl").open("a") as file:
         file.write('{"op_code":')
     assert run(table, folder) == 1
-    assert "a study is there already: --resume goes on" in capsys.readouterr().err
+    assert "holds a search for options already: resume it" in capsys.readouterr().err
     assert main(["hpopt", "--config", str(folder / "config.yaml"), "--resume", "--trials", "3"]) == 0
     frame = pd.read_csv(folder / "trials.csv")
     assert frame["user_attrs_reason"].tolist()[1] == "interrupted"

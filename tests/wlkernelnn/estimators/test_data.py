@@ -64,3 +64,15 @@ def test_targets_are_called_as_pandas_calls_them() -> None:
     assert list(target_frame(pa.table({"a": ones}), pa.chunked_array([SMILES]))) == ["a"]
     with pytest.raises(ValueError, match=r"y must be \[40\] or \[40, T\], got shape \[3\]"):
         target_frame([1, 2, 3], SMILES)
+
+
+def test_replicates_are_in_one_part() -> None:
+    smiles = [*SMILES, *SMILES[:10], *SMILES[:10]]
+    labels = np.arange(60) % 40 % 2
+    data = molecules_of(smiles, "ogb").with_targets(labels.astype(float), task="classification")
+    parts = train_and_valid(data, 0.25, seed=0)
+    train, valid = ({smiles[i] for i in parts[name]} for name in ("train", "valid"))
+    assert sorted(np.concatenate([*parts.values()])) == [*range(60)]
+    assert not train & valid
+    assert (len(train), len(valid)) == (30, 10)
+    assert [int(labels[:40][[SMILES.index(name) for name in valid]].sum())] == [5]

@@ -70,3 +70,16 @@ def test_refused() -> None:
         GraphClassifier(**SMALL).fit(["CCO"] * 30, NAMES)
     with pytest.raises(ValueError, match=r"y must be \[30\] or \[30, T\], got shape \[29\]"):
         GraphClassifier(**SMALL).fit(GRAPHS, NAMES[:29])
+
+
+@pytest.mark.parametrize("drawn", ["permuted", "with replacement"])
+def test_views_keep_their_targets(drawn: str) -> None:
+    """Of as many graphs as the store: PyG's shuffle, or a bootstrap."""
+    store, random = PackedGraphs.from_pyg(GRAPHS), np.random.default_rng(0)
+    index = random.permutation(30) if drawn == "permuted" else random.integers(30, size=30)
+    model = GraphClassifier(**{**SMALL, "epochs": 1}, validation_fraction=0)
+    expected = model.fit([GRAPHS[i] for i in index], NAMES[index]).predict_proba(GRAPHS)
+    found = model.fit(store[index], NAMES[index]).predict_proba(GRAPHS)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"this is a view of one: call compact\(\) before"):
+        store[index].with_targets(KIND.astype(float))

@@ -43,7 +43,8 @@ def cross_validation(
     split = SplitOptions(**pick(parsed, SplitOptions))
     _check(parsed, split)
     directory = Path(parsed.output_dir)
-    check_run_folder(parser, parsed, directory, may_differ)
+    # Folds are compared: all are of as many networks.
+    check_run_folder(parser, parsed, directory, [name for name in may_differ if name != "ensemble_size"])
     with alone_in(directory):
         stores: dict[str | None, PackedGraphs] = {}
 

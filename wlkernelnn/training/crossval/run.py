@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import random_split
-from wlkernelnn.training.folder import write_report
+from wlkernelnn.training.folder import FOLDS, write_report
 from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
 
 from .summary import summary
 
-#: In the folder: scores and differences; those of every fold; the fold of every molecule.
-REPORT, TABLE, FOLDS = "cv.json", "cv.csv", "folds.json"
+#: In the folder: scores and differences; those of every fold. The fold of every molecule is in FOLDS.
+REPORT, TABLE = "cv.json", "cv.csv"
 #: Of the training molecules of a fold, those that validate a network.
 VALID = 0.1
 

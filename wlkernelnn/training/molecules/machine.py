@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets import PackedGraphs, cv_folds, split_groups
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
 from wlkernelnn.machines.parts import FEATURES, check_features
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training.folder import SPLITS, check_free
+from wlkernelnn.training.folder import REPORT, SPLITS, check_free
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.files import alone_in, write_text
 
 from .ensemble import Ensemble
-from .joint import MACHINE, NETWORKS, JointModel, best_share, is_joint, joined, save_joint
+from .joint import MACHINE, NETWORKS, JointModel, best_share, joined, save_joint
 from .metrics import get_metric, score
 from .run import train_run
 from .scoring import check_target_names, parts_of, rows_of, scored
@@ -132,9 +132,10 @@ def train_joint(
 ) -> tuple[JointModel, dict[str, Any]]:
     """Fit a machine and networks to the training part, weigh them, keep both in a folder, and score them.
 
-    Five times both are fitted to four fifths of the training molecules, and predict the others; that decides
-    the weights, see :class:`JointModel`. Then both are fitted to all of them: this trains six times as many
-    networks as ``ensemble_size``. Networks train to their last epoch: the validation part is scored only.
+    Five times both are fitted to four fifths of the training molecules, and predict the others
+    (replicates of a molecule are on one side); that decides the weights, see :class:`JointModel`. Then
+    both are fitted to all of them: this trains six times as many networks as ``ensemble_size``. Networks
+    train to their last epoch: the validation part is scored only.
 
     The folder then holds ``joint.json`` (the weights), ``machine`` and ``networks`` (run folders of both),
     ``splits.json``, ``train_predictions.csv`` (of folds left out), ``valid_predictions.csv``,
@@ -182,20 +183,22 @@ def train_joint(
         return machine, ensemble
 
     with alone_in(directory):
-        if not resume or is_joint(directory):
+        if not resume or (directory / REPORT).is_file():
             check_free(directory)
-        write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
         y = train.measured.numpy()
         task = data.task or "regression"
         outputs = len(data.classes) if task == "multiclass" else y.shape[1]
         one, other, std = (np.full((len(y), outputs), np.nan) for _ in range(3))
-        for k, fold in enumerate(_folds(y, task != "regression", options.seed)):
-            log.info(f"fold {k + 1} of {FOLDS}")
+        folds = min(FOLDS, len(np.unique(split_groups(train))))
+        (fold_of,) = cv_folds(train, folds, seed=options.seed)
+        for k in range(folds):
+            fold = np.flatnonzero(fold_of == k)
+            log.info(f"fold {k + 1} of {folds}")
             others = np.setdiff1d(np.arange(len(y)), fold)
             try:
                 machine, ensemble = fitted(others, directory / "folds" / str(k))
             except ValueError as error:
-                raise ValueError(f"without fold {k + 1} of {FOLDS}: {error}") from error
+                raise ValueError(f"without fold {k + 1} of {folds}: {error}") from error
             other[fold] = ensemble.predict(train[fold])[0]
             one[fold] = machine.predict(train[fold])
             if task == "regression":
@@ -206,8 +209,8 @@ def train_joint(
         result = JointModel(*fitted(np.arange(len(y)), directory / NETWORKS, logger), share, inflation)
         if options.metric is not None:
             result.about["metric"] = options.metric
+        write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
         save_joint(directory, result)
-        shutil.rmtree(directory / "folds")
         metric = result.about["metric"]
         scores = {name: score(metric, y, each) for name, each in ((MACHINE, one), (NETWORKS, other))}
         shares = ", ".join(f"{each:.2f}" for each in share)
@@ -216,7 +219,9 @@ def train_joint(
             f"of the networks; share of the networks {shares}"
         )
         left = {"left_out": score(metric, y, both), "left_out_parts": scores, "share": share.tolist()}
-        return result, scored(directory, result, parts, time.perf_counter() - begin, both, **left)
+        report = scored(directory, result, parts, time.perf_counter() - begin, both, **left)
+        shutil.rmtree(directory / "folds")  # last: until here a run resumes
+        return result, report
 
 
 def check_joint(model: str, loss: str) -> None:
@@ -231,13 +236,3 @@ def check_joint(model: str, loss: str) -> None:
 def _inflation(error: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Root mean square of errors in units of deviations, which are 0 of a constant target, ``[T]``."""
     return np.asarray(np.sqrt(np.nanmean(np.divide(error, std, out=error * 0, where=std > 0) ** 2, axis=0)))
-
-
-def _folds(y: np.ndarray, classifies: bool, seed: int) -> list[np.ndarray]:
-    """Positions of the folds, drawn; classes are dealt out to them, those of the rarest target evenly."""
-    order = np.random.RandomState(seed).permutation(len(y))
-    if classifies:
-        least = np.minimum((y == 0).sum(axis=0), (y == 1).sum(axis=0))
-        # The last key counts most.
-        order = order[np.lexsort(np.nan_to_num(y[order], nan=-1).T[np.argsort(-least, kind="stable")])]
-    return [np.sort(order[k::FOLDS]) for k in range(min(FOLDS, len(y)))]

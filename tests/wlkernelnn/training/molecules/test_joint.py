@@ -11,7 +11,7 @@ from scipy.special import expit, logit, softmax
 
 from tests.inputs.edited import edit
 from tests.inputs.molecules import SMALL, quick, regression_set
-from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.datasets import PackedGraphs, load_molecules, molecules_from
 from wlkernelnn.machines import LinearMachine, MoleculeMachine
 from wlkernelnn.machines.parts import FEATURES
 from wlkernelnn.training import Columns, JointModel, load_run, mean_and_std, train_joint
@@ -33,6 +33,7 @@ def classes() -> PackedGraphs:
     return data.with_targets(y, **about)
 
 
+LINEAR: dict[str, Any] = {"model": "linear+wl", "network": SMALL, "progress": False}
 DATA: dict[str, PackedGraphs] = {"regression": regression_set(), "classification": classes()}
 
 
@@ -45,7 +46,7 @@ def train(task: str, folder: Path, **options: Any) -> tuple[JointModel, dict[str
             SPLIT,
             folder,
             quick(),
-            **{"model": "linear+wl", "network": SMALL, "progress": False, **options},
+            **LINEAR | options,
         )
 
 
@@ -240,14 +241,43 @@ def test_columns_with_a_kernel_machine(tmp_path: Path) -> None:
         Columns("fingerprint").names(model)
 
 
-def test_folds_have_their_share_of_a_rare_class() -> None:
-    y = np.stack([RANDOM.random(97) > 0.5, np.arange(97) < 10], axis=1).astype(float)
-    y[::5, 0] = np.nan
-    folds = training._folds(y, True, seed=1)
-    assert np.sort(np.concatenate(folds)).tolist() == list(range(97))
-    assert [int(y[fold, 1].sum()) for fold in folds] == [2] * 5
-    assert {len(fold) for fold in folds} == {19, 20}
-    assert [len(fold) for fold in training._folds(y[:3], False, seed=1)] == [1] * 3
+def test_replicates_are_on_one_side_of_a_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    smiles = [name for name in regression_set(20).smiles for _ in range(3)]
+    y = RANDOM.normal(size=60)
+    data = molecules_from(smiles, y, cache=False)
+    seen, train_run = [], training.train_run
+
+    def watched(data: Any, split_idx: Any, *given: Any, **more: Any) -> Any:
+        seen.append({smiles[i] for i in split_idx["train"]})
+        return train_run(data, split_idx, *given, **more)
+
+    monkeypatch.setattr(training, "train_run", watched)
+    train_joint(data, {"train": np.arange(60)}, tmp_path, quick(), **LINEAR)
+    *folds, every = seen
+    assert len(every) == len({*smiles})
+    left = [every - fold for fold in folds]
+    assert sorted(name for some in left for name in some) == sorted(every)
+    assert {len(some) for some in left} == {4}
+
+
+def test_scoring_that_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is trained by then, and nothing is trained again."""
+    scored = training.scored
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "scored", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train("regression", tmp_path)
+    monkeypatch.setattr(training, "scored", scored)
+    before = (tmp_path / "networks" / "model_0" / "model.safetensors").stat().st_mtime_ns
+    _, report = train("regression", tmp_path, resume=True)
+    assert (tmp_path / "networks" / "model_0" / "model.safetensors").stat().st_mtime_ns == before
+    assert report["counts"] == {"train": 40, "valid": 10, "test": 10}
+    assert not (tmp_path / "folds").exists()
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        train("regression", tmp_path, resume=True)
 
 
 def test_a_class_that_one_molecule_has(tmp_path: Path) -> None:
