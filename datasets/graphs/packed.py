@@ -126,6 +126,8 @@ class PackedGraphs(Packable):
             data.smiles = self._smiles_of(idx)
         if self.description.num_graph_values:
             data.graph_x = a.graph_x[idx : idx + 1].clone()
+        if a.censored.numel():
+            data.censored = a.censored[idx : idx + 1].clone()
         return data
 
     def _smiles_of(self, idx: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from torch import Tensor, nn
@@ -35,11 +36,25 @@ def stand_in(value: Any) -> Any:
 
 
 def settings(module: nn.Module) -> tuple[Any, ...]:
-    """A module and its plain attributes, on which control flow may depend, but for modules of torch."""
+    """A module and its plain attributes, on which control flow may depend, but for modules of torch.
+
+    Plain are numbers, words, functions, and tuples, lists and dicts of these.
+    """
     if type(module).__module__.startswith("torch.nn."):
         return module, module.training
-    plain = (bool, int, float, str)
-    return module, *((name, value) for name, value in vars(module).items() if isinstance(value, plain))
+    own = ((name, _plain(value)) for name, value in vars(module).items() if not name.startswith("_"))
+    return module, *((name, value) for name, value in own if value is not None)
+
+
+def _plain(value: Any) -> Any:
+    """A plain value as a key; ``None`` of what is none."""
+    if isinstance(value, (bool, int, float, str, FunctionType, BuiltinFunctionType, type)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return (type(value), *map(_plain, value))
+    if isinstance(value, dict):
+        return (dict, *((name, _plain(item)) for name, item in value.items() if isinstance(name, str)))
+    return None
 
 
 def watched_module(net: nn.Module) -> nn.Module | None:

@@ -116,8 +116,15 @@ def run_layer(
         modes = colours.checked.setdefault(conv, set())
         if conv.training not in modes:
             compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
-            modes.add(conv.training)
+            if _has_several_degrees(colours.edge_index):
+                modes.add(conv.training)
     return _run(conv, colours, level, nodes, edges, index, others)
+
+
+def _has_several_degrees(edge_index: Tensor) -> bool:
+    """Whether a batch can tell layers apart that look at more than neighbours and their edges."""
+    degree = edge_index[0].bincount()
+    return degree[degree > 0].unique().numel() > 1
 
 
 def _run(

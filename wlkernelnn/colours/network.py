@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from functools import cached_property
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import torch
@@ -97,6 +97,10 @@ class ColourNetwork(nn.Module):
         self.went_by_nodes = ""
         if not self._takes_data:
             self._trace_early()
+
+    def train(self, mode: bool = True) -> Self:
+        self.net.train(mode)  # which may keep some modules as they are
+        return self
 
     @property
     def training(self) -> bool:
@@ -255,7 +259,7 @@ class ColourNetwork(nn.Module):
             owner = edge_index.new_zeros(num_nodes)
         elif (owner.diff() < 0).any():
             return "the nodes of a graph do not stand side by side"
-        colours = self._known(data, program, values, edge_index)
+        colours = self._known(data, program, values, given)
         if colours is None:
             label, first = row_numbers([values[name] for name in nodes], num_nodes)
             if len(first) > MOST_ROWS * num_nodes:
@@ -274,16 +278,18 @@ class ColourNetwork(nn.Module):
         return colours
 
     def _known(
-        self, data: Data | None, program: Program, values: Mapping[str, Any], edge_index: Tensor
+        self, data: Data | None, program: Program, values: Mapping[str, Any], given: Mapping[str, Tensor]
     ) -> Colouring | None:
         """The colours that the loader found, if they are of all that the network reads."""
         quotient = None if data is None else own_quotient(data)
         if data is None or quotient is None or quotient.depth < program.depth:
             return None
-        if any(values[name] is not data.get(name) for name in ("x", "edge_type") if name in values):
+        own = {name: values[name] for name in ("x", "edge_type") if name in values} | given
+        if any(value is not data.get(name) for name, value in own.items()):
             return None
         if not {*program.names("node")} <= {"x"} or not {*program.names("edge")} <= {"edge_type"}:
             return None
+        edge_index = given["edge_index"]
         if (edge_index[0] == edge_index[1]).any():
             return None
         kind = data.edge_type

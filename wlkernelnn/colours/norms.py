@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor
@@ -13,7 +12,6 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.overrides import TorchFunctionMode
 
 # The norms in a module: to look for them takes as long as a small layer.
-_NORMS: WeakKeyDictionary[torch.nn.Module, list[ref[_NormBase]]] = WeakKeyDictionary()
 
 
 def weighted_batch_norm(
@@ -91,7 +89,5 @@ class CountedRows(TorchFunctionMode):
 
 def has_batch_statistics(module: torch.nn.Module) -> bool:
     """Whether what a module computes of a row depends on the other rows, by batch norm."""
-    if module not in _NORMS:
-        _NORMS[module] = [ref(part) for part in module.modules() if isinstance(part, _NormBase)]
-    norms = (norm() for norm in _NORMS[module])
-    return any(norm.training or norm.running_mean is None for norm in norms if norm is not None)
+    norms = (part for part in module.modules() if isinstance(part, _NormBase))
+    return any(norm.training or norm.running_mean is None for norm in norms)

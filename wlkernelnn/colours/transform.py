@@ -41,6 +41,9 @@ class Colours(BaseTransform):
         self.nodes, self.edges = tuple(nodes), tuple(edges)
 
     def forward(self, data: Data) -> Data:
+        for name in self.nodes:
+            if data.get(name) is None:
+                raise ValueError(f"the graph has no {name}, which nodes={self.nodes} names; () reads none")
         num_nodes = getattr(data, self.nodes[0]).size(0) if self.nodes else data.num_nodes
         source, target = data.edge_index.numpy()
         node = _hash(bits_of_rows([getattr(data, name) for name in self.nodes], num_nodes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,9 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if not isinstance(self.kernel, Kernel) or self.kernel.requires_vector_input:
             raise TypeError(f"kernel must be one of wlkernelnn.kernels, or made of them, got {self.kernel!r}")
         self.kernel_ = clone(self.kernel)
+        for part in _parts(self.kernel_):
+            if hasattr(part, "fit"):
+                part.fit(X)
         self.X_fit_ = X
         return self
 
@@ -72,3 +76,11 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             TypeError, ValueError: Structures that the kernel cannot compare.
         """
         return self.fit(X, y).kernel_(X)
+
+
+def _parts(kernel: Kernel) -> Iterator[Kernel]:
+    """A kernel and all that it is made of."""
+    yield kernel
+    for value in vars(kernel).values():
+        if isinstance(value, Kernel):
+            yield from _parts(value)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.kernels import CountKernel, DescriptorKernel, MoleculeKernel
-from wlkernelnn.kernels.flat_graphs import flat_graphs, paired
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, flat_graphs, paired
 from wlkernelnn.kernels.graphs.codings import FEATURES
 from wlkernelnn.kernels.ring_nodes import atom_shares
 from wlkernelnn.utils.checks import check_count
@@ -109,9 +109,7 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
     features = FEATURES if not kernels or any(kernel.coding for kernel in kernels) else "ogb"
     new, known = paired(graphs, process.X_train_, features)
     assert known is not None
-    if (new.sizes == 0).any():
-        raise ValueError(f"graph {np.argmin(new.sizes)} has no nodes, to which nothing can be attributed")
-
+    _check_nodes(new)
     weights = slope * _weights(process)
     atoms = np.zeros((int(new.node_ptr[-1]), len(targets)))
     descriptors = np.zeros((len(new), len(targets)))
@@ -144,8 +142,15 @@ def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 
     )
 
 
+def _check_nodes(graphs: FlatGraphs) -> None:
+    if (graphs.sizes == 0).any():
+        raise ValueError(f"graph {np.argmin(graphs.sizes)} has no nodes, to which nothing can be attributed")
+
+
 def _of_linear(machine: LinearMachine, data: Any, most: int) -> Explanation:
-    found, graphs = machine.substructures(data), flat_graphs(data)
+    graphs = flat_graphs(data)
+    _check_nodes(graphs)
+    found = machine.substructures(data)
     shares, atom_ptr = atom_shares(graphs)
     nobody = np.zeros((len(data), 0))
     return Explanation(

@@ -132,7 +132,9 @@ def flat_molecules(kernels: Sequence[Kernel], X: Any) -> FlatGraphs | None:
 
 
 def take(X: Any, rows: np.ndarray) -> Any:
-    """Some structures of a list, an array or a packed store."""
+    """Some structures of a list, an array, a packed store or, by their places, of a table or column."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
     return [X[row] for row in rows] if isinstance(X, list | tuple | range) else X[rows]
 
 

@@ -22,7 +22,8 @@ def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> 
         num_graph_values: Width of graphs' own features; 0: graphs need none.
 
     Raises:
-        ValueError: Something is missing, or ``batch``, ``ptr`` or ``graph_x`` does not fit the nodes.
+        ValueError: Something is missing, ``batch``, ``ptr`` or ``graph_x`` does not fit the nodes, or edges
+            have weights.
     """
     needed = {"x": "[N, F]", "edge_index": "[2, E]"}
     if num_graph_values:
@@ -30,9 +31,12 @@ def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> 
     if num_edge_types is not None and batch.num_edges:
         needed["edge_type"] = f"[E] (num_edge_types={num_edge_types})"
     _check_there(batch, needed)
+    weight = batch.get("edge_weight")
+    if weight is not None and not torch.compiler.is_compiling() and (weight != 1).any():
+        raise ValueError("networks read no edge_weight, and the batch has some that are not 1")
     if num_edge_types is not None and batch.get("edge_type") is None:
         batch = copy.copy(batch)
-        batch.edge_type = batch.x.new_empty(0)
+        batch.edge_type = batch.edge_index.new_empty(0)
     batch = _with_members(batch)
     check_graph_x(batch, num_graph_values)
     return batch

@@ -60,6 +60,8 @@ class ColourCache:
         Returns:
             Rows ``[R, d]``, and the row of each colour, int64 ``[C]``. The next call overwrites some rows.
         """
+        if self._known.depth not in (None, quotient.depth):
+            self._forget()  # they are of another number of iterations
         now, autocast = list(weights), (torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
         same = autocast == self._autocast and len(now) == len(self._weights)
         # Outside inference mode nothing can be written to what was made in it.

@@ -148,7 +148,8 @@ class FeatureEncoder(torch.nn.Module):
     def labels(self, x: Tensor) -> np.ndarray:
         """One integer per node, the same for equal features."""
         self.check(x)
-        return distinct_rows(x.detach().cpu().numpy())[1]
+        x = x.detach().cpu()
+        return distinct_rows((x.float() if x.dtype == torch.bfloat16 else x).numpy())[1]
 
     def check(self, x: Tensor) -> None:
         """Refuse integers and features of another shape."""

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
 
 from tests.inputs.graphs import assert_equal_data, packed_pair, random_packed
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, Reject
@@ -316,3 +317,13 @@ def test_targets_that_float32_cannot_tell_apart_are_learned_in_float64(data: Pac
     for values in (energies.y, batch.y, torch.cat([graph.y for graph in energies])):
         assert values.dtype == torch.float64
         np.testing.assert_array_equal(values[:, 0], y)
+
+
+def test_a_graph_says_what_of_its_targets_is_a_bound(data: PackedGraphs) -> None:
+    sides = np.arange(10)[:, None] % 3 - 1
+    bounds = data.with_targets(np.arange(10.0), censored=sides)
+    (batch,) = PackedLoader(bounds, 10)
+    found = next(iter(DataLoader(bounds, 10)))
+    assert torch.equal(found.censored, batch.censored)
+    assert bounds[3].censored.tolist() == [[-1]]
+    assert "censored" not in data[3]

@@ -301,3 +301,42 @@ def test_written_out_with_steps() -> None:
     pooled = pyg.global_mean_pool(expected, BATCH.batch)
     torch.testing.assert_close(colours.pool(h, 2, "mean"), pooled, rtol=1e-12, atol=1e-12)
     assert colours.num_rows < 2 * BATCH.num_nodes
+
+
+def test_other_edges_than_the_loaders_are_read() -> None:
+    net, store = TwoLayers(), PackedGraphs.from_pyg(GRAPHS * 3)
+    fast = to_colours(net)
+    (batch,) = PackedLoader(store, 18, quotient=2)
+    torch.testing.assert_close(fast(batch), net(batch.x, batch.edge_index, batch.batch))
+    fewer = batch.edge_index.as_tensor()[:, ::2].contiguous()
+    torch.testing.assert_close(fast(batch, edge_index=fewer), net(batch.x, fewer, batch.batch))
+
+
+def test_modes_are_the_networks_own() -> None:
+    class Frozen(Network):
+        def train(self, mode: bool = True) -> Frozen:
+            super().train(mode)
+            self.norms.eval()
+            return self
+
+    net = Frozen(lambda d: pyg.GraphConv(d, 8), lambda: torch.nn.BatchNorm1d(8))
+    fast = to_colours(net)
+    assert fast.train() is fast
+    assert (fast.training, net.norms[0].training) == (True, False)
+    assert not fast.eval().training
+
+
+def test_functions_and_norms_that_are_replaced() -> None:
+    class Acting(Network):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, batch: Tensor) -> Tensor:
+            h = self.act(self.convs[0](x, edge_index))
+            return pyg.global_add_pool(self.more(h), batch)
+
+    net = Acting(lambda d: pyg.GraphConv(d, 8)).double()
+    net.act, net.more = torch.relu, torch.nn.Sequential(torch.nn.Linear(8, 8)).double()
+    fast, given = to_colours(net), (BATCH.x, BATCH.edge_index, BATCH.edge_attr, BATCH.batch)
+    torch.testing.assert_close(fast(*given), net(*given))
+    net.act = torch.tanh
+    torch.testing.assert_close(fast(*given), net(*given))
+    net.more.append(torch.nn.BatchNorm1d(8).double())
+    torch.testing.assert_close(fast(*given), net(*given))

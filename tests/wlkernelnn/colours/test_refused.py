@@ -316,3 +316,33 @@ def test_batch_norm_where_levels_have_as_many_colours() -> None:
     colours = colour_batch(4, BATCH.edge_index, BATCH.batch, [BATCH.x])
     assert colours.count("node", 3) == colours.count("node", 4) > 1
     assert_same(pyg.models.GIN(3, 8, 4, 2, norm="batch_norm"), BATCH, "x", "edge_index")
+
+
+def test_a_first_batch_that_tells_nothing() -> None:
+    """By hand the degrees of sources, which all pairs have alike."""
+
+    class OfSources(pyg.MessagePassing):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            degree = edge_index[0].bincount(minlength=len(x)).clamp(min=1)
+            return self.propagate(edge_index, x=x / degree.unsqueeze(1))
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = OfSources()
+
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            return pyg.global_add_pool(self.conv(x, edge_index), batch)
+
+    fast, pair = to_colours(Net()), torch.tensor([[0, 1], [1, 0]])
+    alike = Batch.from_data_list([Data(x=torch.ones(2, 3, dtype=torch.double), edge_index=pair)] * 4)
+    torch.testing.assert_close(fast(alike.x, alike.edge_index, alike.batch), 2 * torch.ones(4, 3).double())
+    with pytest.raises(ValueError, match="OfSources cannot go by colours"):
+        fast(BATCH.x, BATCH.edge_index, BATCH.batch)
+
+
+def test_graphs_without_features() -> None:
+    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)
+    with pytest.raises(ValueError, match=r"the graph has no x, which nodes=\('x',\) names"):
+        Colours(2)(data)
+    assert Colours(2, nodes=())(data).colours.shape == (2, 3)

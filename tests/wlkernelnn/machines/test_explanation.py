@@ -8,12 +8,14 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from rdkit import Chem
 from scipy.special import logit
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
+from torch_geometric.data import Data
 
-from wlkernelnn.datasets import featurize
+from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.kernels import (
     DescriptorKernel,
     MoleculeKernel,
@@ -26,6 +28,7 @@ from wlkernelnn.machines import (
     Explanation,
     GaussianProcess,
     GaussianProcessClassifier,
+    LinearMachine,
     MoleculeMachine,
     explain,
 )
@@ -241,3 +244,13 @@ def test_a_ring_stands_for_its_atoms() -> None:
     # The three atoms are one substructure, which occurs three times, and the ring is one.
     assert {*table["atoms"]} == {((0,), (1,), (2,)), ((0, 1, 2),)}
     np.testing.assert_allclose(explanation.atoms[:3, 0], table["contribution"].sum() / 3)
+
+
+def test_a_linear_machine_refuses_graphs_without_nodes() -> None:
+    graphs = [
+        Data(x=torch.ones(n, 1, dtype=torch.long), edge_index=torch.zeros(2, 0).long()) for n in (2, 0, 3)
+    ]
+    data = PackedGraphs.from_pyg(graphs).with_targets(np.arange(3.0))
+    machine = LinearMachine().fit(data[[0, 2]].compact())
+    with pytest.raises(ValueError, match="graph 1 has no nodes, to which nothing can be attributed"):
+        explain(machine, data)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import check_grad
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.model_selection import cross_val_score
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.kernels import (
@@ -215,3 +217,16 @@ def test_threads_and_gaps_do_not_change_the_sums() -> None:
     gram = sum(a * part(smiles) for a, part in zip(target.amplitudes, target.kernels, strict=True))
     gram = gram[np.ix_(target.rows, target.rows)] + target.noise * np.eye(len(target.rows))
     np.testing.assert_allclose(gram @ target.posterior.alpha, target.y, atol=1e-8)
+
+
+def test_rows_of_a_column_are_read_by_their_places() -> None:
+    order = np.random.default_rng(1).permutation(len(SMILES))
+    machine = GaussianProcess(MoleculeKernel(), max_fit_rows=20)
+    expected = machine.fit([SMILES[i] for i in order], VALUES[order]).predict(["CCO", "CCN"])
+    column = pd.Series(SMILES, index=RANDOM.permutation(len(SMILES))).iloc[order]
+    np.testing.assert_array_equal(machine.fit(column, VALUES[order]).predict(["CCO", "CCN"]), expected)
+    scores = cross_val_score(GaussianProcess(MoleculeKernel()), pd.Series(SMILES), VALUES, cv=3)
+    assert np.isfinite(scores).all()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    found = GaussianProcess(DescriptorKernel()).fit(frame, Y).predict(frame)
+    np.testing.assert_allclose(found, GaussianProcess(DescriptorKernel()).fit(X, Y).predict(X))

@@ -205,3 +205,15 @@ def test_a_new_encoder_is_another_network() -> None:
     after = predicted(net, given, cache)
     assert not torch.allclose(before, after)
     torch.testing.assert_close(after, predicted(net, given))
+
+
+def test_batches_of_another_depth() -> None:
+    net, data, cache = small(), regression_set(20), ColourCache()
+    expected = predicted(net, batches(net, data))
+    for more in (0, 1, 0):
+        given = list(PackedLoader(data, 7, quotient=net.quotient_depth + more))
+        torch.testing.assert_close(predicted(net, given, cache), expected)
+
+
+def small() -> GraphKernelNetwork:
+    return GraphKernelNetwork.from_data(regression_set(20), hidden_channels=8).eval()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from tests.checks.pairwise import pairwise
 from tests.inputs.molecules import classification_set, regression_set, small_network
@@ -110,3 +111,30 @@ def test_targets_that_float32_cannot_tell_apart(tmp_path: Path) -> None:
         loss = masked_loss(net, net(batch), torch.from_numpy(y + away))
         torch.testing.assert_close(loss.float(), masked_loss(near, near(batch), data.y), rtol=1e-5, atol=0)
         loss.backward()
+
+
+def test_weights_of_edges_are_refused() -> None:
+    net = GraphKernelNetwork(in_channels=3)
+    data = Data(x=torch.randn(3, 3), edge_index=torch.tensor([[0, 1], [1, 2]]))
+    data.edge_weight = torch.ones(2)
+    net(data)
+    data.edge_weight = torch.tensor([1.0, 0.5])
+    with pytest.raises(ValueError, match="networks read no edge_weight"):
+        net(data)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_features_of_other_precisions(dtype: torch.dtype) -> None:
+    net = GraphKernelNetwork(in_channels=3).eval()
+    x = torch.randn(6, 3).to(torch.bfloat16)
+    data = Data(x=x.float(), edge_index=torch.tensor([[0, 1, 3], [1, 2, 4]]))
+    expected = net(data)
+    data.x = x.to(dtype)
+    found = net.to(dtype)(data)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=0.05, atol=0.05)
+
+
+def test_a_batch_of_floats_without_edges() -> None:
+    net = GraphKernelNetwork(in_channels=3, num_edge_types=4)
+    assert net(Data(x=torch.randn(3, 3), edge_index=torch.zeros(2, 0).long())).shape == (1, 1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from scipy.stats import norm, rankdata
+from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Matern
 
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
@@ -67,11 +70,16 @@ class DescriptorKernel(GenericKernelMixin, Matern):
     ``fit`` before a call learns the ranks.
 
     Raises:
-        ValueError: Structures without such numbers, or other columns than those of the training.
+        ValueError: Structures without such numbers, or other columns than those of the training, or a number
+            that is not finite.
+        NotFittedError: It is called before ``fit``.
     """
 
     def __init__(self, length_scale: float = 2.0, length_scale_bounds: Any = "fixed") -> None:
         super().__init__(length_scale, length_scale_bounds, nu=1.5)
+
+    def __sklearn_clone__(self) -> Self:
+        return copy.copy(self)  # the ranks stay: scikit-learn's processes clone what was fitted
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The arguments."""
@@ -91,6 +99,8 @@ class DescriptorKernel(GenericKernelMixin, Matern):
 
     def transform(self, X: Any) -> np.ndarray:
         """The quantiles of the columns that count, divided by √D: float64 ``[n, D]``."""
+        if not hasattr(self, "width_"):
+            raise NotFittedError("DescriptorKernel learns the ranks of training values first: call fit(X)")
         values = descriptors_of(X)
         if values.shape[1] != self.width_:
             raise ValueError(f"expected {self.width_} descriptors as in training, got {values.shape[1]}")
@@ -134,7 +144,14 @@ class DescriptorKernel(GenericKernelMixin, Matern):
 def descriptors_of(X: Any) -> np.ndarray:
     """Numbers of whole graphs, float64 ``[n, D]``."""
     if not isinstance(X, PackedGraphs):
-        return np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+        values = np.asarray(X, dtype=np.float64)
+        values = values.reshape(len(values), math.prod(values.shape[1:]))
+        if len(wrong := np.argwhere(~np.isfinite(values))):
+            row, column = wrong[0].tolist()
+            raise ValueError(
+                f"row {row}, column {column}: expected finite descriptors, got {values[row, column]}"
+            )
+        return values
     if not X.description.num_graph_values:
         raise ValueError(
             "the kernel of descriptors needs molecules with numbers of their own, such as "

@@ -30,8 +30,8 @@ class PathKernel(CountKernel):
         coding: What of molecules counts as an atom's label: ``"ogb"``, ``"element"``, ``"ecfp"`` or
             ``"fcfp"``; ``None``: all columns of ``x``.
 
-    Takes what :class:`RandomWalkKernel` takes; two edges between the same nodes in the same direction are two
-    ways to go. Paths of molecules do not go through nodes of rings.
+    Takes what :class:`RandomWalkKernel` takes; of edges between the same two nodes those with different
+    labels are two ways to go, and equal ones are one. Paths of molecules do not go through nodes of rings.
 
     Raises:
         ValueError: ``length < 1``, an unknown name, or graphs do not go together.

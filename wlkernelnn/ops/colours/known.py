@@ -36,6 +36,11 @@ class KnownColours:
         self._levels: list[_Rows] = []
         self._edge_types: dict[int, int] = {}
 
+    @property
+    def depth(self) -> int | None:
+        """Iterations of the batches before; ``None`` where there were none."""
+        return len(self._levels) - 1 if self._levels else None
+
     def __len__(self) -> int:
         """How many last colours are remembered."""
         return self._levels[-1].count if self._levels else 0

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 from wlkernelnn.datasets import featurize
-from wlkernelnn.kernels import DescriptorKernel
+from wlkernelnn.kernels import DescriptorKernel, GramTransformer
 from wlkernelnn.testing import assert_psd
 
 VALUES = np.random.default_rng(0).normal(size=(30, 4)).round(1) ** 3
@@ -63,3 +65,22 @@ def test_clones_and_mistakes() -> None:
     plain, _ = featurize(["CCO"])
     with pytest.raises(ValueError, match=r"needs molecules with numbers of their own.*got features 'ogb'"):
         kernel(plain)
+
+
+def test_scikit_learn_clones_what_was_fitted() -> None:
+    kernel = DescriptorKernel().fit(VALUES)
+    np.testing.assert_array_equal(clone(kernel)(VALUES), kernel(VALUES))
+    y = VALUES[:, 0]
+    GaussianProcessRegressor(kernel, alpha=0.1).fit(VALUES, y).predict(VALUES[:3])
+    gram = GramTransformer(DescriptorKernel() + DescriptorKernel(0.5)).fit_transform(VALUES)
+    np.testing.assert_allclose(gram, kernel(VALUES) + DescriptorKernel(0.5).fit(VALUES)(VALUES))
+    with pytest.raises(NotFittedError, match="learns the ranks of training values first"):
+        DescriptorKernel()(VALUES)
+
+
+def test_descriptors_that_are_none() -> None:
+    wrong = VALUES.copy()
+    wrong[3, 2] = np.nan
+    with pytest.raises(ValueError, match="row 3, column 2: expected finite descriptors, got nan"):
+        DescriptorKernel().fit(wrong)
+    assert DescriptorKernel().fit(VALUES)(VALUES[:0], VALUES).shape == (0, 30)
