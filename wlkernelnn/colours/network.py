@@ -284,7 +284,7 @@ class ColourNetwork(nn.Module):
         quotient = None if data is None else own_quotient(data)
         if data is None or quotient is None or quotient.depth < program.depth:
             return None
-        own = {name: values[name] for name in ("x", "edge_type") if name in values} | given
+        own = {name: values[name] for name in ("x", "edge_type") if name in values} | {**given}
         if any(value is not data.get(name) for name, value in own.items()):
             return None
         if not {*program.names("node")} <= {"x"} or not {*program.names("edge")} <= {"edge_type"}:

@@ -193,8 +193,12 @@ def _read(model: StringEnsemble, found: Tokenised, first: int) -> Tokenised:
         else:
             reason = f"token {shortened(token)} is unknown to the model, which has none to stand for it"
             rejects.append(Reject(first + int(found.position[i]), text, reason))
-    texts, tokens = ([each[i] for i in kept] for each in (found.texts, found.tokens))
-    return Tokenised(found.position[kept], texts, tokens, sorted(rejects, key=lambda reject: reject.row))
+    return Tokenised(
+        found.position[kept],
+        [found.texts[i] for i in kept],
+        [found.tokens[i] for i in kept],
+        sorted(rejects, key=lambda reject: reject.row),
+    )
 
 
 def _sha256(value: Any) -> str:
