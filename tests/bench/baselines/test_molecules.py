@@ -43,10 +43,10 @@ def parts(data: PackedGraphs) -> tuple[PackedGraphs, PackedGraphs, PackedGraphs]
 
 def two_tasks(part: PackedGraphs) -> PackedGraphs:
     """Many rings or few, with missing labels; and a label that is always 1."""
-    y = np.column_stack([part.arrays.y[:, 0] > 9, np.ones(part.len())]).astype(np.float32)
+    y = np.column_stack([part.y[:, 0] > 9, np.ones(len(part))]).astype(np.float32)
     y[::7, 0] = np.nan
-    labelled = part.with_targets(y, task="classification", metric="roc_auc", target_names=("many", "one"))
-    return labelled[part.index]
+    about = {"task": "classification", "metric": "roc_auc", "target_names": ("many", "one")}
+    return part.compact().with_targets(y, **about)
 
 
 def rmse(result: baselines.Result, test: PackedGraphs) -> float:
