@@ -71,6 +71,8 @@ OPERATIONS: dict[str, Call] = {
     "windows": lambda steps, x, w: (windows(x @ w, steps, 2).view(-1, D), last_tokens(x, steps, 2)[0]),
     "filtered": lambda steps, x, w: filtered(x, w, steps),
 }
+# One operation under what is slowest; the others are among the slow tests.
+SLOW_OPERATIONS = {("compiled transforms", name) for name in OPERATIONS if name != "decayed"}
 # Every step of a search is many operations: tracing all is slow.
 FEW = {
     "rrnn": lambda width: RRNN(
@@ -81,8 +83,16 @@ FEW = {
 LAYERS = MODELS | SIZED | FEW | {"rkm-plain-lstm": lambda width: RKM(width, 4, "lstm", layer_norm=False)}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        pytest.param(
+            name, way, marks=[pytest.mark.slow] if (way, name) in SLOW_OPERATIONS else [], id=f"{name}-{way}"
+        )
+        for way in WAYS
+        for name in OPERATIONS
+    ],
+)
 def test_operations(name: str, way: str) -> None:
     operation = Operation(OPERATIONS[name])
     randomize(operation)
@@ -94,7 +104,7 @@ def test_operations(name: str, way: str) -> None:
 COMPILED = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
 # One of each kind; the others, and trees, are among the slow tests where tracing is.
 KINDS = ("string_kernel", "string_kernel-feedback", "kernel_machine", "rkm", "rkm-plain-lstm", "network")
-QUICK = ("export", "vmap", "FakeTensorMode", "batched gradients")
+QUICK = ("vmap", "FakeTensorMode", "batched gradients")
 
 
 def is_slow(name: str, way: str) -> bool:

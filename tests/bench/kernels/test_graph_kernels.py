@@ -221,6 +221,7 @@ def test_quick_command_says_so(
     assert capsys.readouterr().out.count("(quick)") == 2
 
 
+@pytest.mark.slow
 def test_rows_of_some_kernels_are_added_to_the_table(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

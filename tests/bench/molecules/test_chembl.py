@@ -76,6 +76,7 @@ def test_run_folder_predicts_and_all_are_compared(tmp_path: Path, capsys: pytest
     assert len(predictions.read_text().splitlines()) == 3
 
 
+@pytest.mark.slow  # .ci/first_run.sh starts the command
 def test_quick_shows_what_works(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No network, which a few epochs leave worse than the mean: every other row beats it."""
     folder = tmp_path / "run"

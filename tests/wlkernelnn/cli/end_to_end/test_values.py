@@ -45,6 +45,7 @@ def test_total_energies_are_learned_like_relative_ones(tmp_path: Path, model: li
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_kernel_machine_learns_total_energies() -> None:
     values = np.array([len(text) % 4 + 0.5 * text.count("N") for text in SMILES])
     near, far = (MoleculeRegressor().fit(SMILES, values + away).predict(SMILES) for away in (0.0, AWAY))

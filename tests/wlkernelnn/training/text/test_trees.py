@@ -207,6 +207,7 @@ def test_imitation_needs_trees_of_the_target(kind: str, error: str) -> None:
         fitted(kind, net(kind), imitation=0.3)
 
 
+@pytest.mark.slow
 def test_trees_of_every_epoch(tmp_path: Path) -> None:
     """N_e and the most common trees, by reading the validation strings with the weights of each epoch."""
     _, valid = cycles(40, 20)
