@@ -109,8 +109,6 @@ class TextClassifier(StringEstimator):
             check_count(name, getattr(self, name))
         if self.max_length is not None:
             check_count("max_length", self.max_length)
-        if self.freeze_embeddings and self.embeddings_path is None:
-            raise ValueError("freeze_embeddings=True needs embeddings_path: drawn vectors must be learned")
         found = _tokenised(X, self.level, self.max_length)
         labels = [names[number] for number in y]
         texts = Texts(found.texts, found.tokens, labels, np.arange(len(labels)), [], where="X")
