@@ -7,6 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+
+# Tests are small and run side by side: threads would only wait for each other. Libraries read this when they
+# are loaded, and so do the processes that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import torch
 
 # Kernels for GPUs are interpreted where there is none; Triton asks for this when it is first imported.
@@ -40,12 +46,6 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def seeded() -> None:
     """Random inputs of a test are the same in every run."""
     torch.manual_seed(0)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread() -> None:
-    """Tests are small and run side by side: threads would only wait for each other."""
-    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

@@ -55,8 +55,8 @@ def test_transforms_of_torch_func(make: Make) -> None:
     assert_transforms_agree(model, lambda model, x: model(x)[0], normal(6, D).view(2, 3, D))
 
 
-# Of those whose steps are many operations one is compiled; the others are among the slow tests.
-UNROLLED = ("rrnn", "rrnn-merging", "bidirectional", "rnn-bidirectional")
+# Those whose steps are many operations are among the slow tests.
+UNROLLED = ("rrnn", "rrnn-gru", "rrnn-merging", "bidirectional", "rnn-bidirectional")
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ same(report(1), report(2))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     words = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(tmp_path)]
     done = subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)

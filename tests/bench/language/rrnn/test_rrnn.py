@@ -59,6 +59,7 @@ def test_quick(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "quick" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_more_epochs_go_on(root: Path) -> None:
     arguments = ("--tasks", "wiki-10k", "--models", "rrnn-gru", "--rates", "2")
     first = run(root, *arguments, "--epochs", "1")

@@ -80,6 +80,7 @@ def test_seeds_and_ensembles(table: Path) -> None:
     assert f"| 1 of {math.ceil(5_100_000 / 48):,} |" in row
 
 
+@pytest.mark.slow
 def test_our_recipe(table: Path) -> None:
     """Another table, of the same molecules in the same parts, whatever is seen of them."""
     run(table, "--models", "mean")

@@ -196,6 +196,7 @@ def test_where_nothing_can_be_cached(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.slow
 def test_child_of_a_fork_that_has_one_thread() -> None:
     """Torch itself hangs there on more."""
     body = (

@@ -76,7 +76,9 @@ def test_tracers(op: str, tracer: str) -> None:
     TRACERS[tracer](Op(op), arguments(), arguments())
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(
+    "compiler", ["strict export", pytest.param("compiled transforms", marks=pytest.mark.slow)]
+)
 def test_compilers(compiler: str) -> None:
     """Several ops in one, so that a compiler starts once."""
     ops = torch.nn.ModuleList(map(Op, ("neighbor_sum", "gated_sum", "relabel_sum", "segment_sum")))
