@@ -145,9 +145,10 @@ def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 
 def readable(values: Any) -> Any:
-    """An array as torch reads it: a copy of one that is read backwards."""
-    backwards = isinstance(values, np.ndarray) and min(values.strides, default=0) < 0
-    return values.copy() if backwards else values
+    """An array as torch reads it: a copy of one that is read backwards or has its bytes in another order."""
+    if isinstance(values, np.ndarray) and (min(values.strides, default=0) < 0 or not values.dtype.isnative):
+        return values.astype(values.dtype.newbyteorder("="), order="C")
+    return values
 
 
 def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.ndarray:

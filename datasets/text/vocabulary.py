@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.datasets.files.download import read_text
+from wlkernelnn.datasets.graphs.arrays import readable
 from wlkernelnn.utils.checks import check_count, holds_integers
 from wlkernelnn.utils.files import write_text
 
@@ -135,7 +136,7 @@ class Vocabulary:
 
 def _integers(tokens: TokenIds, name: str) -> Tensor:
     try:
-        ids = torch.as_tensor(tokens)
+        ids = torch.as_tensor(readable(tokens))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} must be integers [N], got {tokens!r:.60}") from error
     if ids.dim() != 1 or (ids.numel() and not holds_integers(ids)):

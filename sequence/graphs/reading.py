@@ -17,11 +17,19 @@ from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.utils.checks import holds_integers
 
 
-def opened(name: str, x: Any, ptr: Pointers | None) -> tuple[Data | None, Any, Pointers | None]:
+def opened(
+    name: str, x: Any, ptr: Pointers | None, per_string: bool = False
+) -> tuple[Data | None, Any, Pointers | None]:
     """The graph, if ``x`` is one, and else ``None``; its tokens, and where its strings begin.
 
+    Args:
+        name: The model's, for errors.
+        per_string: Whether the model does something of its own for each string. What lies in a graph without
+            ``ptr`` and ``batch`` is then one string.
+
     Raises:
-        ValueError: A graph has no tokens, no edges, or stands beside a ``ptr``.
+        ValueError: A graph has no tokens, no edges, stands beside a ``ptr``, or is several strings where it
+            may only be one.
     """
     if not isinstance(x, Data):
         return None, x, ptr
@@ -31,6 +39,13 @@ def opened(name: str, x: Any, ptr: Pointers | None) -> tuple[Data | None, Any, P
             raise ValueError(f"{name} needs a graph with x and edge_index, got {keys}: see path_graph")
     if ptr is not None:
         raise ValueError(f"{name} needs either a graph, which knows its ptr, or x and ptr, got both")
+    if per_string and x.get("ptr") is None and x.get("batch") is None:
+        edges = _edges(name, x, len(x.x))
+        if (several := len(set(_components(edges, len(x.x)).tolist()))) > 1:
+            raise ValueError(
+                f"{name}: a graph of {several} components needs ptr or batch, which tell its strings: "
+                "Batch.from_data_list makes them"
+            )
     return x, x.x, graph_ptr(x)
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from wlkernelnn.datasets.graphs.arrays import readable
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.ops.string.steps import Pointers
@@ -28,7 +29,7 @@ def check_tokens(name: str, tokens: Tokens, ptr: Pointers | None, embedding: tor
     if isinstance(tokens, PackedSequence):
         raise TypeError(f"{name} reads no PackedSequence: path_graph makes a Data of it")
     if not isinstance(tokens, Tensor):
-        tokens = torch.as_tensor(tokens, device=embedding.weight.device)
+        tokens = torch.as_tensor(readable(tokens), device=embedding.weight.device)
     if tokens.dim() != (2 if ptr is None else 1):
         raise ValueError(
             f"{name} needs tokens of shape [B, T], or [N] with ptr, got {list(tokens.shape)} "

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from wlkernelnn.datasets.graphs.arrays import readable
 from wlkernelnn.ops.string.steps import Pointers
 from wlkernelnn.sequence.graphs.reading import opened, with_tokens
 from wlkernelnn.sequence.layers.dropout import locked_dropout
@@ -111,7 +112,7 @@ class LanguageModel(Configured, torch.nn.Module):
         self, tokens: Tokens | Data, ptr: Pointers | None = None, state: State | None = None
     ) -> tuple[Tensor, State]:
         """What the encoder writes, ``[…, out_channels]``, and the state."""
-        graph, tokens, ptr = opened(type(self).__name__, tokens, ptr)
+        graph, tokens, ptr = opened(type(self).__name__, tokens, ptr, per_string=self.locked)
         tokens = check_tokens(type(self).__name__, tokens, ptr, self.embedding)
         x = self.embedding(tokens)
         if self.training and self.word_dropout:
@@ -163,7 +164,7 @@ class LanguageModel(Configured, torch.nn.Module):
         check_drawing(temperature, top_k)
         if top_k is not None:
             top_k = min(int(top_k), self.embedding.num_embeddings)
-        tokens = torch.as_tensor(prompt, device=self.embedding.weight.device)
+        tokens = torch.as_tensor(readable(prompt), device=self.embedding.weight.device)
         if tokens.dim() not in (1, 2) or not tokens.size(-1):
             raise ValueError(f"prompt must be tokens [T] or [B, T], T at least 1, got {list(tokens.shape)}")
         last, state = tokens.view(-1, tokens.size(-1)), None
@@ -173,8 +174,8 @@ class LanguageModel(Configured, torch.nn.Module):
                 h, state = self.read(last, state=state)
                 logits = self.predict(h[:, -1]).float()
                 if top_k is not None:
-                    least = logits.topk(top_k).values[:, -1:]
-                    logits = logits.masked_fill(logits < least, -torch.inf)
+                    most = logits.topk(top_k)
+                    logits = torch.full_like(logits, -torch.inf).scatter(1, most.indices, most.values)
                 if temperature:
                     scaled = (logits.double() - logits.amax(1, keepdim=True)) / temperature
                     last = scaled.softmax(1).float().multinomial(1, generator=generator)

@@ -70,7 +70,7 @@ class StringNetwork(Configured, torch.nn.Module):
         if isinstance(x, PackedSequence):
             raise TypeError(f"{type(self).__name__} reads no PackedSequence: path_graph makes a Data of it")
         h, _ = self.encoder(x, ptr)
-        _, _, ptr = opened(type(self).__name__, x, ptr)
+        _, _, ptr = opened(type(self).__name__, x, ptr, per_string=True)
         if ptr is None:
             mean = h.mean(1) if h.size(1) else h.new_zeros(h.size(0), h.size(2))
         else:

@@ -94,6 +94,8 @@ def train_module(
         raise ValueError(f"devices={options.devices}: this training runs in one process")
     start = time.perf_counter()
     dtypes = {name: tensor.dtype for name, tensor in _tensors(module)}
+    if options.precision in ("64", "64-true"):  # Lightning would read a checkpoint's weights into float32
+        module.double()
     module.train()  # a network that was trained before is in evaluation mode
     console = rich.get_console()
     training = Training(

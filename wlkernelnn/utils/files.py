@@ -19,6 +19,7 @@ from .folders import LOCK, UNFINISHED, Place, alone_in, atomic_path, clear_unfin
 from .text import (
     csv_text,
     file_digest,
+    json_digest,
     json_text,
     read_json,
     read_sealed,
@@ -37,6 +38,7 @@ __all__ = [
     "clear_unfinished",
     "csv_text",
     "file_digest",
+    "json_digest",
     "json_text",
     "read_json",
     "read_sealed",

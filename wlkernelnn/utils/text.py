@@ -66,7 +66,7 @@ def read_json(path: Path) -> Any:
 def write_sealed(path: str | os.PathLike[str], content: Mapping[str, Any], indent: int | None = 2) -> None:
     """Write a JSON object with a digest of itself, for :func:`read_sealed`."""
     content = json.loads(json_text(content))  # as it comes from a file
-    write_text(path, json_text({**content, SEAL: _seal(content)}, indent))
+    write_text(path, json_text({**content, SEAL: json_digest(content)}, indent))
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {shortened(content)}")
-    if (seal := content.pop(SEAL, None)) is not None and seal != _seal(content):
+    if (seal := content.pop(SEAL, None)) is not None and seal != json_digest(content):
         raise ValueError(
             f"{path}: not what was written there (another digest): damaged or edited; restore it, or, if the "
             f'edit is meant, delete its entry "{SEAL}"'
@@ -86,7 +86,8 @@ def read_sealed(path: Path) -> dict[str, Any]:
     return content
 
 
-def _seal(content: Mapping[str, Any]) -> str:
+def json_digest(content: Any) -> str:
+    """SHA-256 of what JSON makes of a value, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

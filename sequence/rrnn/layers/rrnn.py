@@ -40,7 +40,8 @@ class RRNN(TreeModel):
             :math:`\mathrm{softmax}(\alpha / \tau)`), or ``"straight_through"`` (the best one, and the scores
             have the gradients of the mean), or ``"hard"`` (the scores have none). Elsewhere it is hard.
         temperature: τ.
-        distinct: No candidate is chosen that is a copy of another node of the same tree either.
+        distinct: No candidate is chosen that is a copy of another node of the same tree either
+            (before they are normalised by ``"layer"`` or ``"batch"``).
         norm: Keeps products of products from overflowing. ``"layer"``: nodes are normalised over their
             channels when they are made; ``"batch"``: over the strings of a step, which bounds nothing in
             evaluation (the paper has batch normalisation, and does not say where); ``"max"``: candidates

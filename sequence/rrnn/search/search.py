@@ -49,6 +49,7 @@ def search(
             were chosen are closed by that alone.
     """
     start = len(pool.nodes)
+    made: list[Tensor] = []
     blocks: list[Tensor] = []
     picks: list[Tensor] = []
     gaps: list[Tensor | None] = []
@@ -64,7 +65,7 @@ def search(
         taken = _beside(taken, scores.new_zeros(new.shape[:2], dtype=torch.bool))
         closed = taken
         if distinct:
-            found = torch.stack(pool.nodes[start:], 1) if picks else new[:, :0]
+            found = torch.stack(made, 1) if made else new[:, :0]
             copied = _beside(copied, _copied(new, found))
             copied = copied | torch.cat([_copied(block, found[:, -1:]) for block in blocks], 1)
             closed = taken | copied
@@ -78,6 +79,7 @@ def search(
             both = torch.stack([left, right], 1)
             used = used.scatter(1, both, torch.ones_like(both, dtype=torch.bool))
         taken = taken.scatter(1, chosen.best.unsqueeze(1), 1)
+        made.append(chosen.node)
         pool.append(chosen.node if norm is None else norm(chosen.node, k))
         picks.append(chosen.best)
         gaps.append(chosen.gap)

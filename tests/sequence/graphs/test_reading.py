@@ -95,6 +95,22 @@ def test_components_without_ptr_are_strings() -> None:
     torch.testing.assert_close(model(by_batch)[0], expected)
 
 
+def test_models_with_something_for_each_string_need_ptr_for_several() -> None:
+    graph = path_graph([normal(2, D), normal(3, D)])
+    alone = Data(x=graph.x, edge_index=graph.edge_index)
+    network = drawn(lambda: StringNetwork(StringKernelConv(D, K), 3))
+    with pytest.raises(ValueError, match="StringNetwork: a graph of 2 components needs ptr or batch"):
+        network(alone)
+    locked = LanguageModel(9, StringKernelConv(D, D), 0.5, locked=True)
+    alone.x = torch.arange(5)
+    with pytest.raises(ValueError, match="LanguageModel: a graph of 2 components needs ptr or batch"):
+        locked(alone)
+    alone.ptr = graph.ptr
+    assert locked(alone)[0].shape == (5, 9)
+    one = path_graph([normal(4, D)])
+    assert network(Data(x=one.x, edge_index=one.edge_index)).shape == (1, 3)
+
+
 MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "string_classifier": lambda: StringNetwork(RKM(D, K), 3),
     "text_classifier": lambda: TextNetwork(torch.nn.Embedding(9, D), StringKernelConv(D, K), 3),

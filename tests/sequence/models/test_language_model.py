@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_model, save_model
@@ -11,7 +12,8 @@ from torch.nn.utils.rnn import pack_sequence
 
 from tests.checks.equations import randomize
 from tests.inputs.strings import ptr_of
-from wlkernelnn.sequence import RKM, LanguageModel, StringKernelNetwork, detached
+from wlkernelnn.sequence import RKM, LanguageModel, StringKernelConv, StringKernelNetwork, detached
+from wlkernelnn.training import perplexity
 
 V, D = 7, 4
 
@@ -219,6 +221,22 @@ def test_the_most_probable_tokens() -> None:
     logits, _ = model(tokens)
     assert drawn.tolist() == logits[0, 2:-1].argmax(1).tolist()
     assert model.generate([1, 4, 2], 0).shape == (0,)
+
+
+def test_the_most_probable_token_is_one_where_several_are() -> None:
+    net = LanguageModel(5, StringKernelConv(4, 4))
+    torch.nn.init.zeros_(net.embedding.weight)
+    drawn = net.generate([[1, 2]] * 20, 5, top_k=1)
+    assert (drawn == drawn[0, 0]).all()
+
+
+@pytest.mark.parametrize("tokens", [np.arange(4)[::-1], np.array([3, 2, 1, 0], ">i4")])
+def test_arrays_of_any_layout(tokens: np.ndarray) -> None:
+    net = LanguageModel(5, StringKernelConv(4, 4)).eval()
+    expected = [3, 2, 1, 0]
+    assert torch.equal(net(tokens, [0, 4])[0], net(expected, [0, 4])[0])
+    assert torch.equal(net.generate(tokens, 3, 0), net.generate(expected, 3, 0))
+    assert perplexity(net, tokens) == perplexity(net, expected)
 
 
 @pytest.mark.parametrize("top_k", [1, 3, 99])

@@ -93,7 +93,7 @@ def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens | None = None) 
     if ptr is not None:
         if not len(ptr):
             raise ValueError("ptr: expected where each of the strings begins and the last ends, got nothing")
-        strings = PackedStrings(as_ids(tokens), as_ids(ptr), torch.zeros(len(ptr) - 1))
+        strings = PackedStrings(as_ids(tokens).cpu(), as_ids(ptr).cpu(), torch.zeros(len(ptr) - 1))
         return _per_string(model, strings)
     device = model.embedding.weight.device
     state, total = None, 0.0
@@ -102,7 +102,7 @@ def perplexity(model: LanguageModel, tokens: Tokens, ptr: Tokens | None = None) 
     with evaluating(model):
         for inputs, targets in loader:
             logits, state = model(inputs.to(device), state=state)
-            total += float(negative_log_likelihood(single(logits), targets.to(device)))
+            total += float(negative_log_likelihood(logits, targets.to(device)))
     return perplexity_of(total / loader.num_targets)
 
 

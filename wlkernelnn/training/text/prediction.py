@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +21,7 @@ from wlkernelnn.training.options import RANGES
 from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
 from wlkernelnn.training.screening.parts import Counts
 from wlkernelnn.utils.checks import check_count
-from wlkernelnn.utils.text import shortened
+from wlkernelnn.utils.text import json_digest, shortened
 
 from .model import StringEnsemble, load_string_run, probabilities_of
 
@@ -163,7 +161,7 @@ def predict_texts(
 
     if isinstance(model, StringEnsemble):
         tokens = getattr(model.vocabulary, "tokens", ())
-        networks = [*map(digest, model.networks), _sha256({"about": about, "tokens": tokens})]
+        networks = [*map(digest, model.networks), json_digest({"about": about, "tokens": tokens})]
     else:
         networks = [text_digest(model)]
     filling = Filling(
@@ -199,7 +197,3 @@ def _read(model: StringEnsemble, found: Tokenised, first: int) -> Tokenised:
         [found.tokens[i] for i in kept],
         sorted(rejects, key=lambda reject: reject.row),
     )
-
-
-def _sha256(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -28,7 +27,7 @@ from wlkernelnn.training.folder import (
     write_report,
 )
 from wlkernelnn.training.string_options import ClassifierOptions, LanguageOptions, StringNetworkOptions
-from wlkernelnn.utils.files import alone_in
+from wlkernelnn.utils.files import alone_in, json_digest
 
 from .classification import fit_classifier
 from .labelled import LabelledTexts
@@ -196,7 +195,7 @@ def train_classifiers(
         begin_run(
             directory,
             rows,
-            data=hashlib.sha256(json.dumps(content).encode()).hexdigest(),
+            data=json_digest(content),
             kind=str(about["level"]),
             network=settings,
             options=options,
@@ -249,7 +248,7 @@ def train_language(
         begin_run(
             directory,
             {},
-            data=hashlib.sha256(json.dumps(content).encode()).hexdigest(),
+            data=json_digest(content),
             kind=level,
             network=asdict(network),
             options=options,

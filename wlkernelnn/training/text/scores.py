@@ -31,7 +31,7 @@ def score_strings(network: torch.nn.Module, strings: PackedStrings, metric: str)
     totals = torch.zeros(3, dtype=torch.float64)
     with evaluating(network):
         for batch in StringLoader(strings, EVALUATION_BATCH, num_replicas=1):
-            logits = single(network(batch.x.to(device), batch.ptr.to(device)))
+            logits = network(batch.x.to(device), batch.ptr.to(device))
             totals += label_totals(logits, batch.y.to(device))
     return label_score(totals, metric)
 
@@ -43,7 +43,8 @@ def single(logits: Tensor) -> Tensor:
 
 def negative_log_likelihood(logits: Tensor, targets: Tensor) -> Tensor:
     """Summed over all tokens."""
-    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+    logits = single(logits.flatten(0, 1))
+    return torch.nn.functional.cross_entropy(logits, targets.flatten(), reduction="sum")
 
 
 def label_nll(logits: Tensor, y: Tensor) -> Tensor:
@@ -53,7 +54,7 @@ def label_nll(logits: Tensor, y: Tensor) -> Tensor:
     low, high = labels.aminmax() if labels.numel() else (0, 0)
     if low < 0 or high >= num_classes:
         raise ValueError(f"strings have classes {int(low)} … {int(high)}, the network 0 … {num_classes - 1}")
-    return torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
+    return torch.nn.functional.cross_entropy(single(logits), labels, reduction="sum")
 
 
 def label_totals(logits: Tensor, y: Tensor) -> Tensor:

@@ -118,6 +118,19 @@ def test_distinct_nodes_are_distinct() -> None:
         assert ((distinct.nodes[:, i] - distinct.nodes[:, j]).abs() > 1e-6).any(1).all()
 
 
+def test_distinct_nodes_are_distinct_before_their_norm() -> None:
+    made: list[Tensor] = []
+
+    def halved(node: Tensor, _: int) -> Tensor:
+        made.append(node)
+        return node / 2
+
+    pool = Pool(SPACE, Tuples(P, R - 1, True).double(), with_zeros(inputs()["start"]))
+    search(pool, lambda v: -(v - 1).square().sum(-1), 3, Choice(), distinct=True, norm=halved)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert ((made[i] - made[j]).abs() > 1e-6).any(1).all()
+
+
 def test_where_there_are_only_copies_they_are_chosen() -> None:
     space = Space(1, ("add",), ("identity",))
     pool = Pool(space, Tuples(P, 0, True), torch.zeros(2, 2, P))

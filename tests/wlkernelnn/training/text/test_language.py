@@ -13,6 +13,7 @@ from wlkernelnn.datasets import Corpus, Vocabulary
 from wlkernelnn.sequence import LanguageModel, StringKernelNetwork
 from wlkernelnn.training import DivergedError, LanguageOptions, callbacks, fit_language_model, perplexity
 from wlkernelnn.training.text.replay import Replay
+from wlkernelnn.training.text.scores import label_nll, negative_log_likelihood
 
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "sat", "on", "the", "log"]
 
@@ -149,16 +150,25 @@ def test_learning_rate(decay_from: int, expected: list[float], monkeypatch: pyte
     assert rates == expected
 
 
-def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:
-    data = corpus()
+@pytest.mark.parametrize("precision", ["32-true", "64-true"])
+def test_resumed_training_equals_uninterrupted_training(tmp_path: Path, precision: Any) -> None:
+    data, options = corpus(), replace(SMALL, precision=precision)
     nets = [model(len(data.vocabulary), dropout=0.3) for _ in range(2)]
-    whole = fit_language_model(nets[0], data, SMALL, progress=False)
-    fit_language_model(nets[1], data, replace(SMALL, epochs=1), directory=tmp_path, progress=False)
-    resumed = fit_language_model(nets[1], data, SMALL, directory=tmp_path, resume=True, progress=False)
+    whole = fit_language_model(nets[0], data, options, progress=False)
+    fit_language_model(nets[1], data, replace(options, epochs=1), directory=tmp_path, progress=False)
+    resumed = fit_language_model(nets[1], data, options, directory=tmp_path, resume=True, progress=False)
     assert resumed.history == whole.history
     assert len(resumed.epoch_seconds) == 3
     for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_losses_of_half_networks_are_summed_in_single_precision() -> None:
+    logits = torch.randn(2, 3000, 7).bfloat16()
+    targets = torch.randint(7, (2, 3000))
+    found = negative_log_likelihood(logits, targets)
+    assert float(found) == pytest.approx(float(negative_log_likelihood(logits.double(), targets)), rel=1e-5)
+    assert torch.equal(label_nll(logits.flatten(0, 1), targets), found)
 
 
 def test_divergence() -> None:
