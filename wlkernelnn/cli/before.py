@@ -7,7 +7,17 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from wlkernelnn.utils.text import read_yaml
+
 from .options import VerbParser, option_name
+
+# What a training writes into its folder, whatever the model.
+RUN_FILES = (
+    *("README.md", "README", "report.html", "config.json", "model.safetensors", "metrics.json"),
+    *("train_predictions.csv", "valid_predictions.csv", "test_predictions.csv"),
+)
 
 
 def check_idle(
@@ -34,7 +44,11 @@ def check_idle(
 
 
 def check_run_folder(
-    parser: VerbParser, parsed: Namespace, directory: Path, may_differ: Collection[str]
+    parser: VerbParser,
+    parsed: Namespace,
+    directory: Path,
+    may_differ: Collection[str],
+    files: Collection[str] = RUN_FILES,
 ) -> None:
     """Refuse a folder whose files would be lost, or a run to resume that had other options.
 
@@ -42,6 +56,7 @@ def check_run_folder(
         parser, parsed: The options of the verb, ``data_path`` and ``resume`` among them, and their values.
         directory: The run folder.
         may_differ: Options that may change when a run resumes.
+        files: What will be written there beside config.yaml and rejected rows.
     """
     from wlkernelnn.datasets.files.rejects import CHANGES
     from wlkernelnn.training.folder import PARTS, check_free, check_resumable
@@ -49,11 +64,13 @@ def check_run_folder(
     written = ["rejects.csv", CHANGES, *(f"{part}_predictions.csv" for part in PARTS)]
     if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:
         raise ValueError(f"--data-path: {parsed.data_path} is a file that the run would overwrite")
+    path = directory / "config.yaml"
     if not parsed.resume:
-        check_free(directory)
+        check_free(directory, *files)
+        if path.exists() and not _is_config(parser, path):
+            raise FileExistsError(f"{path} is not of a run, and would be overwritten: choose another folder")
         return
     check_resumable(directory)
-    path = directory / "config.yaml"
     if not path.is_file():
         return
     before: dict[str, Any] = parser.defaults | parser.read_config(path)
@@ -61,3 +78,12 @@ def check_run_folder(
         given = getattr(parsed, name)
         if name not in may_differ and given != value:
             raise ValueError(f"{path}: the run to resume has {name}={value!r}, but {given!r} is given")
+
+
+def _is_config(parser: VerbParser, path: Path) -> bool:
+    """Whether a file has options of the verb, as a call that failed leaves them, or ``--config`` takes."""
+    try:
+        options = read_yaml(path, yaml.SafeLoader)
+    except (OSError, ValueError):
+        return False
+    return isinstance(options, dict) and {*options} <= {*parser.kinds}

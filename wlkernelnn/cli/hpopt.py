@@ -7,8 +7,7 @@ validation part alone; the test part is never touched: "wlkernelnn train --confi
 
 from __future__ import annotations
 
-import hashlib
-import json
+import shlex
 import shutil
 from argparse import Namespace
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .before import check_run_folder
 from .data import DataOptions, SplitOptions, score_text
-from .options import PositiveInt, VerbParser, add_options, config_text, pick
+from .options import PositiveInt, VerbParser, add_options, config_text, how_to_go_on, pick
 from .presets import PRESETS, RANGES
 from .train import (
     GROUPS,
@@ -114,7 +113,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.training.molecules.fitting import check_fit
     from wlkernelnn.training.molecules.metrics import get_metric
     from wlkernelnn.training.options import FitOptions
-    from wlkernelnn.utils.files import alone_in, atomic_path, write_text
+    from wlkernelnn.utils.files import alone_in, atomic_path, json_digest, write_text
 
     from .pictures import draw_study
 
@@ -122,7 +121,7 @@ def main(argv: list[str] | None = None) -> None:
     directory, resume = options.output_dir, options.resume
     # Trials are compared: all are of as many networks.
     may_differ = [name for name in (*MAY_DIFFER, "trials", "workers") if name != "ensemble_size"]
-    check_run_folder(parser, parsed, directory, may_differ)
+    check_run_folder(parser, parsed, directory, may_differ, (BEST, TRIALS, PICTURE))
     path, folder = directory / STUDY, directory / "trials"
     data_options.features = features_of(parsed)
     with alone_in(directory):
@@ -135,13 +134,14 @@ def main(argv: list[str] | None = None) -> None:
             )
         kept = {part: split_idx[part] for part in PARTS if part in split_idx and part != "test"}
         train, valid = (data[kept[part]] for part in ("train", "valid"))
+        rows = {part: kept[part].tolist() for part in kept}
         metric = check_fit(train, valid, data.task or "regression", FitOptions(**pick(parsed, FitOptions)))
         study = open_study(
             path,
             maximize=get_metric(metric).maximize,
             epochs=parsed.epochs,
             first={name: getattr(parsed, name) for name in ranges},
-            about={"data": data.digest(), "parts": _digest(kept), "metric": metric},
+            about={"data": data.digest(), "parts": json_digest(rows), "metric": metric},
         )
         parsed.resume = False
         write_text(directory / "config.yaml", config_text(parsed))
@@ -160,8 +160,7 @@ def main(argv: list[str] | None = None) -> None:
                 seed=parsed.seed,
             )
         except KeyboardInterrupt as error:
-            where = f"{error} (--config {directory / 'config.yaml'} --resume goes on)".lstrip()
-            raise KeyboardInterrupt(where) from None
+            raise KeyboardInterrupt(how_to_go_on(error, directory / "config.yaml")) from None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         best = Namespace(**{**vars(parsed), **study.best_params, "output_dir": directory / "best"})
@@ -173,12 +172,6 @@ def main(argv: list[str] | None = None) -> None:
             study.trials_dataframe(columns).to_csv(temporary, index=False)
         draw_study(directory / PICTURE, study, metric)
     _show(study, metric, directory)
-
-
-def _digest(parts: dict[str, np.ndarray]) -> str:
-    """SHA-256 of the rows of parts."""
-    rows = {name: part.tolist() for name, part in parts.items()}
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
 
 def _ranges(parser: VerbParser, parsed: Namespace) -> dict[str, Any]:
@@ -210,6 +203,5 @@ def _show(study: Study, metric: str, directory: Path) -> None:
         score = "no score" if trial.value is None else score_text(trial.value)
         print(f"{title}, trial {trial.number}: {score}")
     print(f"picture: {directory / PICTURE}")
-    print(
-        f"wlkernelnn train --config {directory / BEST} trains with the best options and scores the test part"
-    )
+    best = shlex.quote(str(directory / BEST))
+    print(f"wlkernelnn train --config {best} trains with the best options and scores the test part")

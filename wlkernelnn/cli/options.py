@@ -151,9 +151,18 @@ def command_line(parser: VerbParser, parsed: argparse.Namespace) -> str:
         if isinstance(value, bool):
             words.append(option_name(name) if value else option_name(f"no_{name}"))
         else:
-            several = value if isinstance(value, (list, tuple)) else [value]
-            words += [option_name(name), *map(str, several)]
+            option = option_name(name)
+            several = [*map(str, value if isinstance(value, (list, tuple)) else [value])]
+            if any(each.startswith("-") for each in several):  # else taken for an option
+                words += [f"{option}={each}" for each in several]
+            else:
+                words += [option, *several]
     return shlex.join(words)
+
+
+def how_to_go_on(error: BaseException, config_path: Path) -> str:
+    """What an interrupted command ends with: where it was, and the options that go on."""
+    return f"{error} (--config {shlex.quote(str(config_path))} --resume goes on)".lstrip()
 
 
 def _as_yaml(value: Any) -> Any:

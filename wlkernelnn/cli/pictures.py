@@ -142,6 +142,8 @@ def draw_reliability(path: Path, names: Sequence[str], target: np.ndarray, proba
 def _save(figure: Figure, path: Path) -> None:
     for axis in figure.axes:
         axis.grid(linewidth=0.3)
+        for text in (axis.title, axis.xaxis.label, axis.yaxis.label):
+            text.set_parse_math(False)  # dollars in names and units are no TeX
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}), atomic_path(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=120)
 

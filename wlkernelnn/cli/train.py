@@ -14,7 +14,7 @@ from wlkernelnn.training.options import FitOptions
 
 from .before import check_idle, check_run_folder
 from .data import DataOptions, SplitOptions, score_text
-from .options import PositiveInt, VerbParser, add_options, command_line, config_text, pick
+from .options import PositiveInt, VerbParser, add_options, command_line, config_text, how_to_go_on, pick
 from .presets import PRESETS, check_preset
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.training.processes import dismiss, follow
     from wlkernelnn.utils.files import alone_in, write_text
 
-    from .pictures import draw_run
+    from .pictures import PICTURE, draw_run
 
     check_training(parser, parsed, several=parsed.cv is not None)
     if parsed.cv is None and parsed.repeats != 1:
@@ -236,9 +236,8 @@ def main(argv: list[str] | None = None) -> None:
         except (KeyboardInterrupt, ChildProcessError) as error:
             if not network_of(parsed.model):
                 raise
-            where = f"{error} (--config {config_path} --resume goes on)".lstrip()
-            raise type(error)(where) from None
-        picture = draw_run(directory, model.about, report)
+            raise type(error)(how_to_go_on(error, config_path)) from None
+        picture = tried(lambda: draw_run(directory, model.about, report), f"no {PICTURE}")
         told = {"split_name": split_name, "command": command_line(parser, parsed)}
         config = config_text(parsed)
         page = tried(

@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.training import check_free
-from wlkernelnn.training.folder import ORIGIN
+from wlkernelnn.training.checkpoint import CONFIG
+from wlkernelnn.training.folder import MACHINE_FILES, ORIGIN
 from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import json_text, read_sealed, write_sealed
 
@@ -66,10 +67,12 @@ class SavedEstimator(BaseEstimator, ABC):
         Raises:
             NotFittedError: ``fit`` has not been called.
             ValueError: JSON cannot hold an argument or a class.
-            FileExistsError: The folder holds a run already.
+            FileExistsError: The folder holds a run already, or a file that is none of a model and would be
+                overwritten.
         """
         check_is_fitted(self)
-        check_free(directory)
+        networks = self._num_networks(self._fitted)
+        check_free(directory, *((CONFIG,) if networks else MACHINE_FILES))
         arguments = {
             name: os.fspath(value) if isinstance(value, os.PathLike) else value
             for name, value in self.get_params(deep=False).items()
@@ -81,7 +84,7 @@ class SavedEstimator(BaseEstimator, ABC):
         state = {
             "format": FORMAT,
             "arguments": plain(arguments),
-            "networks": self._num_networks(self._fitted),
+            "networks": networks,
             "valid": self.validation_score_,
             **self._outputs(),
         }

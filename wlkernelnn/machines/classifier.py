@@ -21,6 +21,7 @@ from .evidence import LaplaceEvidence
 from .gaussian_process import GaussianProcess, Target
 from .laplace import Labels, laplace
 from .posterior import ExactPosterior, NystromPosterior
+from .weights import weights_of
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -119,7 +120,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             X: Structures ``[n]``.
             y: Classes of any names ``[n]``, or 0 and 1 ``[n, T]``; NaN or ``None`` where one is missing.
                 A target of ``[n, T]`` with one class alone has its frequency everywhere, and a warning.
-            sample_weight: Positive numbers ``[n]``.
+            sample_weight: Positive numbers ``[n]``; how large they are beside each other counts.
 
         Raises:
             ValueError: Less than two classes, or others than 0 and 1 of ``[n, T]``; or as
@@ -225,12 +226,12 @@ def probabilities(log_odds: np.ndarray, several: bool) -> np.ndarray:
 
 def platt_scalings(means: np.ndarray, y: np.ndarray, weight: ArrayLike | None = None) -> np.ndarray:
     """Slopes and intercepts ``[2, T]`` of targets ``[n, T]``, NaN where one is missing."""
-    weights = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=np.float64)
+    weights, _ = weights_of(weight, y)
     known = [~np.isnan(column) for column in y.T]
     return np.transpose(
         [
-            platt_scaling(mean[there], column[there] > 0, weights[there])
-            for mean, column, there in zip(means.T, y.T, known, strict=True)
+            platt_scaling(mean[there], column[there] > 0, own[there])
+            for mean, column, own, there in zip(means.T, y.T, weights.T, known, strict=True)
         ]
     )
 

@@ -19,6 +19,7 @@ from wlkernelnn.utils.checks import check_count
 from .evidence import Evidence, RegressionEvidence
 from .known import Block, Known, add_block, flat_molecules, take
 from .posterior import ExactPosterior, NystromPosterior
+from .weights import weights_of
 
 
 @dataclass
@@ -32,7 +33,7 @@ class Target:
         amplitudes: Of the parts, ``[P]``.
         noise: Variance of the noise of a row of weight 1, beside a variance 1 of the targets.
         y: (y − mean) / scale, ``[n]``.
-        weight: Sample weights, ``[n]``.
+        weight, unit: Sample weights divided by their mean, ``[n]``, and that mean.
         posterior: What the rows say: an :class:`ExactPosterior`, or one in its stead.
     """
 
@@ -44,7 +45,13 @@ class Target:
     noise: float
     y: np.ndarray
     weight: np.ndarray
+    unit: float
     posterior: Any = None
+
+    @property
+    def noises(self) -> np.ndarray:
+        """Variance of the noise of each row, ``[n]``."""
+        return np.asarray(self.noise / (self.unit * self.weight))
 
 
 class GaussianProcess(RegressorMixin, BaseEstimator):
@@ -123,9 +130,9 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             raise ValueError(f"y must be [{len(X)}] or [{len(X)}, T], as long as X, got {list(y.shape)}")
         if np.isinf(y).any():
             raise ValueError("y must be finite, or NaN where a target is missing")
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (len(y),) or not (np.isfinite(weight) & (weight > 0)).all():
-            raise ValueError(f"sample_weight must be {len(y)} positive numbers")
+        if len(missing := np.flatnonzero(np.isnan(y).all(axis=0))):
+            raise ValueError(f"y: target {missing[0]} has no value")
+        weights, units = weights_of(sample_weight, y)
 
         order = check_random_state(self.random_state).permutation(len(y))
         parts = [clone(part) for part in summands(self.kernel)]
@@ -136,7 +143,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         self.count(X, parts)
         if self.num_landmarks is not None and self.num_landmarks < len(y):
             self.landmarks_ = np.sort(order[: self.num_landmarks])
-        self.targets_ = [self._target(parts, t, column, weight) for t, column in enumerate(y.T)]
+        self.targets_ = [self._target(parts, *each) for each in zip(y.T, weights.T, units, strict=True)]
         self._find_hyper_parameters(order)
         self._find_posteriors()
         return self
@@ -147,14 +154,11 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         flat = flat_molecules(parts, X)
         self.known_ = [Known.of(part, X, flat, self.n_jobs) for part in parts]
 
-    def _target(self, parts: list[Kernel], number: int, y: np.ndarray, weight: np.ndarray) -> Target:
+    def _target(self, parts: list[Kernel], y: np.ndarray, weight: np.ndarray, unit: float) -> Target:
         """A target before its hyper-parameters are known."""
         rows = np.flatnonzero(~np.isnan(y))
-        if not len(rows):
-            raise ValueError(f"y: target {number} has no value")
-        y, weight = y[rows], weight[rows]
         kernels = [deepcopy(part) if part.n_dims else part for part in parts]
-        target = Target(rows, 0.0, 1.0, kernels, np.empty(0), 0.0, y, weight)
+        target = Target(rows, 0.0, 1.0, kernels, np.empty(0), 0.0, y[rows], weight[rows], unit)
         self._standardise(target)
         return target
 
@@ -171,13 +175,13 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         return RegressionEvidence(target.kernels, grams, X, target.y[rows], target.weight[rows])
 
     def _exact(self, target: Target, gram: np.ndarray) -> ExactPosterior:
-        return ExactPosterior(gram, target.y, target.noise / target.weight)
+        return ExactPosterior(gram, target.y, target.noises)
 
     def _nystrom(
         self, target: Target, square: np.ndarray, cross: np.ndarray, prior: np.ndarray
     ) -> NystromPosterior:
         posterior = NystromPosterior(square, cross, prior)
-        return posterior.condition(target.y, target.noise / target.weight)
+        return posterior.condition(target.y, target.noises)
 
     def _find_hyper_parameters(self, order: np.ndarray) -> None:
         place = np.argsort(order)
@@ -196,7 +200,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
                 [None if gram is None else gram[np.ix_(index, index)] for gram in grams],
                 take(X, index) if any(gram is None for gram in grams) else None,
             )
-            target.amplitudes, target.noise = evidence.maximize()
+            target.amplitudes, noise = evidence.maximize()
+            target.noise = noise * target.unit
 
     def _find_posteriors(self) -> None:
         marks = self.landmarks_

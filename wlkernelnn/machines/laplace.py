@@ -17,6 +17,8 @@ Posterior = TypeVar("Posterior", ExactPosterior, NystromPosterior)
 _FACTORS, _STEPS = 30, 12
 # Where no log-odds change by more, it is the mode.
 _TOLERANCE = 1e-6
+# Steps are not halved below this share of them.
+_LEAST = 1e-6
 # Least curvature: that of log-odds of about ±14.
 _FLAT = 1e-6
 
@@ -69,22 +71,32 @@ def laplace(
     LA-LOO of Vehtari et al. 2016.
 
     Newton's method, with several steps for each factor of the kernel. It begins with the largest curvature
-    that there is, 1/4, with which no step goes too far.
+    that there is, 1/4, with which no step goes too far; a later step that does is halved.
 
     Args:
         posterior_of: The posterior of a regression, from its targets and the noise of each ``[n]``.
         labels: The classes.
     """
-    f, curvature = np.zeros(len(labels.y)), labels.weight / 4
+    f = alpha = step = turn = np.zeros(len(labels.y))
+
+    def height(share: float) -> float:
+        """log p(y | f) − ½ αᵀf after a share of a step, which α = K⁻¹f takes as well."""
+        there = f + share * step
+        return labels.log_likelihood(there) - 0.5 * float((alpha + share * turn) @ there)
+
+    curvature = labels.weight / 4
     posterior: Posterior | None = None
     for _ in range(_FACTORS):
         posterior = None  # its factor makes room for the next
         posterior, first = posterior_of(f, 1 / curvature), np.inf
         for _ in range(_STEPS):
-            posterior.observe(f + labels.slope(f) / curvature)
-            step = posterior.fitted - f
-            change = float(np.abs(step).max(initial=0))
-            f = f + step
+            target = f + labels.slope(f) / curvature
+            posterior.observe(target)
+            step, turn = posterior.fitted - f, curvature * (target - posterior.fitted) - alpha
+            change, share = float(np.abs(step).max(initial=0)), 1.0
+            while height(share) < height(0) - _TOLERANCE and share > _LEAST:
+                share /= 2
+            f, alpha = f + share * step, alpha + share * turn
             if change < _TOLERANCE or change > first:
                 break
             first = change

@@ -33,6 +33,7 @@ from .penalties import (
     squares,
 )
 from .substructures import Substructures
+from .weights import weights_of
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -76,7 +77,8 @@ class LinearMachine(BaseEstimator):
         table_: The colours, by what they are made of.
         weights_, intercept_: w ``[colours, T]`` and b ``[T]``; T is C of more than two classes.
         scale_: Standard deviation of the training targets, ``[T]``; 1 of classes.
-        std_: Of numbers the deviation of a new measurement, ``[T]``: the error of molecules left out.
+        std_: Of numbers the deviation of a new measurement, ``[T]``: the error of molecules left out. With
+            sample weights it is that of one whose weight is the mean of these.
         num_iterations_: h.
         penalties_: Of the squared weights of each target, ``[T]``.
         errors_: The error of each h: the mean over the targets of RMSE / deviation, or of log losses.
@@ -93,7 +95,7 @@ class LinearMachine(BaseEstimator):
         Args:
             data: Molecules of any features, with targets ``[n, T]``, NaN where one is missing. What is said
                 of whole molecules, such as descriptors, is not looked at.
-            sample_weight: Positive numbers ``[n]``.
+            sample_weight: Positive numbers ``[n]``; how large they are beside each other counts.
 
         Raises:
             TypeError: ``data`` is not packed.
@@ -101,10 +103,8 @@ class LinearMachine(BaseEstimator):
                 weight is not positive.
         """
         self.about = about_training(data)
-        weight = np.ones(len(data)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (len(data),) or not (np.isfinite(weight) & (weight > 0)).all():
-            raise ValueError(f"sample_weight must be {len(data)} positive numbers")
         y, strata = targets_of(data, self.about), data.measured.numpy()
+        weight, _ = weights_of(sample_weight, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = drawn_rows(y, _DRAWN, seed)
         graphs = flat_graphs(data)
@@ -122,14 +122,11 @@ class LinearMachine(BaseEstimator):
             self.num_iterations_, self.table_, self.penalties_ = depth, shallow, penalties
             self._left_out, best = np.full(y.shape, np.nan), features
             self._left_out[rows] = self._values(predicted)
-        fitted = [
-            self._fit_target(best, column, weight, penalty)
-            for column, penalty in zip(y.T, self.penalties_, strict=True)
-        ]
+        fitted = [self._fit_target(best, *each) for each in zip(y.T, weight.T, self.penalties_, strict=True)]
         self.weights_ = np.stack([coefficients for coefficients, _ in fitted], axis=1)
         self.intercept_ = np.array([intercept for _, intercept in fitted])
         self.scale_ = np.ones(y.shape[1]) if self._classifies else np.nanstd(y, axis=0)
-        self.std_ = np.sqrt(np.nanmean(weight[:, None] * (y - self._left_out) ** 2, axis=0))
+        self.std_ = np.sqrt(np.nanmean(weight * (y - self._left_out) ** 2, axis=0))
         having = np.bincount(best.indices, minlength=best.shape[1])
         self.frequent_ = np.argsort(-having, kind="stable")[:_FINGERPRINT]
         self._tell()
@@ -149,7 +146,7 @@ class LinearMachine(BaseEstimator):
         penalties, predictions, errors = [], np.full(y.shape, np.nan), []
         for t, column in enumerate(y.T):
             known = ~np.isnan(column)
-            x, target, own = features[known], column[known], weight[known]
+            x, target, own = features[known], column[known], weight[known, t]
             tried = np.array(PENALTIES) * float(
                 x.multiply(x).sum() / len(target)
             )  # units of the mean of K(G, G)
@@ -211,7 +208,7 @@ class LinearMachine(BaseEstimator):
         Args:
             data: Molecules with the features of the training.
             return_std: Also give the standard deviation of a new measurement, in the same shape: the
-                error of molecules left out, the same for all; classes have none.
+                error of molecules left out, the same for all (see ``std_``); classes have none.
 
         Raises:
             NotFittedError: ``fit`` has not been called.

@@ -89,8 +89,7 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     if len(data) < 2:
         raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
     about = data.description
-    names = [*about.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
-    task = about.task or "regression"
+    names, task = _names(data), about.task or "regression"
     if task == "ordinal":
         raise ValueError(
             f"target {names[0]}: has {len(data.classes)} ordered classes, and a machine does not learn an "
@@ -101,16 +100,9 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
             f"{int((data.censored != 0).sum()):,} targets are bounds, from which a machine does not learn: "
             "take a network (model wl or stack)"
         )
-    for name, column in zip(names, data.measured.numpy().T, strict=True):
-        known = np.unique(column[~np.isnan(column)])
-        if not len(known):
-            raise ValueError(f"target {name}: no training molecule has a value of it")
-        if len(known) > 1:
-            continue
-        if task == "classification" and not one_class:
-            raise ValueError(f"target {name}: expected two classes, all training molecules have {known[0]:g}")
+    for name, value in constant_targets(data, one_class).items():
         learned = "nothing is learned" if task == "regression" else "its frequency is predicted"
-        logger.warning(f"target {name}: all training molecules have {known[0]:g}: {learned}")
+        logger.warning(f"target {name}: all training molecules have {value:g}: {learned}")
     result = {
         "features": about.features,
         "target_names": names,
@@ -125,6 +117,29 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     if about.smiles_columns:
         result["smiles_columns"] = [*about.smiles_columns]
     return result | ({"rdkit": probed(about.features)} if about.features else {})
+
+
+def constant_targets(data: PackedGraphs, one_class: bool = False) -> dict[str, float]:
+    """Targets that are the same for all training molecules, and their values.
+
+    Raises:
+        ValueError: A target without any value or, unless ``one_class``, with one class alone.
+    """
+    result = {}
+    for name, column in zip(_names(data), data.measured.numpy().T, strict=True):
+        known = np.unique(column[~np.isnan(column)])
+        if not len(known):
+            raise ValueError(f"target {name}: no training molecule has a value of it")
+        if len(known) > 1:
+            continue
+        if data.task == "classification" and not one_class:
+            raise ValueError(f"target {name}: expected two classes, all training molecules have {known[0]:g}")
+        result[name] = float(known[0])
+    return result
+
+
+def _names(data: PackedGraphs) -> list[str]:
+    return [*data.description.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
 
 
 def targets_of(data: PackedGraphs, about: Mapping[str, Any]) -> np.ndarray:

@@ -144,7 +144,7 @@ def _process(
     process.count(train if process.landmarks_ is None else train[process.landmarks_], parts)
     y = targets_of(train, machine.about)
     process.n_targets_, process._single = y.shape[1], False
-    process.targets_ = [process._target(parts, t, column, np.ones(len(y))) for t, column in enumerate(y.T)]
+    process.targets_ = [process._target(parts, column, np.ones(len(y)), 1.0) for column in y.T]
     for t, target in enumerate(process.targets_):
         alpha = numbers[f"alpha.{t}"]
         if len(alpha) != len(target.rows if process.landmarks_ is None else process.landmarks_):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def write_model_card(
         features=about["features"],
         scores="\n".join(_scores(report)),
         train=about_train(report),
-        directory=directory,
+        directory=shlex.quote(str(directory)),
         limits="\n".join(f"- {limit}" for limit in _limits(directory, model, report)),
         command=f"```bash\n{command}\n```\n\n" if command else "",
         page=PAGE,

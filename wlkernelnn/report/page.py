@@ -77,8 +77,8 @@ footer { margin-top: 3rem; font-size: 0.85rem; color: var(--soft); }
 logger = logging.getLogger("wlkernelnn")
 
 
-def tried(write: Callable[[], Path], without: str) -> Path | None:
-    """Call what writes a page; if that fails, ``None``, and a warning: what the page shows is safe."""
+def tried(write: Callable[[], Path | None], without: str) -> Path | None:
+    """Call what writes a page or a picture; if that fails, ``None``, and a warning: what it shows is safe."""
     try:
         return write()
     except Exception as error:  # whatever it is, it must not end a training that is done

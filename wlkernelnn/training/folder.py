@@ -21,7 +21,7 @@ from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.files import atomic_path, clear_unfinished, json_text, read_json, write_text
 
 from .callbacks import DivergedError
-from .checkpoint import CONFIG, save_checkpoint
+from .checkpoint import CONFIG, WEIGHTS, save_checkpoint
 from .loop import FitResult, check_accelerator
 from .options import LoopOptions
 
@@ -32,6 +32,8 @@ PARTS = ("train", "valid", "test")
 ON_MACHINES = ("accelerator", "devices", "num_nodes")
 # The data, network and options that a run was begun with; input rows of each part, counted from 0; scores.
 ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
+# What a machine writes, whatever it is of.
+MACHINE_FILES = (CONFIG, WEIGHTS, "README")
 # What a folder with a joint model of a machine and networks has.
 JOINT = "joint.json"
 # What folders of a cross-validation and of a search for options have.
@@ -90,8 +92,13 @@ def read_origin(directory: Path) -> dict[str, Any] | None:
         raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
 
 
-def check_free(directory: str | os.PathLike[str]) -> None:
-    """Raise an error if the folder holds a run already, or is a file."""
+def check_free(directory: str | os.PathLike[str], *files: str) -> None:
+    """Raise an error if the folder holds a run already, or is a file.
+
+    Args:
+        directory: The folder.
+        files: Names of what will be written: none may be there, unless a run that failed was begun there.
+    """
     if Path(directory).is_file():
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
     if is_machine(directory) or is_text_machine(directory):
@@ -101,6 +108,10 @@ def check_free(directory: str | os.PathLike[str]) -> None:
     for name, what in ((FOLDS, "a cross-validation"), (STUDY, "a search for options")):
         if (Path(directory) / name).is_file():
             raise FileExistsError(f"{directory} holds {what} already: resume it, or choose another folder")
+    begun = (Path(directory) / SPLITS).is_file()
+    for path in (Path(directory) / name for name in files):
+        if path.exists() and not begun:
+            raise FileExistsError(f"{path} is not of a run, and would be overwritten: choose another folder")
 
 
 def check_resumable(directory: Path) -> None:
@@ -144,11 +155,11 @@ def begin_run(
         resume: Go on with the run that lies there, if there is one.
 
     Raises:
-        FileExistsError: The folder holds a run, and ``resume`` is off.
+        FileExistsError: The folder holds a run, or scores that are not of one, and ``resume`` is off.
         ValueError: The run to resume has another split, other data, another network or other options.
     """
     if not resume:
-        check_free(directory)
+        check_free(directory, REPORT)
     told = {name: value for name, value in asdict(options).items() if name not in ON_MACHINES}
     origin = {"data": data, "kind": kind, "network": network, "options": told}
     origin = json.loads(json.dumps(origin))  # as it comes from a file

@@ -86,6 +86,18 @@ def test_a_config_and_the_command_over_it(table: Path, tmp_path: Path) -> None:
     assert over == {**options, "epochs": 3}
 
 
+def test_a_config_with_a_blank_in_its_name(table: Path, tmp_path: Path) -> None:
+    (config := tmp_path / "my config.toml").write_text(CONFIG.format(table=table))
+    assert convert(config, out=tmp_path)[0]["data_path"] == str(table)
+
+
+def test_columns_that_are_no_targets(tmp_path: Path) -> None:
+    (table := tmp_path / "set.csv").write_text("s,weight,a,b,rxn,part,y\n")
+    words = ["train", "--data-path", table, "--weight-column", "weight", "--descriptors-columns", "a", "b"]
+    words += ["--reaction-columns", "rxn", "--splits-column", "part"]
+    assert convert(*words, out=tmp_path)[0]["target_columns"] == ["y"]
+
+
 def test_version_1(tmp_path: Path) -> None:
     command = """chemprop_train --data_path far.csv --dataset_type classification --save_dir out --num_folds 5
     --features_generator rdkit_2d_normalized --no_features_scaling --metric prc-auc --hidden_size 64 --no_cuda

@@ -106,3 +106,17 @@ def test_clusters_stay_in_one_fold(table: Path, tmp_path: Path) -> None:
     [fold] = json.loads((folder / "folds.json").read_text())["folds"]
     cluster = butina_clusters(pd.read_csv(table)["smiles"].tolist(), 0.7)
     assert len(set(zip(cluster.tolist(), fold, strict=True))) == cluster.max() + 1
+
+
+def test_a_class_in_one_fold_is_refused_before_training(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_csv(table)
+    frame["one"] = [int(i == 7) for i in range(len(frame))]
+    frame.to_csv(table, index=False)
+    words = ["train", "--data-path", table, "--target-columns", "one", "--cv", 4, "--model", "wl", "linear"]
+    assert main([*map(str, words), "--output-dir", str(tmp_path / "cv")]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "linear, repeat 1, fold " in said
+    assert "target one: expected two classes, all training molecules have 0" in said
+    assert not (tmp_path / "cv" / "folds").exists()

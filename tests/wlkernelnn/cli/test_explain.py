@@ -81,6 +81,9 @@ def test_nothing_is_overwritten_or_mixed(
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
     for name in ("atoms.csv", "row-1.svg", "row-3.svg"):
         (tmp_path / "out" / name).unlink()
+    assert explain(table, run_folder, tmp_path / "out") == 1
+    assert "report.html is there already" in capsys.readouterr().err
+    (tmp_path / "out" / "report.html").unlink()
     assert explain(tmp_path / "out" / "rejects.csv", run_folder, tmp_path / "out") == 1
     assert "which is to be explained, would be overwritten" in capsys.readouterr().err
     # What is left of a call that failed is in nobody's way.
@@ -136,11 +139,10 @@ def test_refused(
     assert not (tmp_path / "out" / "atoms.csv").exists()
 
 
-def test_a_target_of_the_name_of_a_column(
-    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert explain(table, save(tmp_path / "net", ["atom", "aza"]), tmp_path / "out") == 1
-    assert "target 'atom': a table of atoms has a column of this name" in capsys.readouterr().err
+def test_a_target_of_the_name_of_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is refused before the table is read."""
+    assert explain(tmp_path / "nowhere.csv", save(tmp_path / "net", ["atom", "aza"]), tmp_path / "out") == 1
+    assert "net: target 'atom': atoms.csv has a column of this name already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

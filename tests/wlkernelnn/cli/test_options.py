@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,7 @@ from wlkernelnn.cli.options import (
     VerbParser,
     add_options,
     check_outputs,
+    command_line,
     config_text,
     pick,
 )
@@ -104,6 +106,14 @@ def test_what_is_dumped_is_read_again(parser: VerbParser, tmp_path: Path) -> Non
     )
     config.write_text(config_text(parser.parse_args(line.split())))
     assert parse(parser, f"--config {config}") == parse(parser, line)
+
+
+@pytest.mark.parametrize("names", [["-log(IC50)"], ["a b", "--path", "-1"], ["a", "b"]])
+def test_the_command_gives_the_same_options(parser: VerbParser, names: list[str]) -> None:
+    parsed = parser.parse_args(["--path=-x", "--maybe=-3", *(f"--names={name}" for name in names)])
+    assert parsed.names == names
+    _, _, *words = shlex.split(command_line(parser, parsed))
+    assert parser.parse_args(words) == parsed
 
 
 def test_help_is_for_people(parser: VerbParser, capsys: pytest.CaptureFixture[str]) -> None:

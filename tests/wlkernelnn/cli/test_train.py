@@ -200,6 +200,21 @@ def test_presets(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     }
 
 
+def test_a_picture_that_cannot_be_drawn(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr("wlkernelnn.cli.pictures.draw_run", fails)
+    command = ["--data-path", table, "--target-columns", "Act", "--output-dir", tmp_path / "run"]
+    assert main(["train", *map(str, command), "--model", "linear"]) == 0
+    out, err = capsys.readouterr()
+    assert "no test_calibration.svg: RuntimeError: no fonts" in err
+    assert "report: " in out
+    assert "picture of" not in out
+
+
 def test_a_logger(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +238,7 @@ def test_interrupted_and_resumed(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C in the second epoch of the second network; resumed, the run equals one without interruption."""
-    config, folder = run_folder / "config.yaml", tmp_path / "run"
+    config, folder = run_folder / "config.yaml", tmp_path / "a run"
     step = NetworkModule.training_step
 
     def interrupted(self: NetworkModule, batch: Any, batch_idx: int) -> Any:
@@ -235,7 +250,7 @@ def test_interrupted_and_resumed(
         patch.setattr(NetworkModule, "training_step", interrupted)
         assert main(["train", "--config", f"{config}", "--output-dir", f"{folder}"]) == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == f"wlkernelnn train: interrupted (--config {folder / 'config.yaml'} --resume goes on)"
+    assert last == f"wlkernelnn train: interrupted (--config '{folder / 'config.yaml'}' --resume goes on)"
     assert not (folder / "metrics.json").exists()
 
     assert main(["train", "--config", f"{folder / 'config.yaml'}", "--resume"]) == 0
@@ -250,6 +265,7 @@ def test_interrupted_and_resumed(
             "model.safetensors",
         ]
     assert yaml.safe_load((folder / "config.yaml").read_text())["resume"] is False
+    assert f"--model-path '{folder}' --preds-path" in (folder / "README.md").read_text("utf-8")
 
 
 def test_a_finished_run_is_not_touched(

@@ -122,6 +122,15 @@ def test_a_generator_is_not_saved(generator: Any, tmp_path: Path) -> None:
     assert again.validation_score_ is None
 
 
+def test_a_file_of_another_model_is_not_overwritten(regressor: MoleculeRegressor, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(FileExistsError, match=r"config\.json is not of a run, and would be overwritten"):
+        regressor.save(tmp_path)
+    (tmp_path / "config.json").rename(tmp_path / "README.md")
+    regressor.save(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "{}"
+
+
 def test_arguments_that_cannot_be_saved(tmp_path: Path) -> None:
     model = MoleculeRegressor(**SMALL, progress=frozenset()).fit(SMILES, SIZE)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"an argument or a class cannot be saved: .*frozenset"):

@@ -157,8 +157,16 @@ def test_weights_are_repeated_rows() -> None:
         rtol=1e-6,
     )
     weighted = GaussianProcessClassifier(RBF()).fit(X, Y, weight)
-    expected = platt_scaling(weighted.machine_.leave_one_out()[0], Y > 0, weight)
+    expected = platt_scaling(weighted.machine_.leave_one_out()[0], Y > 0, weight / weight.mean())
     np.testing.assert_allclose([*weighted.slope_, *weighted.intercept_], expected)
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e6])
+def test_the_unit_of_weights_does_not_count(unit: float) -> None:
+    machine = GaussianProcessClassifier(RBF(1.0, "fixed"))
+    for weight in (np.ones(80), np.linspace(0.5, 1.5, 80)):
+        expected = machine.fit(X, Y, weight).predict_proba(NEW)
+        np.testing.assert_allclose(machine.fit(X, Y, unit * weight).predict_proba(NEW), expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,17 @@ def test_a_weight_of_two_is_a_row_twice() -> None:
     )
 
 
+@pytest.mark.parametrize("num_landmarks", [None, 20])
+@pytest.mark.parametrize("unit", [1e-4, 1e12])
+def test_the_unit_of_weights_is_that_of_the_noise(unit: float, num_landmarks: int | None) -> None:
+    machine = GaussianProcess(RBF(1.0, "fixed"), num_landmarks=num_landmarks)
+    for weight in (np.ones(60), np.linspace(0.5, 1.5, 60)):
+        expected, noise = machine.fit(X, Y, weight).predict(NEW), machine.targets_[0].noise
+        machine.fit(X, Y, unit * weight)
+        np.testing.assert_allclose(machine.predict(NEW), expected, rtol=1e-6)
+        np.testing.assert_allclose(machine.targets_[0].noise, unit * noise, rtol=1e-4)
+
+
 def test_hyper_parameters_come_from_some_rows_and_repeat() -> None:
     some = GaussianProcess(RBF(1.0, "fixed"), max_fit_rows=20).fit(X, Y)
     again = GaussianProcess(RBF(1.0, "fixed"), max_fit_rows=20).fit(X, Y)

@@ -35,6 +35,16 @@ def test_it_is_the_mode(scale: float) -> None:
     np.testing.assert_allclose(1 / posterior.noise, labels.curvature(f), rtol=1e-3)
 
 
+@pytest.mark.parametrize("scale", [1e5, 1e6])
+def test_steps_that_go_too_far_are_halved(scale: float) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(40, 2))
+    labels = Labels((x[:, 0] + 0.5 * random.normal(size=40) > 0.6).astype(float), ONES, -0.7)
+    posterior, f = exact(scale * RBF(1.0)(x), labels)
+    np.testing.assert_allclose(posterior.alpha, labels.slope(f), atol=1e-7)
+    assert np.abs(f).max() < 200
+
+
 def test_it_is_that_of_scikit_learn() -> None:
     machine = SklearnClassifier(KERNEL, optimizer=None).fit(X, Y)
     posterior, f = exact(GRAM, Labels(Y, ONES, 0.0))

@@ -62,6 +62,16 @@ def test_a_weight_of_two_is_a_row_twice() -> None:
         assert one[1] == pytest.approx(other[1], abs=1e-3)
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_the_unit_of_weights_does_not_count(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linear, "DEPTHS", (1,))
+    data = packed(SMILES, CLASSES if task == "classification" else SEVERAL, task=task)
+    for weight in (np.ones(48), np.linspace(0.5, 1.5, 48)):
+        one, other = LinearMachine().fit(data, weight), LinearMachine().fit(data, 1e-4 * weight)
+        np.testing.assert_allclose(other.predict(data), one.predict(data), rtol=1e-5)
+        np.testing.assert_allclose(other.std_, one.std_)
+
+
 def test_cross_validation_leaves_rows_out() -> None:
     x = sparse.csr_array(np.eye(12))
     y = np.arange(12) % 2.0

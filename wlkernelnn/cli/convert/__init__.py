@@ -19,6 +19,8 @@ logger = logging.getLogger("wlkernelnn")
 
 #: An option's words: none of a flag.
 Given = dict[str, list[str]]
+# Options of chemprop whose columns are no targets.
+_APART = ("ignore-columns", "splits-column", "weight-column", "descriptors-columns", "reaction-columns")
 EXAMPLE = "wlkernelnn convert chemprop train --data-path my.csv --task-type regression"
 
 
@@ -91,7 +93,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def read_source(source: Sequence[str]) -> Given:
     """The options in a config file, or in the words of a command, which come before those of its file."""
-    words = shlex.split(source[0]) if len(source) == 1 else [*source]
+    # One word is a whole command, unless it is a file, in whose name there may be blanks.
+    whole = len(source) == 1 and not Path(source[0]).is_file()
+    words = shlex.split(source[0]) if whole else [*source]
     if len(words) == 1 and not words[0].startswith("-"):
         return read_config(Path(words[0]))
     given = read_command(words)
@@ -213,7 +217,7 @@ def _complete(done: Conversion, given: Given) -> None:
     if not columns:
         done.differs.append("--target-columns: not given, and train needs them")
         return
-    apart = {*options["smiles_columns"], *given.get("ignore-columns", []), options.get("splits_column")}
+    apart = {*options["smiles_columns"], *(name for option in _APART for name in given.get(option, []))}
     options["target_columns"] = [name for name in columns if name not in apart]
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Collection
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wlkernelnn.cli.before import check_run_folder
 from wlkernelnn.cli.data import DataOptions, SplitOptions, score_text
 from wlkernelnn.cli.options import VerbParser, config_text, pick
+
+if TYPE_CHECKING:
+    from wlkernelnn.datasets import PackedGraphs
 
 
 def cross_validation(
@@ -33,18 +37,19 @@ def cross_validation(
         features_of, train_model: The features of a model, and what trains it, by options with its name.
         may_differ: Options that may change when a run resumes.
     """
-    from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, cv_folds, split_groups
+    from wlkernelnn.datasets import MOLECULE_SETS, cv_folds, split_groups
     from wlkernelnn.datasets.files.rejects import CHANGES, write_changes
     from wlkernelnn.report import PAGE, tried, write_cv_page
     from wlkernelnn.training.crossval import cross_validate
-    from wlkernelnn.training.crossval.run import check_cv_folder
+    from wlkernelnn.training.crossval.run import REPORT, TABLE, check_cv_folder
     from wlkernelnn.utils.files import alone_in, write_text
 
     split = SplitOptions(**pick(parsed, SplitOptions))
     _check(parsed, split)
     directory = Path(parsed.output_dir)
     # Folds are compared: all are of as many networks.
-    check_run_folder(parser, parsed, directory, [name for name in may_differ if name != "ensemble_size"])
+    may_differ = [name for name in may_differ if name != "ensemble_size"]
+    check_run_folder(parser, parsed, directory, may_differ, (PAGE, REPORT, TABLE))
     with alone_in(directory):
         stores: dict[str | None, PackedGraphs] = {}
 
@@ -69,6 +74,8 @@ def cross_validation(
         kind: Any = parsed.split or (published.split if published else "random")
         clusters = split.of_clusters()
         folds = cv_folds(data, parsed.cv, parsed.repeats, kind, parsed.data_seed, **clusters)
+        for name in (name for name in models if name not in networks):
+            _check_folds(name, data, folds)
         check_cv_folder(directory, parsed.resume)
         resume, parsed.resume = parsed.resume, False
         write_text(directory / "config.yaml", config_text(parsed))
@@ -108,6 +115,17 @@ def _check(parsed: Namespace, split: SplitOptions) -> None:
     }.items():
         if given:
             raise ValueError(f"{option} does not go with --cv, which splits and trains {parsed.cv} times")
+
+
+def _check_folds(name: str, data: PackedGraphs, folds: np.ndarray) -> None:
+    """Refuse targets without values, or with one class alone, outside a fold, before anything is trained."""
+    from wlkernelnn.machines.parts import constant_targets
+
+    for repeat, fold in product(range(len(folds)), range(int(folds.max()) + 1)):
+        try:
+            constant_targets(data[np.flatnonzero(folds[repeat] != fold)], not name.startswith("linear"))
+        except ValueError as error:
+            raise ValueError(f"{name}, repeat {repeat + 1}, fold {fold + 1}: {error}") from error
 
 
 def _show(report: dict[str, Any]) -> None:

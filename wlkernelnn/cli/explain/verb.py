@@ -83,6 +83,12 @@ def main(argv: list[str] | None = None) -> None:
     directory = options.output_dir
     _check_free(directory, options.test_path)
     model = load_run(options.model_path)
+    ordered = model.about["task"] == "ordinal"
+    names = model.about["target_names"] if ordered else output_names(model.about)
+    if taken := {"row", "smiles", "atom", "element"} & {*names}:
+        raise ValueError(
+            f"{options.model_path}: target {min(taken)!r}: atoms.csv has a column of this name already"
+        )
     data = load_molecules(
         options.test_path,
         smiles_column=columns_read(model, options.smiles_columns),
@@ -93,8 +99,6 @@ def main(argv: list[str] | None = None) -> None:
         progress=True,
         cache=False,
     )
-    ordered = model.about["task"] == "ordinal"
-    names = model.about["target_names"] if ordered else output_names(model.about)
     tables: dict[str, pd.DataFrame] = {}
     if isinstance(model, Ensemble):
         contributions = atom_contributions(model.networks, data, options.batch_size)
@@ -154,13 +158,14 @@ def _check_free(directory: Path, test_path: Path) -> None:
 
     Rejected rows, which a call that failed leaves there, are written anew.
     """
+    from wlkernelnn.report import PAGE
     from wlkernelnn.training import check_free
 
     check_free(directory)
     if test_path.resolve() == (directory / "rejects.csv").resolve():
         raise ValueError(f"--output-dir: {test_path}, which is to be explained, would be overwritten")
     tables = (directory / f"{name}.csv" for name in ("atoms", "molecules", "substructures"))
-    for path in (*tables, *directory.glob("row-*.svg")):
+    for path in (*tables, directory / PAGE, *directory.glob("row-*.svg")):
         if path.exists():
             raise FileExistsError(f"--output-dir: {path} is there already, choose another folder")
 
@@ -181,19 +186,13 @@ def _predicted(data: PackedGraphs, names: list[str], mean: np.ndarray) -> pd.Dat
 
 
 def _atoms(data: PackedGraphs, names: list[str], contributions: np.ndarray) -> pd.DataFrame:
-    """One row per atom.
-
-    Raises:
-        ValueError: A target has the name of another column.
-    """
+    """One row per atom."""
     import numpy as np
     import pandas as pd
     from rdkit import Chem
 
     from wlkernelnn.datasets.molecules.ring_nodes import num_atoms
 
-    if taken := {"row", "smiles", "atom", "element"} & {*names}:
-        raise ValueError(f"target {min(taken)!r}: a table of atoms has a column of this name already")
     size, smiles = num_atoms(data), data.smiles
     molecules = map(Chem.MolFromSmiles, smiles)
     atom = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)

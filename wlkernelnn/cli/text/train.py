@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wlkernelnn.cli.before import check_idle, check_run_folder
 from wlkernelnn.cli.data import RandomSplitOptions, one_column, score_text
-from wlkernelnn.cli.options import VerbParser, add_options, command_line, config_text, pick
+from wlkernelnn.cli.options import VerbParser, add_options, command_line, config_text, how_to_go_on, pick
 from wlkernelnn.training.string_options import StringNetworkOptions, text_model
 
 from .options import TextDataOptions, TextFitOptions, TextModelOptions, TextRunOptions, VectorOptions
@@ -117,8 +117,7 @@ def main(argv: list[str] | None = None) -> None:
         except (KeyboardInterrupt, ChildProcessError) as error:
             if parsed.model == "spectrum":  # begun anew
                 raise
-            where = f"{error} (--config {config_path} --resume goes on)".lstrip()
-            raise type(error)(where) from None
+            raise type(error)(how_to_go_on(error, config_path)) from None
         if run.resume:
             write_text(config_path, config_text(keep))
         told = {"command": command_line(parser, keep), "config": config_text(keep)}

@@ -15,9 +15,9 @@ import numpy as np
 from wlkernelnn.datasets import PackedGraphs, cv_folds, split_groups
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
-from wlkernelnn.machines.parts import FEATURES, check_features
+from wlkernelnn.machines.parts import FEATURES, check_features, constant_targets
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training.folder import REPORT, SPLITS, check_free
+from wlkernelnn.training.folder import MACHINE_FILES, REPORT, SPLITS, check_free
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.files import alone_in, write_text
@@ -102,7 +102,7 @@ def train_machine(
     if metric is not None:
         get_metric(metric, data.task or "regression")
     with alone_in(directory):
-        check_free(directory)
+        check_free(directory, *MACHINE_FILES, REPORT)
         write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
         begin = time.perf_counter()
         machine = machine_named(model, seed).fit(parts["train"])
@@ -191,6 +191,11 @@ def train_joint(
         one, other, std = (np.full((len(y), outputs), np.nan) for _ in range(3))
         folds = min(FOLDS, len(np.unique(split_groups(train))))
         (fold_of,) = cv_folds(train, folds, seed=options.seed)
+        for k in range(folds):  # before networks are trained
+            try:
+                constant_targets(train[np.flatnonzero(fold_of != k)], machine_name in MODELS)
+            except ValueError as error:
+                raise ValueError(f"without fold {k + 1} of {folds}: {error}") from error
         for k in range(folds):
             fold = np.flatnonzero(fold_of == k)
             log.info(f"fold {k + 1} of {folds}")

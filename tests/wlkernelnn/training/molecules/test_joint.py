@@ -287,3 +287,16 @@ def test_a_class_that_one_molecule_has(tmp_path: Path) -> None:
         patch.setitem(DATA, "single", single)
         with pytest.raises(ValueError, match=r"without fold \d of \d: target \w+: expected two classes"):
             train("single", tmp_path)
+
+
+def test_a_value_that_one_molecule_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its fold, it is refused before networks are trained."""
+    monkeypatch.setattr(training, "train_run", None)
+    folds = set()
+    for row in range(6):
+        y = np.stack([np.arange(60), np.where(np.arange(60) == row, 1, np.nan)], axis=1)
+        monkeypatch.setitem(DATA, "single", regression_set().with_targets(y, target_names=("a", "b")))
+        with pytest.raises(ValueError, match=r"target b: no training molecule has a value of it") as refused:
+            train("single", tmp_path)
+        folds.add(str(refused.value).partition(":")[0])
+    assert folds == {"without fold 1 of 2", "without fold 2 of 2"}
