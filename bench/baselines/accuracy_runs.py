@@ -17,6 +17,7 @@ from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.baselines.molecules import GINENetwork
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.bench.harness.parameters import width_for
+from wlkernelnn.bench.harness.trained import chosen
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
@@ -88,7 +89,7 @@ CONTESTANTS = {
     "chemprop": Contestant(
         "chemprop",
         chemprop_of_size,
-        {chemprop.DEFAULT_BATCH: (5e-4, 1e-3)},
+        {chemprop.DEFAULT_BATCH: (5e-4, 1e-3, 3e-3), 128: (1e-3, 3e-3)},
         turn=3.0,
         cap=7.0,
         loader=ChempropBatches(),
@@ -96,6 +97,18 @@ CONTESTANTS = {
 }
 # The same function, computed for every node: it takes the same steps.
 BY_NODES = Contestant("GINE by nodes", partial(of_size, GINENetwork, quotient=False))
+
+
+def taking_part(wanted: list[str] | None) -> list[str]:
+    """The names of who trains; by default all that there are here."""
+    there = [name for name in CONTESTANTS if name != "chemprop" or chemprop.installed()]
+    return chosen("contestants", wanted, there)
+
+
+def titles_and_sizes(names: Sequence[str]) -> list[tuple[str, int]]:
+    """What is trained by these: titles and batch sizes, those of GINE by nodes as well."""
+    all_of_them = [*(CONTESTANTS[name] for name in names), *([BY_NODES] if "gine" in names else [])]
+    return [(who.title, size) for who in all_of_them for size in who.rates]
 
 
 class Training:
@@ -111,6 +124,9 @@ class Training:
         batch_size: Molecules in a batch.
         lr: Learning rate.
         path: File that keeps the training, and from which it goes on; ``None``: nowhere.
+
+    Raises:
+        ValueError: The file keeps a training on other molecules, or of another split.
     """
 
     def __init__(
@@ -124,6 +140,7 @@ class Training:
     ) -> None:
         torch.manual_seed(0)
         self.split, self.metric, self.batch_size, self.lr, self.path = split, metric, batch_size, lr, path
+        self.trained_on = {"content": split.data.digest(), "split_sha256": split.sha256}
         self.net = contestant.make(split["train"])
         keep = partial(contestant.batches, self.net)
         self.loader = keep(split["train"], batch_size, True)
@@ -198,9 +215,15 @@ class Training:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         known = {name: part.state_dict() for name, part in self._state.items()}
         with atomic_path(self.path) as temporary:
-            torch.save(known | {"checks": self.checks}, temporary)
+            torch.save(known | self.trained_on | {"checks": self.checks}, temporary)
 
     def _load(self, known: dict[str, Any]) -> None:
+        for name, here in self.trained_on.items():
+            if (there := known.get(name)) != here:
+                raise ValueError(
+                    f"{self.path}: holds a training whose {name} is {there}, and this is {here}: delete it, "
+                    "or name another --run-dir"
+                )
         for name, part in self._state.items():
             part.load_state_dict(known[name])
         self.checks = [(int(molecules), seconds, error) for molecules, seconds, error in known["checks"]]

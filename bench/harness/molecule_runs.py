@@ -21,7 +21,7 @@ from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC
 from wlkernelnn.datasets.splits.parts import PARTS, SplitIndex
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training import DivergedError, FitOptions, fit, predict, score
-from wlkernelnn.utils.files import atomic_path, write_text
+from wlkernelnn.utils.files import atomic_path, json_digest, write_text
 
 from .cells import Cell, Record, cell, survivors
 from .parameters import count_parameters
@@ -113,7 +113,7 @@ def run_method(
         "seed": seed,
         **(decided_by or {}),
     }
-    digest = hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+    digest = json_digest(decided)
     place = folder / f"seed_{seed}-{digest[:8]}"
 
     def train() -> Record:

@@ -15,7 +15,7 @@ from wlkernelnn.cli.options import PositiveInt
 
 from .options import TableOptions, parsed
 from .provenance import about
-from .tables import Rows, items, markdown, printed, write_page
+from .tables import Rows, check_rows, items, markdown, printed, write_page
 from .timing import race, torch_settings
 
 Known = dict[str, str | int]
@@ -131,7 +131,11 @@ class Race:
     entry: str = "rows"  # name of the rows in the JSON file
 
     def main(self, argv: list[str] | None = None) -> None:
-        """Measure, print the table, and write it as Markdown and JSON."""
+        """Measure, print the table, and write it as Markdown and JSON.
+
+        Raises:
+            ValueError: A full table that is there has rows that were not measured now.
+        """
         options = parsed(self.name, self.about, self.options, argv)
         known = about(self.name, argv, options.quick, self.packages)
         threads = getattr(options, "threads", None)
@@ -150,6 +154,8 @@ class Race:
         stem = options.output_dir / (self.name.replace("-", "_") + "_gpu" * on_gpu)
         turns = TURNS if self.show is ratios else ""
         body = f"{markdown(table, left=2)}\n{turns}{self.legend}\n{items(known)}"
-        write_page(stem, title, body, known, **{self.entry: [asdict(row) for row in rows]})
         console.print(printed(table, title, left=2))
+        entries = [asdict(row) for row in rows]
+        check_rows(stem, known, self.entry, [tuple(entry.values())[:2] for entry in entries])
+        write_page(stem, title, body, known, **{self.entry: entries})
         console.print(f"Written to {stem}.md and {stem.name}.json.")

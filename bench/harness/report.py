@@ -36,7 +36,8 @@ tables only show that everything works. [What was measured](../measured.md) says
 Found = Mapping[str, Any]
 # Where a link to a file begins, not one to an address or to a heading.
 _LINK = re.compile(r"\]\((?!\w+:|#)")
-#: The picture of time to train: names in the table of ``speed``, and in the picture.
+#: The picture of time to train: the setting of its table of ``speed``, and names there and in the picture.
+SETTING = {"dataset": "cep", "readout": "sum", "precision": "highest", "threads": 2}
 CONTESTANTS = {
     "chemprop": "chemprop",
     "GINE×4": "PyG's GINE",
@@ -202,10 +203,20 @@ def draw_scores(runs: Sequence[Found], axes: Axes) -> None:
 
 
 def seconds_per_epoch(speed: Found, size: int = 128) -> dict[str, tuple[float, float]]:
-    """Seconds of an epoch of CEP, from ``speed.json``, by contestant: in batches of ``size`` and the best."""
+    """Seconds of an epoch of CEP, from ``speed.json``, by contestant: in batches of ``size`` and the best.
+
+    Raises:
+        ValueError: The file has no table of epochs, or of the data, in the setting of the picture.
+    """
     tables = [(table["part"], table["setting"], table["records"]) for table in speed["tables"]]
-    molecules = next(setting["molecules"] for part, setting, _ in tables if part == "data")
-    records = next(rows for part, of, rows in tables if part == "epoch" and of["dataset"] == "cep")
+    counts = [of["molecules"] for part, of, _ in tables if part == "data" and of["dataset"] == "cep"]
+    records = next((rows for part, of, rows in tables if part == "epoch" and of == SETTING), None)
+    if not counts or records is None:
+        setting = ", ".join(f"{name} {value}" for name, value in SETTING.items())
+        raise ValueError(
+            f"speed.json: expected a table of part data, dataset cep, and of part epoch, {setting}"
+        )
+    molecules = max(counts)
     times: dict[str, tuple[float, float]] = {}
     for contestant, name in CONTESTANTS.items():
         rates = {row["size"]: median(row["rates"]) for row in records if row["contestant"] == contestant}

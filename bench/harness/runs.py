@@ -10,11 +10,9 @@ from typing import Any
 from filelock import FileLock
 from rich.console import Console
 
-from wlkernelnn.utils.files import read_json
-
 from .cells import Cell, Record
 from .provenance import PACKAGES
-from .tables import Rows, items, markdown, printed, write_page
+from .tables import Rows, full_table, items, markdown, printed, write_page
 
 # What is one and the same for all runs of a row.
 MADE_WITH = ("revision", "device", *PACKAGES)
@@ -68,7 +66,7 @@ def fill(
     A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
     Rows may be of several revisions, a row is of one: where a new run has another revision, version of a
     package, precision, length or split (except random ones, drawn by every seed), the other runs of its row
-    go. A quick table begins anew.
+    go. A quick table begins anew, but never in the place of a full one.
 
     Args:
         stem: Of the files.
@@ -82,7 +80,8 @@ def fill(
         All runs, or none if this call has none.
 
     Raises:
-        ValueError: The file has a run of a row that there is no longer.
+        ValueError: The file has a run of a row that there is no longer; or it is of a full table, and this
+            call is a quick one.
     """
     full = known["mode"] == "full"
     kept = _of_file(stem, table, stays) if full else {}
@@ -109,11 +108,8 @@ def fill(
 def _of_file(stem: Path, table: Table, stays: Callable[[Record], bool]) -> dict[Place, Record]:
     """The runs of the file that stay."""
     path = stem.with_suffix(".json")
-    there: Record = read_json(path) if path.is_file() else {"mode": "none"}
-    if there["mode"] != "full":
-        return {}
     try:
-        return {table.place(run): run for run in there["runs"] if stays(run)}
+        return {table.place(run): run for run in full_table(path).get("runs", ()) if stays(run)}
     except (KeyError, ValueError) as error:
         raise ValueError(
             f"{path}: has a run that this command does not know ({error}): move the table away, "

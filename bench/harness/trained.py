@@ -80,6 +80,28 @@ class TrainedOptions(TableOptions):
         return self.run_dir.joinpath("quick" if self.quick else "full", *names)
 
 
+@dataclass
+class ProcessorOptions(TrainedOptions):
+    """What is computed, and where results go.
+
+    Args:
+        epochs: No row has epochs.
+        seeds: No row has several seeds.
+        accelerator: All rows are computed on the processor.
+        matmul_precision: That of all rows.
+    """
+
+    accelerator: Literal["cpu"] = "cpu"
+    matmul_precision: Literal["highest"] = "highest"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.epochs is not None:
+            raise ValueError(f"--epochs: no row has epochs, got {self.epochs}")
+        if self.seeds != 1:
+            raise ValueError(f"--seeds: expected 1, since no row has several seeds, got {self.seeds}")
+
+
 def about_training(name: str, argv: list[str] | None, options: TrainedOptions, *packages: str) -> Record:
     """What a table says of a call that trains: :func:`about`, Lightning's device, torch's threads."""
     more = {"device": device_of(options.accelerator), "threads": torch.get_num_threads()}
@@ -115,8 +137,6 @@ def check_shorten(epochs: int, recipe: int) -> None:
 def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[str, Any]) -> Record:
     """The record of a run, from its folder if it was trained for so many epochs (or to its recipe's end).
 
-    A quick run removes one of another revision; otherwise :func:`claim` refuses its folder.
-
     Args:
         folder: Of the run.
         epochs: How many are wanted.
@@ -124,9 +144,7 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[
             trained, and ``stopped``, whether the recipe ended there.
         known: What is known of this call, see :func:`about_training`.
     """
-    if known.get("mode") == "quick" and _unlike(folder, known):
-        shutil.rmtree(folder)
-    claim(folder, known)
+    begin(folder, known)
     path = folder / RECORD
     if path.is_file():
         record: Record = read_json(path)
@@ -135,6 +153,13 @@ def kept(folder: Path, epochs: int, train: Callable[[], Record], known: Mapping[
     record = train()
     write_text(path, json_text(record, indent=1))
     return record
+
+
+def begin(folder: Path, known: Mapping[str, Any]) -> None:
+    """:func:`claim` the folder of a run; a quick one first removes it if its run was made with others."""
+    if known.get("mode") == "quick" and _unlike(folder, known):
+        shutil.rmtree(folder)
+    claim(folder, known)
 
 
 def claim(folder: Path, known: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from sklearn.metrics import root_mean_squared_error as rmse
 from wlkernelnn.bench.harness.cells import Cell, Record, out_of
 from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.runs import Table, on_same_data
-from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
+from wlkernelnn.bench.harness.trained import ProcessorOptions, chosen, kept
 from wlkernelnn.bench.molecules.moleculeace_table import DEVELOPMENT, FOLDER
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import MoleculeKernel
@@ -83,13 +83,11 @@ TABLE = Table(
 
 
 @dataclass
-class RingNodesOptions(TrainedOptions):
+class RingNodesOptions(ProcessorOptions):
     """What is computed, and where results go.
 
     Args:
         sets: Which sets; by default all.
-        epochs: No row has epochs.
-        seeds: No row has several seeds.
         quick: A few molecules of two sets: only to see that everything works.
     """
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.bench.harness import cells
-from wlkernelnn.bench.harness.cells import Record
+from wlkernelnn.bench.harness.cells import Record, first
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Run
 from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.bench.harness.provenance import digest
 from wlkernelnn.bench.harness.runs import Table, on_same_data
-from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
+from wlkernelnn.bench.harness.trained import ProcessorOptions, chosen, kept
 from wlkernelnn.datasets import RandomBPTTLoader, load_ptb
 from wlkernelnn.sequence import RKM, LanguageModel, Stack, WeightDrop, detached
 from wlkernelnn.training import AWDOptions, perplexity
@@ -45,7 +45,6 @@ class Change(Row):
 
     warm_up: int = 0  # steps in which the learning rate rises
     weight_drop: float = WEIGHT_DROP
-    gain: float = 1.0  # of the layer norm, at first
     embeddings: float = 0.1  # bound of their values, at first
     zero_biases: bool = False  # at first, but for that of f, which is 1: the release's
     carried: bool = True  # the state, from stretch to stretch
@@ -117,12 +116,12 @@ LEGEND = f"""\
 
 
 @dataclass
-class StabilityOptions(TrainedOptions):
+class StabilityOptions(ProcessorOptions):
     """What is trained, and where results go.
 
     Args:
         models: Which rows; by default all. A row takes about 25 seconds of one core, a long one 75.
-        steps: Of training.
+        steps: Of training; runs of other lengths are other rows.
     """
 
     run_dir: Path = Path("runs/awd-stability")
@@ -176,8 +175,6 @@ def build(change: Change) -> LanguageModel:
     with torch.no_grad():
         net.embedding.weight.uniform_(-change.embeddings, change.embeddings)
         for layer in layers:
-            if layer.norm is not None:
-                layer.norm.weight.fill_(change.gain)
             if change.zero_biases:
                 assert layer.bias is not None
                 layer.bias.copy_(torch.eye(3)[1].repeat_interleave(layer.out_channels))  # of i, f and o
@@ -231,7 +228,7 @@ def _endless(batches: RandomBPTTLoader) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _of_steps(which: str, name: str) -> cells.Cell:
-    """A number of the steps that were followed by another, of the first run."""
+    """A number of the steps that were followed by another; a row has one run."""
 
     def cell(runs: list[Record]) -> str:
         value = runs[0]["history"][which][name]
@@ -251,14 +248,15 @@ def _outcome(runs: list[Record]) -> str:
 
 
 def _layers_at_first(runs: list[Record]) -> str:
-    first = runs[0]["history"]["first"]
-    return f"{math.hypot(first['gradient_lins'], first['gradient_lin_h']):.2g}"
+    step = runs[0]["history"]["first"]
+    return f"{math.hypot(step['gradient_lins'], step['gradient_lin_h']):.2g}"
 
 
 TABLE = Table(
     "AWD language models, short runs",
     [
         ("", lambda runs: CHANGES[runs[0]["model"]].title),
+        ("steps", first("steps")),
         ("outcome", _outcome),
         ("valid", lambda runs: "–" if "diverged" in runs[0] else f"{runs[0]['valid_perplexity']:.1f}"),
         ("gradient of layers, first", _layers_at_first),
@@ -269,7 +267,7 @@ TABLE = Table(
         ("norm of H, last", _of_steps("last", "recurrent")),
         ("f, last", _of_steps("last", "forget")),
     ],
-    lambda run: (list(CHANGES).index(run["model"]),),
+    lambda run: (list(CHANGES).index(run["model"]), run["steps"]),
     LEGEND,
 )
 main = Experiment("awd-stability", __doc__, StabilityOptions, pages).main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,7 @@ class Problem:
             "content": self.data.digest(),
             "molecules": len(self.y),
             "networks": options.seeds,
+            "recipe": asdict(self.recipe(0)) if {*row.members} & {*NETWORKS} else {},
             "rmse": (error := float(rmse(self.y, prediction))),
             "beside_process": error / float(rmse(self.y, process["prediction"])),
             "weights": weights,
@@ -172,7 +173,11 @@ class Problem:
             seconds = time.process_time() - start
             return {"prediction": prediction, "seconds": seconds, "epochs": 0, "stopped": True, **known}
 
-        folder = self.options.folder(f"{self.name}_{self.data.digest()[:8]}", f"{member}_{seed}")
+        name = f"{member}_{seed}"
+        if member in NETWORKS:
+            recipe = self.recipe(seed)
+            name = f"{recipe.epochs}_epochs_{recipe.matmul_precision}_{name}"
+        folder = self.options.folder(f"{self.name}_{self.data.digest()[:8]}", name)
         return kept(folder, 0, run, known)
 
     def by_folds(self, fit_one: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
@@ -198,13 +203,16 @@ class Problem:
         model = TREES[name].set_params(random_state=seed).fit(self.columns[train], self.y[train])
         return np.asarray(model.predict(self.columns[test]))
 
+    def recipe(self, seed: int) -> FitOptions:
+        """Of the networks."""
+        return replace(RECIPE, epochs=self.options.limit(RECIPE.epochs), **self.options.of_run(seed))
+
     def network(self, name: str, seed: int, train: np.ndarray, test: np.ndarray) -> np.ndarray:
         """After the last epoch: no molecule chooses one."""
         kind, arguments = NETWORKS[name]
-        recipe = replace(RECIPE, epochs=self.options.limit(RECIPE.epochs), **self.options.of_run(seed))
         torch.manual_seed(seed)
         network = kind.from_data(self.data[train], **arguments)
-        fit(network, self.data[train], None, recipe, progress=False)
+        fit(network, self.data[train], None, self.recipe(seed), progress=False)
         return predict(network, self.data[test])[:, 0].astype(np.float64)
 
 

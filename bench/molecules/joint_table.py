@@ -53,7 +53,7 @@ def table_of(rows: Rows, sets: Sequence[str], folds: int, epochs: int) -> Table:
         "Joint models",
         [
             ("model", lambda runs: rows[runs[0]["model"]].title),
-            ("networks", lambda runs: _networks(rows[runs[0]["model"]], runs)),
+            ("networks", lambda runs: _networks(rows[runs[0]["model"]], runs, epochs)),
             *((name, _error(name)) for name in sets),
             ("sets", lambda runs: out_of(len(runs), len(sets))),
             ("beside the process", _beside),
@@ -74,9 +74,13 @@ def _error(name: str) -> Cell:
     return of_runs
 
 
-def _networks(row: Joined, runs: list[Record]) -> str:
-    counts = sorted({run["networks"] for run in runs})
-    return " or ".join(map(str, counts)) if {"wl", "stack"} & {*row.members} else "–"
+def _networks(row: Joined, runs: list[Record], whole: int) -> str:
+    """How many there are, and their epochs, if the recipe has more."""
+    if not {"wl", "stack"} & {*row.members}:
+        return "–"
+    counts = " or ".join(map(str, sorted({run["networks"] for run in runs})))
+    epochs = runs[0].get("recipe", {}).get("epochs", whole)
+    return counts if epochs == whole else f"{counts}, {epochs} of {whole} epochs"
 
 
 def _beside(runs: list[Record]) -> str:

@@ -102,8 +102,9 @@ def run_members(
         method = partial(fit_landmarks, row.landmarks, split)
         members.append(run_method(name, split, method, folder, decided_by=number, known=known))
     if row.process:
+        kind = {"process": row.process}
         fit_machine_named = partial(fit_process, split, model=row.process)
-        members.append(run_method(name, split, fit_machine_named, folder, known=known))
+        members.append(run_method(name, split, fit_machine_named, folder, decided_by=kind, known=known))
     together = members[0] if len(members) == 1 else ensemble(name, members)
     best = [network.get("best_epoch", np.nan) for network in networks]
     return {

@@ -19,7 +19,7 @@ from wlkernelnn.bench.baselines.regressors import sklearn_process, support_vecto
 from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.runs import on_same_data
-from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
+from wlkernelnn.bench.harness.trained import ProcessorOptions, chosen, kept
 from wlkernelnn.datasets import MOLECULE_SETS, PackedGraphs, load_molecules, read_table
 from wlkernelnn.datasets.files.download import require_file
 from wlkernelnn.kernels import DescriptorKernel, MoleculeKernel, PathKernel, ShortestPathKernel
@@ -78,13 +78,11 @@ SHOWN = {
 
 
 @dataclass
-class MoleculeAceOptions(TrainedOptions):
+class MoleculeAceOptions(ProcessorOptions):
     """What is computed, and where results go.
 
     Args:
         sets: Which sets, such as CHEMBL204_Ki; by default all.
-        epochs: No row has epochs.
-        seeds: No row has several seeds.
         quick: A few rows of two sets: only to see that everything works.
     """
 
@@ -98,7 +96,7 @@ def pages(options: MoleculeAceOptions) -> Iterator[Page]:
     names = chosen("sets", options.sets, SIZES)[: QUICK if options.quick else None]
     stores = {name: load_molecules(FOLDER + name, options.root, features=FEATURES) for name in names}
     contents = {name: store.digest() for name, store in stores.items()}
-    least, records = published(names, options.root)
+    least, records = published(options.root)
     runs = [partial(_published, record) for record in records]
     runs += [partial(_run, model, name, stores[name], least.get(name)) for name in names for model in models]
     yield Page(TABLE, runs, stays=on_same_data("data", contents), draw=partial(draw, SHOWN))

@@ -51,8 +51,10 @@ LEGEND = f"""* Targets are −log10(activity in nM), on the published splits; fi
 """
 
 
-def published(names: Sequence[str], root: str | None) -> tuple[dict[str, float], list[Record]]:
+def published(root: str | None) -> tuple[dict[str, float], list[Record]]:
     """The least published error of each set, and records of it and of the best methods; or nothing of both.
+
+    They are those of all sets, whichever a call computes: the rows of a table are of one call.
 
     A record has the ``rank`` of its row: 0 for the least errors, then methods by their mean error.
     """
@@ -65,7 +67,7 @@ def published(names: Sequence[str], root: str | None) -> tuple[dict[str, float],
     ranks = frame.groupby("method")["rmse"].mean().rank(method="first").astype(int)
     ranked = frame.assign(model=frame["method"], rank=frame["method"].map(ranks))
     shown = pd.concat([best, ranked[ranked["rank"] <= NUM_PUBLISHED]])
-    shown = shown[shown["data"].isin(names)].assign(published=lambda rows: rows["data"].map(least))
+    shown = shown[shown["data"].isin(SIZES)].assign(published=lambda rows: rows["data"].map(least))
     return least, [{str(name): value for name, value in row.items()} for row in shown.to_dict("records")]
 
 

@@ -95,6 +95,8 @@ def measure_growth(options: Options) -> Iterator[tuple[Setting, Records]]:
         data = sample(setting["dataset"], options.molecules)
         for axis, values in (QUICK_AXES if options.quick else AXES).items():
             by_value = _by_size if axis == "molecules" else partial(_steps, axis)
+            if axis == "molecules":
+                values = tuple(dict.fromkeys(min(value, len(data)) for value in values))
             with torch_settings(setting["threads"]), freed_memory_kept():
                 works = [(value, *work) for value in values for work in by_value(data, value)]
                 of_works, whats, calls, molecules = zip(*works, strict=True)

@@ -60,7 +60,8 @@ class Kind:
 
 def _step(contestant: Contestant, size: int) -> Work:
     # Small batches would stay in the caches: many of them take turns.
-    molecules = max(1, min(NODES_UP_TO, contestant.molecules) // size) * size
+    there = contestant.molecules
+    molecules = min(max(1, min(NODES_UP_TO, there) // size) * size, there)
     batches = list(contestant.loader(molecules, size, False))
     return partial(train, contestant.training_step(), batches), molecules
 

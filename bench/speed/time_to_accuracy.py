@@ -12,7 +12,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from wlkernelnn.bench.baselines import chemprop
 from wlkernelnn.bench.baselines.accuracy_runs import (
     BY_NODES,
     CONTESTANTS,
@@ -23,14 +22,17 @@ from wlkernelnn.bench.baselines.accuracy_runs import (
     Contestant,
     Training,
     speeds,
+    taking_part,
+    titles_and_sizes,
 )
+from wlkernelnn.bench.harness.cells import Record
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.bench.harness.options import TableOptions, parsed
 from wlkernelnn.bench.harness.parameters import count_parameters
 from wlkernelnn.bench.harness.provenance import about
-from wlkernelnn.bench.harness.tables import Rows, items, markdown, printed, write_page
+from wlkernelnn.bench.harness.tables import Rows, check_rows, items, markdown, printed, write_page
 from wlkernelnn.bench.harness.timing import torch_settings
-from wlkernelnn.bench.harness.trained import chosen
+from wlkernelnn.bench.harness.trained import begin
 from wlkernelnn.cli.options import PositiveInt
 from wlkernelnn.datasets import load_molecules, random_split
 from wlkernelnn.utils.files import atomic_path
@@ -104,14 +106,13 @@ class Curve:
         return (self.checks[-1][0] if at is None else at) / self.rate, at is not None
 
 
-def curves(options: Options, task: Task, split: Split) -> Iterator[Curve]:
+def curves(options: Options, task: Task, split: Split, known: Record) -> Iterator[Curve]:
     """Train all, and measure how fast each trains."""
-    there = [name for name in CONTESTANTS if name != "chemprop" or chemprop.installed()]
     trained: list[tuple[str, Contestant, Training, list[tuple[float, int, float]]]] = []
-    for name in chosen("contestants", options.contestants, there):
+    for name in taking_part(options.contestants):
         who = CONTESTANTS[name]
         for size in who.rates:
-            own, tried = best_of(name, who, size, options, task, split)
+            own, tried = best_of(name, who, size, options, task, split, known)
             trained.append((who.title, who, own, tried))
             if name == "gine":
                 trained.append((BY_NODES.title, BY_NODES, own, tried))
@@ -130,11 +131,13 @@ def best_of(
     options: Options,
     task: Task,
     split: Split,
+    known: Record,
 ) -> tuple[Training, list[tuple[float, int, float]]]:
     """Halve the learning rates until one is left; it trains to the last level, or until its time is up."""
     every = max(len(split.index["train"]) // 2, 1)
     turn, cap = (0.1, 0.2) if options.quick else (options.turn, options.cap)
     folder = options.run_dir / ("quick" if options.quick else "full") / options.dataset / name
+    begin(folder, known)
     trainings = [
         Training(who, split, task.metric, size, lr, folder / f"{size}_{lr:g}.pt") for lr in who.rates[size]
     ]
@@ -188,7 +191,7 @@ def legend(options: Options, task: Task, split: Split, rows: Sequence[Curve]) ->
   Each got {options.turn} seconds, those of chemprop {CONTESTANTS["chemprop"].turn:g} times as many, the
   better half twice as many, until one was left. That went on until the last level or for so many seconds,
   as they were on a busy machine: {longest}.
-* "× X": seconds of the best row of X, divided by this row's.
+* "× X": seconds of the best row of X, divided by this row's; ">": no row of X got there in so many.
 * {options.dataset}, random split with seed 0, one seed of the networks, {sizes} molecules.
 """
 
@@ -225,11 +228,13 @@ def best(title: str, level: float, rows: Sequence[Curve]) -> Curve | None:
 
 def ratio(row: Curve, other: str, level: float, rows: Sequence[Curve]) -> str:
     """How many times faster than another's best row, with the goal if this is its network's best."""
-    theirs, (seconds, reached) = best(other, level, rows), row.seconds(level)
-    if theirs is None or not reached:
+    theirs = [one.seconds(level) for one in rows if one.title == other]
+    seconds, reached = row.seconds(level)
+    if not theirs or not reached:
         return "–"
-    of_theirs, they_did = theirs.seconds(level)
-    times = of_theirs / seconds
+    they_did = [of_theirs for of_theirs, did in theirs if did]
+    # If none did, the first that ended might have reached it next.
+    times = min(they_did or [of_theirs for of_theirs, _ in theirs]) / seconds
     text = f"{'' if they_did else '> '}{times:.2g}"
     if row.title not in WITH_GOALS or row is not best(row.title, level, rows):
         return text
@@ -268,13 +273,18 @@ def load(options: Options, task: Task) -> Split:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Train, print the table, and write it as Markdown and JSON, with a picture."""
+    """Train, print the table, and write it as Markdown and JSON, with a picture.
+
+    Raises:
+        ValueError: A full table that is there has rows of others than take part.
+    """
     options = parsed("time-to-accuracy", __doc__, Options, argv)
     task, known = TASKS[options.dataset], about("time-to-accuracy", argv, options.quick, ("chemprop",))
+    stem = options.output_dir / f"time_to_accuracy_{options.dataset}"
+    check_rows(stem, known, "rows", titles_and_sizes(taking_part(options.contestants)))
     split = load(options, task)
     with torch_settings(1):
-        rows = list(curves(options, task, split))
-    stem = options.output_dir / f"time_to_accuracy_{options.dataset}"
+        rows = list(curves(options, task, split, known))
     found = {
         "metric": task.metric,
         "levels": list(task.levels),
@@ -282,10 +292,9 @@ def main(argv: list[str] | None = None) -> None:
         "rows": [asdict(row) for row in rows],
     }
     table = shown(found)
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    draw(found, stem.with_suffix(".png"))
     title = f"Seconds until an error is reached, {options.dataset} ({known['mode']})"
     picture = f"![Errors over seconds]({stem.name}.png)\n"
     words = f"{picture}\n{legend(options, task, split, rows)}{items(known)}"
     write_page(stem, title, f"{markdown(table)}\n{words}", known, **found)
+    draw(found, stem.with_suffix(".png"))
     Console().print(printed(table, title))

@@ -23,14 +23,25 @@ from .pyg import ColouredBatch, plain_data, sorted_edge_index
 Graphs = torch.utils.data.Dataset[Any] | Sequence[Data]
 
 
+def check_untransformed(name: str, data: PackedGraphs) -> None:
+    """Refuse a store whose ``transform`` nobody would apply."""
+    if data.transform is not None:
+        raise ValueError(
+            f"{name} has a transform, which is not applied here: arrays are gathered, not graphs; "
+            f"torch_geometric.loader.DataLoader applies it, and so does the list [*{name}]"
+        )
+
+
 def as_packed(name: str, data: Graphs) -> PackedGraphs:
     """Graphs given to a public function: packed, or a list or data set of PyG's ``Data``, packed here.
 
     Raises:
         TypeError: Something else.
-        ValueError: A value that a store cannot keep, or codes of edges that depend on which graphs are given.
+        ValueError: A value that a store cannot keep, codes of edges that depend on which graphs are given, or
+            a store with a ``transform``, which is of single graphs.
     """
     if isinstance(data, PackedGraphs):
+        check_untransformed(name, data)
         return data
     listed = isinstance(data, (list, tuple, np.ndarray)) and len(data) > 0 and isinstance(data[0], Data)
     if not (listed or isinstance(data, torch.utils.data.Dataset)):
@@ -90,9 +101,6 @@ class PackedLoader(EpochLoader):
         rank: int | None = None,
     ) -> None:
         data = as_packed("data", data)
-        if data.transform is not None:
-            problem = "data has a transform, which PackedLoader does not apply: it gathers arrays, not graphs"
-            raise ValueError(f"{problem}; torch_geometric.loader.DataLoader applies it")
         super().__init__(data, batch_size, shuffle, drop_last, seed, resample, num_replicas, rank)
         if quotient is not None and quotient < 0:
             raise ValueError(f"quotient is a number of iterations or None, got {quotient}")

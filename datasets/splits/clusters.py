@@ -48,7 +48,7 @@ def butina_clusters(smiles: Sequence[str], similarity: float = SIMILARITY) -> np
     total = 0
     for begin in range(0, len(smiles), _ROWS):
         end = min(begin + _ROWS, len(smiles))
-        both = (bits[begin:end] @ bits[:end].T).toarray()
+        both = (bits[begin:end] @ bits[:end].T).toarray().astype(np.float64)  # ties are neighbours
         near = both >= similarity * (counts[begin:end, None] + counts[:end] - both)
         pairs.append(np.argwhere(near).astype(np.int32) + np.array([begin, 0], np.int32))
         total += len(pairs[-1])

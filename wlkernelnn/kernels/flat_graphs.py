@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.graphs.arrays import bounds_of, features_of, take_spans
 from wlkernelnn.datasets.graphs.from_pyg import attribute_rows, edge_index_of, nodes_of
+from wlkernelnn.datasets.graphs.loader import check_untransformed
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
@@ -78,6 +79,7 @@ def flat_graphs(graphs: Any, features: str = "ogb") -> FlatGraphs:
     if isinstance(graphs, FlatGraphs):
         return graphs
     if isinstance(graphs, PackedGraphs):
+        check_untransformed("data", graphs)
         return _from_packed(graphs)
     if isinstance(graphs, (Data, networkx.Graph)) or not is_list(graphs):
         raise TypeError(f"expected a list of graphs or of SMILES, got one {type(graphs).__name__}")
@@ -119,6 +121,8 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
         a["edge_ptr"], packed.index, a["source"], a["edge_type"]
     )
     x, features = features_of(a["node_table"])[node_type], packed.description.features
+    if x.dtype.kind == "f":  # inner products are of doubles, as those of lists
+        x = x.astype(np.float64)
     return FlatGraphs(
         x=x,
         source=source + np.repeat(node_ptr[:-1], num_edges),

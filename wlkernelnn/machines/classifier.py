@@ -17,11 +17,12 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from wlkernelnn.utils.checks import weights_of
+
 from .evidence import LaplaceEvidence
 from .gaussian_process import GaussianProcess, Target
 from .laplace import Labels, laplace
 from .posterior import ExactPosterior, NystromPosterior
-from .weights import weights_of
 
 logger = logging.getLogger("wlkernelnn")
 

@@ -14,12 +14,11 @@ from sklearn.gaussian_process.kernels import Kernel, Sum
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, weights_of
 
 from .evidence import Evidence, RegressionEvidence
 from .known import Block, Known, add_block, flat_molecules, take
 from .posterior import ExactPosterior, NystromPosterior
-from .weights import weights_of
 
 
 @dataclass

@@ -19,6 +19,7 @@ from wlkernelnn.kernels.flat_graphs import FlatGraphs, flat_graphs
 from wlkernelnn.kernels.graphs.counts import count_matrix
 from wlkernelnn.kernels.graphs.wl_subtree import column_counts
 from wlkernelnn.ops.spans import bounds_of
+from wlkernelnn.utils.checks import weights_of
 
 from .classifier import probabilities
 from .parts import about_training, check_same_features, drawn_rows, targets_of
@@ -33,7 +34,6 @@ from .penalties import (
     squares,
 )
 from .substructures import Substructures
-from .weights import weights_of
 
 logger = logging.getLogger("wlkernelnn")
 

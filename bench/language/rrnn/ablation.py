@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from wlkernelnn.bench.harness.cells import Record, cell, survivors, thousands
+from wlkernelnn.bench.harness.cells import Record, cell, epochs_of, out_of, survivors, thousands
 from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
@@ -204,7 +204,7 @@ def drawn_rates() -> list[float]:
 def pages(options: AblationOptions) -> Iterator[Page]:
     names = chosen("models", options.models, CHANGES)
     task = TASKS["wiki-5k"]
-    strings = task.load(options.root, Path())
+    strings = task.load(options.root, None)
     strings = replace(strings, valid=strings.valid.select(np.arange(min(NUM_VALID, len(strings.valid)))))
     if options.quick:
         strings = strings.shortened()
@@ -230,7 +230,7 @@ def trial(name: str, seed: int, lr: float, strings: Strings, content: str, optio
         return {"valid": fitted.score} | beside_gru(network, strings, metric)
 
     says = {"task": "wiki-5k", "model": name, "content": content, "metric": metric}
-    folder = (content, name, f"lr_{lr:.3g}", f"seed_{seed}")
+    folder = (f"{options.matmul_precision}_{content}", name, f"lr_{lr:.3g}", f"seed_{seed}")
     return Trial(folder, recipe, lambda: change.build(strings), fit, score, says)
 
 
@@ -276,6 +276,7 @@ TABLE = Table(
         ("size", thousands("parameters")),
         ("learning rate", learning_rates),
         ("seeds", lambda runs: str(len(best_runs(runs)))),
+        ("epochs", lambda runs: out_of(epochs_of(runs), RECIPE["epochs"])),
         ("training, last epoch", _train_bits),
         ("valid, own trees", _of_best("valid", 1, 2)),
         ("the GRU's trees", _of_best("valid_as_gru", 1, 2)),

@@ -18,7 +18,7 @@ from wlkernelnn.bench.harness.experiment import Experiment, Page, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.tables import markdown
-from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
+from wlkernelnn.bench.harness.trained import TrainedOptions, chosen
 from wlkernelnn.datasets import PackedStrings
 from wlkernelnn.sequence.rrnn import gradient_constants, state_gradients
 from wlkernelnn.training import TreeFit, TreeOptions, fit_trees, score_strings
@@ -105,9 +105,9 @@ class RRNNOptions(TrainedOptions):
 def pages(options: RRNNOptions) -> Iterator[Page]:
     tasks = chosen("tasks", options.tasks, TASKS)
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
-    glove = options.glove or glove_file(options.root)
-    for task in tasks:
-        strings = TASKS[task].load(options.root, glove)
+    # What is missing is said before anything is trained.
+    loaded = {task: TASKS[task].load(options.root, options.glove) for task in tasks}
+    for task, strings in loaded.items():
         if options.quick:
             strings = strings.shortened()
         content = digest_of_strings(strings, *([] if strings.vectors is None else [strings.vectors]))

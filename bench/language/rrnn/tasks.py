@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.bench.harness.experiment import Row
+from wlkernelnn.bench.harness.trained import glove_file
 from wlkernelnn.bench.language.recurrent import Recurrent
 from wlkernelnn.datasets import PackedStrings, Vocabulary, draw_snippets, load_glove, load_ptb, load_sst
 from wlkernelnn.datasets.files.download import read_text, require_file
@@ -62,20 +63,20 @@ class Model(Row):
 @dataclass(frozen=True)
 class Task:
     """A part of the table: its name, what is scored and with how many digits behind the point, what loads the
-    strings (of the folder of data sets and a file of word vectors), its rows, and whether labels are of whole
-    strings.
+    strings (of the folder of data sets and a file of word vectors, by default GloVe's), its rows, and whether
+    labels are of whole strings.
     """
 
     title: str
     metric: str
     digits: int
-    load: Callable[[str | None, Path], Strings]
+    load: Callable[[str | None, Path | None], Strings]
     models: dict[str, Model]
     last: bool = False
 
 
-def _characters(task: str) -> Callable[[str | None, Path], Strings]:
-    def load(root: str | None, glove: Path) -> Strings:
+def _characters(task: str) -> Callable[[str | None, Path | None], Strings]:
+    def load(root: str | None, glove: Path | None) -> Strings:
         text = read_text(require_file(CHARACTERS, root, CHARACTERS_SOURCE))
         vocabulary = Vocabulary.build(text)
         # The training part comes last: the others are the same whatever its size.
@@ -87,17 +88,17 @@ def _characters(task: str) -> Callable[[str | None, Path], Strings]:
     return load
 
 
-def _words(root: str | None, glove: Path) -> Strings:
+def _words(root: str | None, glove: Path | None) -> Strings:
     corpus, sizes = load_ptb(root), {"train": NUM_TRAIN["ptb"], "valid": NUM_VALID, "test": NUM_TEST}
     parts = {part: draw_snippets(getattr(corpus, part), LENGTH, [n])[0] for part, n in sizes.items()}
     num_tokens = len(corpus.vocabulary)
-    vectors = load_glove(glove, corpus.vocabulary).weight
+    vectors = load_glove(glove or glove_file(root), corpus.vocabulary).weight
     return Strings(**parts, num_tokens=num_tokens, num_classes=num_tokens, vectors=vectors)
 
 
-def _reviews(root: str | None, glove: Path) -> Strings:
+def _reviews(root: str | None, glove: Path | None) -> Strings:
     data = load_sst(root, labels="ternary", phrases=False)
-    vectors = load_glove(glove, data.vocabulary).weight
+    vectors = load_glove(glove or glove_file(root), data.vocabulary).weight
     return Strings(data.train, data.valid, data.test, len(data.vocabulary), len(data.classes), vectors)
 
 

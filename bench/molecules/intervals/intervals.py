@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import root_mean_squared_error as rmse
 
-from wlkernelnn.bench.harness.cells import Record, first, scored, seeds
+from wlkernelnn.bench.harness.cells import Record, epochs_of, first, out_of, scored, seeds
 from wlkernelnn.bench.harness.experiment import Experiment, Page
 from wlkernelnn.bench.harness.runs import Table, on_same_data
-from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, claim, kept
+from wlkernelnn.bench.harness.trained import TrainedOptions, begin, chosen, kept
 from wlkernelnn.bench.molecules.moleculenet import STACK
 from wlkernelnn.datasets import PackedGraphs, load_molecules, random_split
 from wlkernelnn.machines import MoleculeMachine
@@ -108,8 +108,10 @@ def _run(
     split = random_split(len(data), seed=seed)
     content, epochs = data.digest(), 0 if model == "gp" else options.limit(RECIPE.epochs)
 
+    trained_as = f"{epochs}_epochs_{options.matmul_precision}_" if epochs else ""
+
     def folder(what: str) -> Path:
-        return options.folder(f"{name}_{content}", f"{what}_{seed}")
+        return options.folder(f"{name}_{content}", f"{trained_as}{what}_{seed}")
 
     def fit() -> Record:
         test, quantiles = data[split["test"]], None
@@ -117,7 +119,7 @@ def _run(
             mean, std = MoleculeMachine().fit(data[split["train"]]).predict(test, return_std=True)
         else:
             kind = model if model in HEADS else "networks"
-            claim(folder(kind), known)
+            begin(folder(kind), known)
             recipe = replace(RECIPE, epochs=epochs, **options.of_run(seed))
             networks = _networks(data, split, folder(kind), recipe, HEADS.get(model))
             if model == "alone":
@@ -194,6 +196,7 @@ TABLE = Table(
         ("set", first("data")),
         ("model", lambda runs: MODELS[runs[0]["model"]]),
         ("seeds", seeds(SEEDS)),
+        ("epochs", lambda runs: out_of(epochs_of(runs), RECIPE.epochs) if runs[0]["recipe"] else "–"),
         ("RMSE", scored("rmse", digits=3)),
         *((f"{percent} %", scored(f"coverage_{percent}", 100)) for percent in (50, 80, 90, 95)),
         ("nll", scored("nll", digits=2)),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from wlkernelnn.bench.baselines.accuracy_runs import BY_NODES, CONTESTANTS, Trai
 from wlkernelnn.bench.harness.molecule_runs import Split
 from wlkernelnn.bench.harness.timing import torch_settings
 from wlkernelnn.datasets import random_split
+from wlkernelnn.models import GraphKernelNetwork
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +76,25 @@ def test_speeds_are_of_training() -> None:
     slow, fast = accuracy_runs.speeds(trainings, 2, 0.05)
     assert len(slow) == len(fast) == 2
     assert 0 < max(slow) < min(fast)
+
+
+def test_a_training_on_other_molecules_is_not_gone_on_with(tmp_path: Path) -> None:
+    path, parts = tmp_path / "8_0.001.pt", split()
+    who = replace(CONTESTANTS["wl"], make=partial(GraphKernelNetwork.from_data, hidden_channels=4))
+    training = Training(who, parts, "rmse", 8, 1e-3, path)
+    training.checks.append((8, 1.0, 0.5))
+    training._save()
+    assert Training(who, parts, "rmse", 8, 1e-3, path).molecules == 8
+    fewer = regression_set(50)
+    for other, what in (
+        (Split(fewer, "random", random_split(50, seed=0)), "content"),
+        (Split(parts.data, "random", random_split(len(parts.data), seed=1)), "split_sha256"),
+    ):
+        with pytest.raises(ValueError, match=rf"8_0\.001\.pt: holds a training whose {what} is .* --run-dir"):
+            Training(who, other, "rmse", 8, 1e-3, path)
+
+
+def test_all_try_several_batch_sizes_and_rates() -> None:
+    for who in CONTESTANTS.values():
+        assert len(who.rates) > 1
+        assert all(len(rates) > 1 for rates in who.rates.values())

@@ -62,3 +62,25 @@ def test_a_quick_run_takes_few_short_turns(monkeypatch: pytest.MonkeyPatch) -> N
         ([7, 7], {"rounds": 5, "min_seconds": 0.3}),
         ([7, 7], {"rounds": 2, "min_seconds": 0.02}),
     ]
+
+
+def test_a_part_of_a_race_does_not_replace_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(options: RaceOptions, known: Known) -> Iterator[Ratio]:
+        for number in range(options.rounds):
+            yield Ratio(f"row {number}", "other", 1.0, 1.0, 1.0, 1.0, 1.0)
+
+    main = Race("some-race", "A race.", RaceOptions, "Title", "A legend.", measure).main
+    words = ["--output-dir", str(tmp_path), "--rounds"]
+    main([*words, "2"])
+    capsys.readouterr()
+    message = (
+        r"some_race\.json: holds rows that this call does not make: row 1, other: name another --output-dir"
+    )
+    with pytest.raises(ValueError, match=message):
+        main([*words, "1"])
+    assert "row 0" in capsys.readouterr().out  # what was measured is not lost
+    for rounds in ("2", "3"):
+        main([*words, rounds])
+        assert len(json.loads((tmp_path / "some_race.json").read_text())["rows"]) == int(rounds)

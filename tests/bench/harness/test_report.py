@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from wlkernelnn.bench.harness.colour_picture import draw_colours
-from wlkernelnn.bench.harness.report import benchmark_of, draw_scores, main
+from wlkernelnn.bench.harness.report import SETTING, benchmark_of, draw_scores, main
 
 
 def write(folder: Path, stem: str, text: str, **record: object) -> None:
@@ -77,9 +77,16 @@ def test_time_to_train(tmp_path: Path) -> None:
         for factor, name in enumerate(contestants, 1)
         for size in (128, 1024)
     ]
+    slow = [record | {"rates": [1.0]} for record in records]
     tables = [
+        {"part": "data", "setting": {"dataset": "hiv", "molecules": 7}, "records": []},
         {"part": "data", "setting": {"dataset": "cep", "molecules": 10240}, "records": []},
-        {"part": "epoch", "setting": {"dataset": "cep"}, "records": records},
+        # Of other settings.
+        *(
+            {"part": "epoch", "setting": SETTING | other, "records": slow}
+            for other in ({"dataset": "hiv"}, {"threads": 1}, {"precision": "medium"}, {"molecules": 9})
+        ),
+        {"part": "epoch", "setting": SETTING, "records": records},
     ]
     write(tmp_path / "results", "speed", "# Speed\n", tables=tables)
     run(tmp_path, "speed")
@@ -87,6 +94,9 @@ def test_time_to_train(tmp_path: Path) -> None:
     assert "chemprop: 80.0 s, 10.0 s; PyG's GINE: 40.0 s, 5.0 s;" in drawn
     run(tmp_path, "speed")
     assert (tmp_path / "docs" / "picture.svg").read_text() == drawn
+    write(tmp_path / "results", "speed", "# Speed\n", tables=tables[:-1])
+    with pytest.raises(ValueError, match=r"speed\.json: expected a table of .* dataset cep, readout sum"):
+        run(tmp_path, "speed")
 
 
 def test_an_ensemble_of_a_models_runs_has_a_line_of_its_own() -> None:

@@ -124,9 +124,11 @@ def test_quick_tables_and_other_data_begin_anew(tmp_path: Path) -> None:
     # What is on other data than this call reads stays; what was on the same, with other content, does not.
     new = _run("x", 0, content="b")
     assert _table(tmp_path, "full", new, content="b") == [new, _run("y", 1, data="other")]
-    quick = _run("x", 1)
-    assert _table(tmp_path, "quick", quick) == [quick]
-    assert _table(tmp_path, "full", new) == [new]
+    with pytest.raises(ValueError, match=r"table\.json: holds a full table, which a quick one would replace"):
+        _table(tmp_path, "quick", new)
+    for run in (_run("x", 1), _run("x", 2)):
+        assert _table(tmp_path / "quick", "quick", run) == [run]
+    assert _table(tmp_path / "quick", "full", new) == [new]
 
 
 def test_tables_of_rows_that_are_no_longer_there(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_table(data: Path, tmp_path: Path) -> None:
     for run in runs:
         assert "diverged" in run or run["valid_perplexity"] > 1
     table = (tmp_path / "awd_stability.md").read_text()
-    assert "| RKM-LSTM, LN(c) is carried, learning rate 3 | trains |" in table
+    assert "| RKM-LSTM, LN(c) is carried, learning rate 3 | 3 | trains |" in table
     assert "**Shortened**" in table
 
 
@@ -119,3 +119,20 @@ def test_mean_forget_gate(variant: str) -> None:
     expected = torch.stack(gates).mean().item() if gates else 0.5
     by_step = [rows.transpose(0, 1).reshape(10, -1) for rows in (x, h)]
     assert mean_forget(layer, *by_step, 2) == pytest.approx(expected, rel=1e-5)
+
+
+def test_runs_of_other_lengths_are_other_rows(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And are known as the processor's, where there is a GPU too."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
+    folders = f"--root {data} --run-dir {tmp_path} --output-dir {tmp_path} --models ln-state-slow"
+    for steps in (2, 1):
+        awd_stability.main([*folders.split(), "--steps", str(steps)])
+    found = json.loads((tmp_path / "awd_stability.json").read_text())
+    assert [run["steps"] for run in found["runs"]] == [1, 2]
+    assert {run["device"] for run in found["runs"]} == {"processor"}
+    table = (tmp_path / "awd_stability.md").read_text()
+    for steps in (1, 2):
+        assert f"| RKM-LSTM, LN(c) is carried, learning rate 3 | {steps} |" in table

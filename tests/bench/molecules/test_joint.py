@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.molecules import joint
 from wlkernelnn.cli.main import main
 
@@ -61,3 +63,32 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert runs["gp+wl"]["weights"] is None
     assert "| process | – |" in (tmp_path / "joint.md").read_text()
     assert main([*command.split(), "svm"]) == 1
+
+
+def test_networks_of_other_lengths_are_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joint, "training_part", lambda *_: regression_set(20))
+    trained: list[int] = []
+
+    def fit(network: Any, train: Any, valid: Any, recipe: joint.FitOptions, **_: Any) -> None:
+        trained.append(recipe.epochs)
+
+    monkeypatch.setattr(joint, "fit", fit)
+    monkeypatch.setattr(joint, "predict", lambda network, data: np.zeros((len(data), 1)))
+    monkeypatch.setattr(joint, "FOLDS", 2)
+    known = {"mode": "full"}
+
+    def record(model: str, **options: Any) -> dict[str, Any]:
+        made = joint.JointOptions(run_dir=tmp_path, **options)
+        problem = joint.Problem("esol", made)
+        monkeypatch.setattr(problem, "process", lambda *_: problem.y + 1)
+        return problem.record(model, made, known)
+
+    for options in ({"epochs": 1}, {"epochs": 1}, {"epochs": 2}, {"epochs": 2, "matmul_precision": "medium"}):
+        short = record("wl", **options)
+    assert trained == [*[1] * joint.FOLDS, *[2] * joint.FOLDS, *[2] * joint.FOLDS]
+    assert (short["recipe"]["epochs"], short["recipe"]["matmul_precision"]) == (2, "medium")
+    assert record("gp")["recipe"] == {}
+    (_, row) = joint.TABLE.rows([short])
+    assert row[:2] == ("WL kernel network", "1, 2 of 40 epochs")
+    (_, row) = joint.TABLE.rows([short | {"recipe": {"epochs": 40}}])
+    assert row[1] == "1"

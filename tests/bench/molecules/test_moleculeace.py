@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 
 from tests.inputs.molecules import regression_set
+from wlkernelnn.bench.harness import provenance
 from wlkernelnn.bench.molecules import moleculeace, moleculeace_table
 from wlkernelnn.cli.main import main
 
@@ -96,7 +98,7 @@ def test_without_published_figures_or_a_set(
     (other / "moleculeace").mkdir(parents=True)
     name = NAMES[0]
     (other / "moleculeace" / f"{name}.csv").write_bytes((root / "moleculeace" / f"{name}.csv").read_bytes())
-    assert moleculeace_table.published(NAMES, str(other)) == ({}, [])
+    assert moleculeace_table.published(str(other)) == ({}, [])
     options = ["--root", str(other), "--run-dir", str(tmp_path / "runs"), "--output-dir", str(tmp_path)]
     options += ["--models", "paths"]
     assert main(["benchmark", "moleculeace", "--sets", name, "--quick", *options]) == 0
@@ -114,3 +116,31 @@ def test_development_sets_are_the_smallest() -> None:
     expected = """CHEMBL2835_Ki CHEMBL2047_EC50 CHEMBL1871_Ki CHEMBL4616_EC50 CHEMBL4203_Ki CHEMBL2034_Ki
         CHEMBL1862_Ki CHEMBL262_Ki CHEMBL237_EC50 CHEMBL4005_Ki CHEMBL231_Ki CHEMBL2971_Ki"""
     assert set(moleculeace_table.DEVELOPMENT) == set(expected.split())
+
+
+def test_published_figures_of_other_sets_stay(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call for one set, by another revision."""
+    method = ("mean", lambda train, test: (np.full(len(test), 0.0),))
+    monkeypatch.setitem(moleculeace.MODELS, "six", method)
+    options = ["--root", str(root), "--output-dir", str(tmp_path)]
+    for revision, name in zip("ab", NAMES, strict=True):
+        monkeypatch.setattr(provenance, "revision", lambda revision=revision: revision)
+        run_dir = str(tmp_path / revision)
+        moleculeace.main([*options, "--models", "six", "--sets", name, "--run-dir", run_dir])
+    runs = json.loads((tmp_path / "moleculeace.json").read_text())["runs"]
+    assert [run["data"] for run in runs if run["model"] == "A"] == list(reversed(NAMES))
+
+
+def test_machines_know_no_epochs_seeds_or_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, message in (
+        ("--epochs 3", "--epochs: no row has epochs, got 3"),
+        ("--seeds 2", "--seeds: expected 1, since no row has several seeds, got 2"),
+        ("--accelerator gpu", "--accelerator: expected one of cpu, got gpu"),
+        ("--matmul-precision high", "--matmul-precision: expected one of highest, got high"),
+    ):
+        for name in ("moleculeace", "ring-nodes", "awd-stability"):
+            with suppress(SystemExit):
+                assert main(["benchmark", name, *words.split()]) == 1
+            assert message in capsys.readouterr().err, name

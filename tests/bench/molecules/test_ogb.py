@@ -135,11 +135,11 @@ def test_other_revisions_are_refused(
 
 
 def test_epochs_and_quick(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(run(root, "ogbg-molbbbp", "--quick")) == 1
+    assert "(quick)" in capsys.readouterr().out
     (shortened,) = run(root, "ogbg-molbbbp", "--seeds", "1", "--epochs", "1")
     assert shortened["epochs"] == 1
     assert "| 1 of 2 |" in (root / "out" / "ogb_molbbbp.md").read_text()
-    assert len(run(root, "ogbg-molbbbp", "--quick")) == 1
-    assert "(quick)" in capsys.readouterr().out
 
 
 def test_tuning_sees_no_test_part(root: Path) -> None:

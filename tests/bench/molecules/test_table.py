@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.inputs.molecules import classification_set, regression_set
+from wlkernelnn.bench.harness.molecule_runs import Fitted, Split
+from wlkernelnn.bench.harness.trained import TrainedOptions
 from wlkernelnn.bench.molecules import members
 from wlkernelnn.bench.molecules import table as molecule_table
 from wlkernelnn.bench.molecules.members import MoleculeRow
@@ -235,3 +237,19 @@ def test_a_quick_run_featurizes_only_what_it_takes(tmp_path: Path, monkeypatch: 
     published = random_split(len(regression_set()), seed=5)
     assert all(set(index[part]) < set(rows.tolist()) for part, rows in published.items())
     assert " | 1 of 5 | 1 of 2 | rmse | " in (tmp_path / "quick" / "one.md").read_text()
+
+
+def test_processes_of_other_kinds_are_other_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[str] = []
+
+    def fit(split: Split, _: Path, model: str) -> Fitted:
+        fitted.append(model)
+        return Fitted({"valid": split["valid"].y.numpy(), "test": split["test"].y.numpy()}, 1, 0.0)
+
+    monkeypatch.setattr(members, "fit_process", fit)
+    data = regression_set(20)
+    split = Split(data, "random", random_split(20, seed=0))
+    for kind in ("auto", "linear", "auto"):
+        row = MoleculeRow("machine", process=kind, members=0)
+        members.run_members("m", row, split, OPTIONS, 0, TrainedOptions(), tmp_path / "m", {})
+    assert fitted == ["auto", "linear"]

@@ -88,3 +88,43 @@ def test_best_row_has_the_least_error_where_none_reaches_the_level() -> None:
         Curve("GINE", 8, 1e-3, 9, [], [(end, 1.0, error)], 1.0, [1.0]) for end, error in ((5, 2.0), (9, 1.5))
     )
     assert time_to_accuracy.best("GINE", 1.0, [worse, better]) is better
+
+
+def test_a_bound_is_of_the_row_that_ended_first() -> None:
+    """Where no row of the other reached the level, whichever has the least error."""
+    slow, early = (
+        Curve("chemprop", size, 1e-3, 9, [], [(end, 1.0, error)], 1.0, [1.0])
+        for size, end, error in ((64, 40, 1.1), (128, 6, 2.0))
+    )
+    assert time_to_accuracy.ratio(ROWS[0], "chemprop", 0.95, [*ROWS[:2], slow, early]) == "> 3, goal 8: no"
+    reached = Curve("chemprop", 256, 1e-3, 9, [], [(50, 1.0, 0.9)], 1.0, [1.0])
+    rows = [*ROWS[:2], slow, early, reached]
+    assert time_to_accuracy.ratio(ROWS[0], "chemprop", 0.95, rows) == "25, goal 8: yes"
+
+
+def test_trainings_of_other_revisions_are_not_gone_on_with(tmp_path: Path) -> None:
+    folder = tmp_path / "full" / "cep" / "gine"
+    folder.mkdir(parents=True)
+    (folder / "revision.txt").write_text("abc1234\n")
+    options = time_to_accuracy.Options(run_dir=tmp_path, contestants=["gine"])
+    task = time_to_accuracy.TASKS["cep"]
+    with pytest.raises(ValueError, match="gine: holds a run of revision abc1234, and this is"):
+        list(time_to_accuracy.curves(options, task, split(), {"mode": "full"}))
+
+
+def test_a_part_of_the_contestants_does_not_replace_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is said before anything is trained."""
+    monkeypatch.setattr(time_to_accuracy, "curves", lambda *_: iter(ROWS))
+    monkeypatch.setattr(time_to_accuracy, "load", lambda *_: split())
+    path = tmp_path / "time_to_accuracy_cep.json"
+    path.write_text(json.dumps({"mode": "full", "rows": [asdict(row) for row in ROWS[:3]]}))
+    words = ["--output-dir", str(tmp_path), "--contestants"]
+    message = (
+        r"cep\.json: holds rows that this call does not make: GINE by nodes, 128: name another --output-dir"
+    )
+    with pytest.raises(ValueError, match=message):
+        time_to_accuracy.main([*words, "wl"])
+    time_to_accuracy.main([*words, "wl", "gine"])
+    assert len(json.loads(path.read_text())["rows"]) == len(ROWS)

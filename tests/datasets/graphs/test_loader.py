@@ -252,7 +252,7 @@ def test_options_that_do_not_fit(data: PackedGraphs) -> None:
         PackedLoader(data, shuffle=True, resample=lambda epoch: np.arange(3))
     view = data[:3]
     view.transform = lambda graph: graph
-    with pytest.raises(ValueError, match="data has a transform, which PackedLoader does not apply"):
+    with pytest.raises(ValueError, match="data has a transform, which is not applied here"):
         PackedLoader(view)
 
 

@@ -52,6 +52,21 @@ def test_packed_stores_are_lists_of_data() -> None:
     assert len(flat_graphs(packed[:0])) == 0
 
 
+def test_features_of_packed_stores_are_doubles() -> None:
+    nothing = torch.empty(2, 0, dtype=torch.long)
+    graphs = [Data(x=torch.tensor([[4097.0]]), edge_index=nothing, y=torch.zeros(1, 1))]
+    kernel = RandomWalkKernel(1, all_lengths=True)
+    assert kernel(PackedGraphs.from_pyg(graphs)) == kernel(graphs) == 4097.0**2
+
+
+def test_a_transform_is_refused() -> None:
+    packed = random_packed(4)
+    packed.transform = lambda graph: graph
+    with pytest.raises(ValueError, match="data has a transform, which is not applied here"):
+        WLSubtreeKernel(1)(packed)
+    assert WLSubtreeKernel(1)([*packed]).shape == (4, 4)
+
+
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_smiles_are_molecules(kernel: StructureKernel) -> None:
     molecules = load_molecules(SMILES)

@@ -13,6 +13,7 @@ from wlkernelnn.kernels.flat_graphs import end_to_end, paired
 from wlkernelnn.kernels.strings.deep_string import DeepStringKernel
 from wlkernelnn.kernels.strings.string import StringKernel
 
+from .molecules import MoleculeKernel
 from .wl_subtree import graph_colours
 
 
@@ -121,6 +122,8 @@ class WLKernel(StructureKernel):
         strings = isinstance(self.base, StringKernel | DeepStringKernel)
         if strings or not isinstance(self.base, StructureKernel):
             raise TypeError(f"base must be a graph kernel of this package, got {self.base!r}")
+        if isinstance(self.base, MoleculeKernel) or getattr(self.base, "coding", None) is not None:
+            raise TypeError(f"base must take any colours of nodes, got {self.base!r}, which codes atoms")
         a, b = paired(X, Y)
         both = a if b is None else end_to_end(a, b)
         sides = [self.base._encode(a, b)]

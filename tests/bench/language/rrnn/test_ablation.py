@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from wlkernelnn.bench.language.rrnn import ablation
+from wlkernelnn.bench.language.rrnn.ablation import AblationOptions
 from wlkernelnn.bench.language.rrnn.tasks import TASKS
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import StringLoader
@@ -105,3 +106,17 @@ def test_bad_options(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert main(f"benchmark rrnn-ablation {arguments}".split()) != 0
         assert error in capsys.readouterr().err
+
+
+def test_runs_of_other_precisions_are_other_runs(root: Path) -> None:
+    strings = TASKS["wiki-5k"].load(str(root), None)
+    folders = {
+        ablation.trial("gru", 0, 0.01, strings, "content", AblationOptions(matmul_precision=precision)).names
+        for precision in ("highest", "medium")
+    }
+    assert len(folders) == 2
+
+
+def test_shortened_runs_say_so() -> None:
+    epochs = dict(ablation.TABLE.columns)["epochs"]
+    assert [epochs([{"epochs": count}]) for count in (1, 3)] == ["1 of 3", "3"]

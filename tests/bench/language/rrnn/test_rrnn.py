@@ -127,3 +127,14 @@ def test_bad_options(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         assert main(f"benchmark rrnn {arguments}".split()) != 0
         assert error in capsys.readouterr().err
+
+
+def test_word_vectors_are_for_tasks_of_words(root: Path) -> None:
+    letters, words = ("wiki-5k", "wiki-10k"), ("sst", "ptb")
+    data = str(root / "data")
+    for task in letters:
+        assert next(rrnn.pages(rrnn.RRNNOptions(tasks=[task], root=data))).stem == f"rrnn_{task}"
+    for task in words:
+        # Before anything is trained.
+        with pytest.raises(FileNotFoundError, match=r"glove\.6B\.100d\.subset\.txt is not in"):
+            next(rrnn.pages(rrnn.RRNNOptions(tasks=["wiki-5k", task], root=data)))

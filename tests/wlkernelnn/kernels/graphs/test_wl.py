@@ -14,7 +14,15 @@ from torch_geometric.data import Data
 
 from tests.checks.pairwise import pairwise
 from tests.inputs.graphs import random_packed
-from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StringKernel, StructureKernel, objects
+from wlkernelnn.kernels import (
+    DeepGraphKernel,
+    MoleculeKernel,
+    PathKernel,
+    RandomWalkKernel,
+    StringKernel,
+    StructureKernel,
+    objects,
+)
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.kernels.graphs.wl import WLKernel, WLSide
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
@@ -174,6 +182,13 @@ def test_in_a_gaussian_process() -> None:
         (RandomWalkKernel(), -1, ValueError, "num_iterations must be an integer of at least 0, got -1"),
         (RandomWalkKernel(0), 1, ValueError, "walk_length must be an integer of at least 1"),
         (StringKernel(), 1, TypeError, r"base must be a graph kernel of this package, got StringKernel\("),
+        (MoleculeKernel(), 1, TypeError, r"base must take any colours of nodes, got MoleculeKernel\("),
+        (
+            PathKernel(3, coding="element"),
+            1,
+            TypeError,
+            "base must take any colours of nodes, got PathKernel",
+        ),
     ],
 )
 def test_bad_arguments(base: Any, num_iterations: int, error: type[Exception], message: str) -> None:
