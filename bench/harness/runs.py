@@ -80,8 +80,7 @@ def fill(
         All runs, or none if this call has none.
 
     Raises:
-        ValueError: The file has a run of a row that there is no longer; or it is of a full table, and this
-            call is a quick one.
+        ValueError: The file has a run of a row that no longer exists, or holds a full table in a quick call.
     """
     full = known["mode"] == "full"
     kept = _of_file(stem, table, stays) if full else {}

@@ -204,7 +204,7 @@ class Problem:
         return np.asarray(model.predict(self.columns[test]))
 
     def recipe(self, seed: int) -> FitOptions:
-        """Of the networks."""
+        """How the networks of a seed are trained."""
         return replace(RECIPE, epochs=self.options.limit(RECIPE.epochs), **self.options.of_run(seed))
 
     def network(self, name: str, seed: int, train: np.ndarray, test: np.ndarray) -> np.ndarray:
