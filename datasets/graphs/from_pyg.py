@@ -26,7 +26,9 @@ _READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smile
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
 
-def pyg_parts(graphs: Any, task: str | None) -> dict[str, Any]:
+def pyg_parts(
+    graphs: Any, task: str | None, edge_values: Sequence[Sequence[float]] | None = None
+) -> dict[str, Any]:
     """The arguments of ``PackedGraphs.pack``; see ``PackedGraphs.from_pyg``."""
     items = _items(graphs)
     num_nodes = nodes_of(items)
@@ -34,7 +36,7 @@ def pyg_parts(graphs: Any, task: str | None) -> dict[str, Any]:
     num_edges = np.array([part.shape[1] for part in edges], dtype=np.int64)
     nodes, ends = _Rows(items, bounds_of(num_nodes)), _Rows(items, bounds_of(num_edges))
     x, about_x = _node_features(nodes)
-    edge_type, about_edges = _edge_codes(ends)
+    edge_type, about_edges = _edge_codes(ends, edge_values)
     y, about_y = _targets(items, task)
     name = getattr(graphs, "name", "")
     if left_out := sorted(set().union(*(graph.keys() for graph in items)) - _READ):
@@ -100,8 +102,10 @@ def _node_features(nodes: _Rows) -> tuple[np.ndarray, dict[str, Any]]:
     return x, {"node_dims": tuple((x.max(axis=0, initial=0) + 1).tolist())}
 
 
-def _edge_codes(edges: _Rows) -> tuple[np.ndarray | None, dict[str, Any]]:
-    """One code for each edge, and what the codes mean."""
+def _edge_codes(
+    edges: _Rows, known: Sequence[Sequence[float]] | None
+) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """One code for each edge, and what the codes mean: the rows of ``known``, if it is given."""
     edge_type, rows, weight = (edges.of(name) for name in ("edge_type", "edge_attr", "edge_weight"))
     if weight is not None:
         edges.refuse("edge_weight", weight, (weight != 1).any(axis=1), "1: a store has no weights of edges")
@@ -111,6 +115,8 @@ def _edge_codes(edges: _Rows) -> tuple[np.ndarray | None, dict[str, Any]]:
         wrong = ((edge_type < 0) | (edge_type % 1 != 0)).any(axis=1)
         edges.refuse("edge_type", edge_type, wrong, "a code 0, 1, … (an integer)")
         rows = edge_type
+    if known is not None:
+        return _known_codes(edges, np.asarray(known, dtype=np.float64), edge_type, rows)
     if rows is None or not rows.shape[1]:
         return None, {}
     if rows.shape[1] == 1 and _are_codes(rows):
@@ -127,6 +133,30 @@ def _edge_codes(edges: _Rows) -> tuple[np.ndarray | None, dict[str, Any]]:
         "num_edge_types": len(values),
         "edge_values": tuple(tuple(row) for row in values.tolist()),
     }
+
+
+def _known_codes(
+    edges: _Rows, known: np.ndarray, edge_type: np.ndarray | None, rows: np.ndarray | None
+) -> tuple[np.ndarray | None, dict[str, Any]]:
+    """Codes of edges whose rows are among ``known``, or that are given as codes of these."""
+    about = {"num_edge_types": len(known), "edge_values": tuple(map(tuple, known.tolist()))}
+    if edge_type is not None:
+        expected = f"a code below {len(known)}, the number of edge_values"
+        edges.refuse("edge_type", edge_type, (edge_type >= len(known)).any(axis=1), expected)
+        return edge_type[:, 0].astype(np.int64), about
+    if rows is None:
+        if edges.ptr[-1]:
+            raise ValueError(
+                "graph 0: expected edge_attr, whose rows edge_values lists, or edge_type, got neither"
+            )
+        return None, about
+    if rows.shape[1] != known.shape[1]:
+        raise ValueError(
+            f"graph 0: edge_attr has {rows.shape[1]} columns, expected {known.shape[1]}, as edge_values"
+        )
+    same = (rows[:, None] == known).all(axis=2)
+    edges.refuse("edge_attr", rows, ~same.any(axis=1), f"one of the {len(known)} rows of edge_values")
+    return same.argmax(axis=1), about
 
 
 def _are_codes(column: np.ndarray) -> bool:

@@ -32,13 +32,18 @@ def check_untransformed(name: str, data: PackedGraphs) -> None:
         )
 
 
-def as_packed(name: str, data: Graphs) -> PackedGraphs:
+def packed(name: str, data: Graphs, edge_values: Sequence[Sequence[float]] | None = None) -> PackedGraphs:
     """Graphs given to a public function: packed, or a list or data set of PyG's ``Data``, packed here.
+
+    Args:
+        name: Of the argument, for messages.
+        data: The graphs.
+        edge_values: What codes of edges stand for, see ``PackedGraphs.from_pyg``.
 
     Raises:
         TypeError: Something else.
-        ValueError: A value that a store cannot keep, codes of edges that depend on which graphs are given, or
-            a store with a ``transform``, which is of single graphs.
+        ValueError: A value that a store cannot keep, or a store with a ``transform``, which is of single
+            graphs.
     """
     if isinstance(data, PackedGraphs):
         check_untransformed(name, data)
@@ -46,15 +51,30 @@ def as_packed(name: str, data: Graphs) -> PackedGraphs:
     listed = isinstance(data, (list, tuple, np.ndarray)) and len(data) > 0 and isinstance(data[0], Data)
     if not (listed or isinstance(data, torch.utils.data.Dataset)):
         check_packed(name, data)
-    packed = PackedGraphs.from_pyg(data)
-    values = np.array(packed.description.edge_values)
-    if values.size and not np.array_equal(values, np.eye(len(values))):
+    return PackedGraphs.from_pyg(data, edge_values=edge_values)
+
+
+def numbered_edges(data: PackedGraphs) -> tuple[tuple[float, ...], ...]:
+    """What codes of edges stand for where that depends on the graphs: not of codes and one-hot rows."""
+    values = data.description.edge_values
+    return () if np.array_equal(values, np.eye(len(values))) else values
+
+
+def as_packed(name: str, data: Graphs) -> PackedGraphs:
+    """:func:`packed`, where nobody knows the codes of other graphs.
+
+    Raises:
+        TypeError: Neither a store nor graphs of PyG.
+        ValueError: As :func:`packed`, or graphs of PyG whose codes of edges depend on which graphs are given.
+    """
+    graphs = packed(name, data)
+    if graphs is not data and (values := numbered_edges(graphs)):
         raise ValueError(
-            f"{name}: graph 0: edge_attr has {values.shape[1]} numbers per edge, whose codes depend on all "
+            f"{name}: graph 0: edge_attr has {len(values[0])} numbers per edge, whose codes depend on all "
             "graphs; expected one integer or a one-hot row. Convert all graphs once with "
             "PackedGraphs.from_pyg and give parts of that"
         )
-    return packed
+    return graphs
 
 
 class PackedLoader(EpochLoader):

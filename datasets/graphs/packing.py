@@ -23,11 +23,14 @@ class Packable(Dataset):
     """A store of graphs that is made of plain arrays."""
 
     @classmethod
-    def from_pyg(cls, graphs: Any, task: str | None = None) -> Self:
+    def from_pyg(
+        cls, graphs: Any, task: str | None = None, edge_values: Sequence[Sequence[float]] | None = None
+    ) -> Self:
         """Pack PyG's graphs: a list of ``Data``, or a data set such as ``TUDataset``, ``ZINC`` or ``QM9``.
 
         Every value is kept as it is, or refused; edges are sorted by target. Convert all graphs that belong
-        together at once, then take parts of the store: codes of edges may depend on which edges there are.
+        together at once, then take parts of the store: codes of edges may depend on which edges there are,
+        unless ``edge_values`` says what they stand for.
 
         Args:
             graphs: Graphs with ``edge_index``, and any of
@@ -45,13 +48,16 @@ class Packable(Dataset):
             task: ``"regression"``, ``"classification"`` (every target is 0 or 1), ``"multiclass"`` or
                 ``"ordinal"`` (classes that have an order). Default: targets that are all 0, 1 or missing are
                 a classification, other integers are classes, other floats a regression.
+            edge_values: The rows of ``edge_attr`` that the codes 0, 1, … stand for, such as
+                ``store.description.edge_values`` of the graphs that a network was trained on; another row is
+                refused.
 
         Raises:
             TypeError: Not a list or data set of ``Data``.
             ValueError: A value that the store cannot keep: names the graph, the attribute, what was expected
                 and what was given.
         """
-        return cls.pack(**pyg_parts(graphs, task))
+        return cls.pack(**pyg_parts(graphs, task, edge_values))
 
     @classmethod
     def pack(

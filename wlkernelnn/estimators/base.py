@@ -35,6 +35,7 @@ _OF_DATA = (
     "num_node_values",
     "num_graph_values",
     "in_channels",
+    "edge_values",
 )
 MODELS = (*MACHINES, *SHORT_NAMES, *JOINT)
 # Arguments that networks alone have.
@@ -255,11 +256,14 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         """What ``X`` holds, packed."""
         return molecules_of(X, features)
 
+    def _new_graphs(self, X: Any) -> PackedGraphs:
+        """What ``X`` holds, as the fitted model reads it."""
+        return self._graphs(X, self._fitted.about["features"])
+
     def _predict(self, X: Any) -> np.ndarray:
         """Values or probabilities, ``[n, T]``, or those of all classes of more than two, ``[n, C]``."""
         check_is_fitted(self)
-        data = self._graphs(X, self._fitted.about["features"])
-        model = self._fitted
+        data, model = self._new_graphs(X), self._fitted
         return model.predict(data)[0] if isinstance(model, Ensemble) else model.predict(data)
 
     def nearest(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

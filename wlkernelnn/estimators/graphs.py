@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sklearn.utils import Tags
 
 from wlkernelnn.datasets import PackedGraphs
-from wlkernelnn.datasets.graphs.loader import as_packed
+from wlkernelnn.datasets.graphs.loader import packed
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.utils.checks import check_one_of
 
@@ -29,8 +29,11 @@ class GraphEstimator(MoleculeEstimator):
         super()._fit(*arguments, **more)
 
     def _graphs(self, X: Any, features: str) -> PackedGraphs:
-        data = as_packed("X", X)
+        data = packed("X", X)
         return data if data.whole else data.compact()
+
+    def _new_graphs(self, X: Any) -> PackedGraphs:
+        return self._fitted.networks[0].packed("X", X)
 
 
 @dataclass(eq=False, repr=False)

@@ -123,7 +123,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             if len(self._fitted.networks) < 2:
                 raise ValueError(f"{few}, or several networks (ensemble_size)")
             warnings.warn(f"{few}: these deviations are over the networks, and too small", stacklevel=2)
-        mean, std = mean_and_std(self._fitted, self._graphs(X, self._fitted.about["features"]))
+        mean, std = mean_and_std(self._fitted, self._new_graphs(X))
         assert std is not None
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
 
@@ -141,7 +141,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         check_is_fitted(self)
         if not levels_of(self._fitted):
             raise ValueError(f"predict_quantiles needs loss='quantile', got loss={self.loss!r}")
-        found = forecast(self._fitted, self._graphs(X, self._fitted.about["features"])).quantiles
+        found = forecast(self._fitted, self._new_graphs(X)).quantiles
         assert found is not None
         return found[:, 0] if self._single else found
 

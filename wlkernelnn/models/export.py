@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn import __version__
 from wlkernelnn.datasets import PackedLoader
-from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
+from wlkernelnn.datasets.graphs.loader import Graphs
 from wlkernelnn.datasets.graphs.pyg import plain_data
 from wlkernelnn.utils.files import atomic_path
 
@@ -108,10 +108,10 @@ def export_network(
     path = Path(path)
     if path.suffix not in ENDINGS:
         raise ValueError(f"path: expected a name in {' or '.join(ENDINGS)}, got {path}")
-    graphs = as_packed("data", data)
+    several = [networks] if isinstance(networks, GraphNetwork) else list(networks)
+    graphs = several[0].packed("data", data)
     if len(graphs) < 2:
         raise ValueError(f"data: expected at least 2 graphs, got {len(graphs)}")
-    several = [networks] if isinstance(networks, GraphNetwork) else list(networks)
     network = ExportableNetwork(copy.deepcopy(several)).cpu().eval()
     inputs = export_inputs(next(iter(PackedLoader(graphs, len(graphs)))))
     network(**inputs)  # what does not fit is told in plain words

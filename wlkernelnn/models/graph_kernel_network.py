@@ -53,6 +53,8 @@ class GraphKernelNetwork(GraphNetwork):
             are both predicted (:class:`~wlkernelnn.models.outputs.MeanVariance`); or ``"quantile"``, the
             pinball loss (:class:`~wlkernelnn.models.outputs.Quantiles`).
         quantiles: Levels of the latter, by default 0.05, 0.5 and 0.95; the median is the prediction.
+        edge_values: The row of ``edge_attr`` that each code of an edge stands for, where a store has numbered
+            them: ``fit`` and ``predict`` read graphs of PyG by these.
 
     Shapes:
         - input: a batch with ``x [N, len(node_dims) + num_node_values]`` or floats ``[N, in_channels]``,
@@ -91,6 +93,7 @@ class GraphKernelNetwork(GraphNetwork):
         in_channels: int = 0,
         loss: Literal["squared", "mve", "quantile"] = "squared",
         quantiles: Sequence[float] | None = None,
+        edge_values: Sequence[Sequence[float]] = (),
     ) -> None:
         super().__init__(
             node_dims,
@@ -108,6 +111,7 @@ class GraphKernelNetwork(GraphNetwork):
             in_channels=in_channels,
             loss=loss,
             quantiles=quantiles,
+            edge_values=edge_values,
         )
         self.conv = WLKernelConv(
             hidden_channels,

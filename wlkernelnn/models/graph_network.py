@@ -17,7 +17,7 @@ from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.targets import kept_by_float32
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
-from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
+from wlkernelnn.datasets.graphs.loader import Graphs, as_packed, numbered_edges, packed
 from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient, is_of
@@ -69,6 +69,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         num_graph_values: int = 0,
         in_channels: int = 0,
         quotient: bool | str = False,
+        edge_values: Sequence[Sequence[float]] = (),
     ) -> None:
         super().__init__()
         check_one_of("pooling", pooling, ("sum", "mean"))
@@ -88,6 +89,10 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         self.task, self.loss, self.pooling, self.quotient = task, loss, pooling, quotient
         self.num_edge_types, self.num_tasks = num_edge_types, num_tasks
         self.num_graph_values = num_graph_values
+        #: The rows of ``edge_attr`` that codes of edges stand for, where that depended on the graphs.
+        self.edge_values = tuple(tuple(map(float, row)) for row in edge_values)
+        if self.edge_values and len(self.edge_values) != num_edge_types:
+            raise ValueError(f"edge_values has {len(self.edge_values)} rows, expected {num_edge_types=}")
         #: Iterations after which colours decide a state: what :class:`PackedLoader` is to give, or ``None``.
         self.quotient_depth = num_steps if quotient else None
         state_channels = state_channels or hidden_channels
@@ -124,7 +129,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             TypeError: ``data`` is not a packed store nor graphs of PyG.
             ValueError: ``data`` has no targets, or does not say how many values its node codes have.
         """
-        data = as_packed("data", data)
+        data = packed("data", data)
         about = data.description
         if data.num_tasks == 0:
             raise ValueError(f"data set {about.name!r} has no targets to size a network from")
@@ -136,13 +141,14 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             "num_tasks": len(data.classes) if about.task in SEVERAL_CLASSES else data.num_tasks,
             "task": about.task or "regression",
         }
-        for name, number in (
+        for name, value in (
             ("num_node_values", about.num_node_values),
             ("num_graph_values", about.num_graph_values),
             ("in_channels", about.num_node_features),
+            ("edge_values", numbered_edges(data)),
         ):
-            if number:
-                sizes[name] = number
+            if value:
+                sizes[name] = value
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
             net.scale_targets(data.measured)
@@ -162,6 +168,28 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         sizes: dict[str, Any] = {"node_dims": [1], "num_edge_types": 1}
         with torch.device("meta"):  # no weights are drawn
             cls(**sizes, **kwargs)
+
+    def packed(self, name: str, data: Graphs) -> PackedGraphs:
+        """Graphs given for this network, packed with its codes of edges.
+
+        Args:
+            name: Of the argument, for messages.
+            data: Packed graphs, or a list or data set of PyG's ``Data``.
+
+        Raises:
+            TypeError: Neither.
+            ValueError: A value that a store cannot keep or the network has no code for, a store whose codes
+                of edges stand for others than the network's, or one with a ``transform``.
+        """
+        if not self.edge_values:
+            return as_packed(name, data)
+        graphs = packed(name, data, self.edge_values)
+        if graphs.description.edge_values != self.edge_values:
+            raise ValueError(
+                f"{name}: its codes of edges stand for other values than those of the graphs that sized the "
+                "network: convert with PackedGraphs.from_pyg(graphs, edge_values=network.edge_values)"
+            )
+        return graphs
 
     def scale_targets(self, y: Tensor) -> None:
         """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network.

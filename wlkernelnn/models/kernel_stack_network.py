@@ -34,8 +34,8 @@ class KernelStackNetwork(GraphNetwork):
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
         residual, layer_norm: As of :class:`KernelStack`; ``norm`` is the one before the head.
-        pooling, norm, dropout, num_node_values, num_graph_values, quotient, in_channels, loss, quantiles: As
-            there.
+        pooling, norm, dropout, num_node_values, num_graph_values, quotient, in_channels, loss, quantiles,
+            edge_values: As there.
 
     Shapes:
         - input and output: as there
@@ -69,6 +69,7 @@ class KernelStackNetwork(GraphNetwork):
         in_channels: int = 0,
         loss: Literal["squared", "mve", "quantile"] = "squared",
         quantiles: Sequence[float] | None = None,
+        edge_values: Sequence[Sequence[float]] = (),
     ) -> None:
         check_count("hidden_channels", hidden_channels)
         check_dropout(layer_dropout, "layer_dropout")
@@ -102,6 +103,7 @@ class KernelStackNetwork(GraphNetwork):
             in_channels=in_channels,
             loss=loss,
             quantiles=quantiles,
+            edge_values=edge_values,
         )
         self.stack = stack
 

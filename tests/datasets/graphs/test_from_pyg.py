@@ -111,8 +111,37 @@ def test_rows_of_edges_are_numbered_and_kept() -> None:
     rows = torch.tensor([[1, 0, 2], [1, 0, 2], [0, 0, 1], [-1, 5, 0]])
     data = PackedGraphs.from_pyg([path(edge_attr=rows)])
     assert torch.equal(torch.tensor(data.description.edge_values)[data[0].edge_type], rows)
-    with pytest.raises(ValueError, match=r"train: graph 0: edge_attr has 3 numbers per edge, .*from_pyg"):
-        fit(GraphKernelNetwork.from_data(data), [path(edge_attr=rows)])
+    with pytest.raises(ValueError, match=r"data: graph 0: edge_attr has 3 numbers per edge, .*from_pyg"):
+        PackedLoader([path(edge_attr=rows)])
+
+
+ORDERS = ((1.0,), (1.5,), (2.0,))
+
+
+def test_rows_of_edges_that_are_known() -> None:
+    row = torch.tensor([1.0, 2.0, 2.0, 1.0])
+    data = PackedGraphs.from_pyg([path(edge_attr=row), Data(num_nodes=0)], edge_values=ORDERS)
+    assert (data.description.edge_values, data.description.num_edge_types) == (ORDERS, 3)
+    assert torch.equal(torch.tensor(ORDERS)[data[0].edge_type][:, 0], row)
+    again = PackedGraphs.from_pyg([*data], edge_values=ORDERS)  # items of a store have its codes
+    assert torch.equal(again[0].edge_type, data[0].edge_type)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (path(edge_attr=torch.tensor([1, 2, 3, 1])), r"edge_attr\[2\] is \[3\], expected one of the 3 rows"),
+        (path(edge_attr=torch.ones(4, 2)), "edge_attr has 2 columns, expected 1, as edge_values"),
+        (
+            path(edge_attr=None, edge_type=torch.tensor([0, 1, 2, 3])),
+            r"edge_type\[3\] is \[3\], expected a code below 3",
+        ),
+        (path(edge_attr=None), "expected edge_attr, whose rows edge_values lists, or edge_type, got neither"),
+    ],
+)
+def test_rows_of_edges_that_are_not_known(graph: Data, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PackedGraphs.from_pyg([graph], edge_values=ORDERS)
 
 
 @pytest.mark.parametrize(

@@ -83,3 +83,17 @@ def test_views_keep_their_targets(drawn: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     with pytest.raises(ValueError, match=r"this is a view of one: call compact\(\) before"):
         store[index].with_targets(KIND.astype(float))
+
+
+def test_edges_are_read_as_those_of_the_training(tmp_path: Path) -> None:
+    def orders(graph: Data, *values: float) -> Data:
+        return Data(x=graph.x, edge_index=EDGES, edge_attr=torch.tensor(values))
+
+    graphs = [orders(graph, *([1.0] * 4 if i % 2 else [1.5, 1.5, 2, 2])) for i, graph in enumerate(GRAPHS)]
+    model = GraphRegressor(**SMALL).fit(graphs, KIND.astype(float))
+    model.save(tmp_path)
+    expected = model.predict(graphs)
+    for one in (model, GraphRegressor.load(tmp_path)):
+        np.testing.assert_allclose(one.predict(graphs[1:2]), expected[1:2], rtol=1e-5)  # single bonds alone
+    with pytest.raises(ValueError, match=r"graph 0: edge_attr\[0\] is \[3.0\], expected one of the 3 rows"):
+        model.predict([orders(GRAPHS[0], 3.0, 3.0, 1.0, 1.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.checks.pairwise import pairwise
 from tests.inputs.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
-from wlkernelnn.training import load_checkpoint, save_checkpoint
+from wlkernelnn.training import FitOptions, embed, fit, load_checkpoint, predict, save_checkpoint
 from wlkernelnn.training.molecules.module import masked_loss
 
 
@@ -138,3 +139,41 @@ def test_features_of_other_precisions(dtype: torch.dtype) -> None:
 def test_a_batch_of_floats_without_edges() -> None:
     net = GraphKernelNetwork(in_channels=3, num_edge_types=4)
     assert net(Data(x=torch.randn(3, 3), edge_index=torch.zeros(2, 0).long())).shape == (1, 1)
+
+
+def chain(orders: Sequence[float], y: float = 0.0) -> Data:
+    """A path whose edges have bond orders, in both directions."""
+    ends = torch.arange(len(orders))
+    edges = torch.stack([torch.cat([ends, ends + 1]), torch.cat([ends + 1, ends])])
+    rows = torch.tensor([*orders, *orders])
+    return Data(
+        x=torch.zeros(len(orders) + 1, 1, dtype=torch.long),
+        edge_index=edges,
+        edge_attr=rows,
+        y=torch.tensor([y]),
+    )
+
+
+@pytest.mark.parametrize("network", [GraphKernelNetwork, KernelStackNetwork])
+def test_graphs_of_pyg_have_the_codes_of_those_it_learned(
+    network: type[GraphNetwork], tmp_path: Path
+) -> None:
+    graphs = [chain([1.0, 1.5, 2.0], 0.1), chain([2.0, 1.5], 0.3), chain([1.0, 2.0, 2.0], 0.2)]
+    net = network.from_data(graphs, hidden_channels=8)
+    assert net.edge_values == ((1.0,), (1.5,), (2.0,))
+    fit(net, graphs, graphs[:1], FitOptions(epochs=1))
+    whole = PackedGraphs.from_pyg(graphs, edge_values=net.edge_values)
+    save_checkpoint(tmp_path / "model", net, {})
+    loaded, _ = load_checkpoint(tmp_path / "model")
+    for one in (net, loaded):
+        expected = predict(one, whole)
+        assert np.array_equal(predict(one, graphs), expected)
+        assert np.array_equal(predict(one, [*whole]), expected)  # items of a store have its codes
+        assert np.array_equal(predict(one, graphs[2:]), expected[2:])  # without an order of 1.5
+        assert np.array_equal(predict(one, [chain([1, 2, 2])]), expected[2:])  # integers
+    with pytest.raises(ValueError, match=r"data: its codes of edges stand for other values.*edge_values"):
+        predict(net, PackedGraphs.from_pyg(graphs[2:]))
+    with pytest.raises(ValueError, match=r"graph 0: edge_attr\[0\] is \[3.0\], expected one of the 3 rows"):
+        embed(net, [chain([3.0])])
+    with pytest.raises(ValueError, match=r"edge_values has 3 rows, expected num_edge_types=2"):
+        network(node_dims=[1], num_edge_types=2, edge_values=net.edge_values)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from wlkernelnn.datasets import BucketResampler, PackedGraphs, PackedLoader
 from wlkernelnn.datasets.graphs.description import DEFAULT_METRIC, SEVERAL_CLASSES
-from wlkernelnn.datasets.graphs.loader import Graphs, as_packed
+from wlkernelnn.datasets.graphs.loader import Graphs
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.training.classes import class_weights
 from wlkernelnn.training.loop import FitResult, check_patience, train_module
@@ -84,7 +84,7 @@ def fit(
         DivergedError: Training diverged.
     """
     options = options or FitOptions()
-    train, valid = as_packed("train", train), None if valid is None else as_packed("valid", valid)
+    train, valid = net.packed("train", train), None if valid is None else net.packed("valid", valid)
     for name, data in (("train", train), ("valid", valid)):
         if data is None:
             continue

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
-from wlkernelnn.datasets.graphs.loader import Graphs, as_packed, store_quotient
+from wlkernelnn.datasets.graphs.loader import Graphs, store_quotient
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.training.allocator import freed_memory_kept
 from wlkernelnn.training.options import BATCH
@@ -76,7 +76,7 @@ def _of_vectors(
     batch_size: int,
     cache: ColourCache | None,
 ) -> np.ndarray:
-    data = as_packed("data", data)
+    data = net.packed("data", data)
     check_count("batch_size", batch_size)
     depth = net.depth_for(data)
     if cache is None and depth is not None and not is_watched(net):
