@@ -22,7 +22,18 @@ logger = logging.getLogger("wlkernelnn")
 #: Different edges that a store can tell apart: each is a row of the tables of a layer.
 MOST_EDGE_CODES = 256
 TASKS = ("regression", "classification", *SEVERAL_CLASSES)
-_READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
+_READ = {
+    "x",
+    "edge_index",
+    "edge_type",
+    "edge_attr",
+    "edge_weight",
+    "y",
+    "smiles",
+    "graph_x",
+    "num_nodes",
+    "features",
+}
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
 

@@ -124,6 +124,8 @@ class PackedGraphs(Packable):
         )
         if a.smiles_ptr.numel():
             data.smiles = self._smiles_of(idx)
+        if self.description.features:  # what kernels must know of a list, such as scikit-learn makes
+            data.features = self.description.features
         if self.description.num_graph_values:
             data.graph_x = a.graph_x[idx : idx + 1].clone()
         if a.censored.numel():

@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.loader import packed
 from wlkernelnn.models import SHORT_NAMES
+from wlkernelnn.training import Ensemble
 from wlkernelnn.utils.checks import check_one_of
 
 from .base import MoleculeEstimator
@@ -33,6 +34,7 @@ class GraphEstimator(MoleculeEstimator):
         return data if data.whole else data.compact()
 
     def _new_graphs(self, X: Any) -> PackedGraphs:
+        assert isinstance(self._fitted, Ensemble)
         return self._fitted.networks[0].packed("X", X)
 
 

@@ -137,6 +137,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
 
 
 def _from_data(graphs: list[Data]) -> FlatGraphs:
+    features = _features_of(graphs)
     num_nodes = nodes_of(graphs)
     edge_indices = [
         edge_index_of(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
@@ -160,7 +161,27 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
         edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
+        features=features,
+        is_atom=None if x is None else are_atoms(x, features),
     )
+
+
+def _features_of(graphs: list[Data]) -> str:
+    """The name of the columns of ``x`` that all have, as items of a store do; ``""`` without."""
+    names = [name if isinstance(name := graph.get("features"), str) else "" for graph in graphs]
+    for i, name in enumerate(names):
+        if name and names[0] and name != names[0]:
+            raise ValueError(f"graph {i} has features {name!r}, graph 0 {names[0]!r}")
+    return names[0] if names and all(names) else ""
+
+
+def none_of(graphs: FlatGraphs) -> FlatGraphs:
+    """No graphs, with the features of some."""
+    of_rows = ("x", "source", "target", "edge_type", "edge_attr", "edge_weight", "is_atom")
+    rows: dict[str, Any] = {
+        name: None if (values := getattr(graphs, name)) is None else values[:0] for name in of_rows
+    }
+    return replace(graphs, node_ptr=graphs.node_ptr[:1], edge_ptr=graphs.edge_ptr[:1], shared={}, **rows)
 
 
 def columns_of(values: np.ndarray | None) -> list[np.ndarray]:
@@ -185,6 +206,8 @@ def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraph
     if Y is None:
         return a, None
     b = flat_graphs(Y, features)
+    if not (len(a) and len(b)):  # no graphs have the features of the others
+        a, b = (side if len(side) else none_of(other) for side, other in ((a, b), (b, a)))
     if (a.edge_weight is None) != (b.edge_weight is None):  # edges without a weight weigh 1
         a, b = (
             replace(side, edge_weight=np.ones(len(side.source))) if side.edge_weight is None else side
@@ -196,7 +219,7 @@ def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraph
     for name in ("x", *EDGE_FEATURES):
         first, second = _together(name, a, b)
         a, b = replace(a, **{name: first}), replace(b, **{name: second})
-    # Single graphs of a store do not know of their columns, which the other side does.
+    # Single graphs that know nothing of their columns have those of the other side.
     if a.is_atom is None and b.is_atom is not None and a.x is not None:
         a = replace(a, is_atom=are_atoms(a.x, b.features))
     elif b.is_atom is None and a.is_atom is not None and b.x is not None:

@@ -33,7 +33,8 @@ def test_saved_store_comes_back(data: PackedGraphs, tmp_path: Path) -> None:
         "test": [0],
     }
     assert_same_arrays(loaded, data)
-    for came, expected in zip(loaded, data, strict=True):
+    for came, expected in zip(loaded, stored, strict=True):
+        assert came.features == "ogb"
         assert_equal_data(came, expected)
 
 

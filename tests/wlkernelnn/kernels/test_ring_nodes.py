@@ -108,6 +108,24 @@ def test_others_do_not_compare_with_molecules_without_ring_nodes(molecules: Pack
         MoleculeKernel()(molecules, plain)
 
 
+@pytest.mark.parametrize("kernel", [PathKernel(4), ShortestPathKernel(), MoleculeKernel()], ids=repr)
+def test_items_of_a_store_know_their_columns(
+    kernel: PathKernel | ShortestPathKernel | MoleculeKernel, molecules: PackedGraphs
+) -> None:
+    """As scikit-learn cuts a store."""
+    items = [*molecules]
+    np.testing.assert_array_equal(kernel(items), kernel(molecules))
+    np.testing.assert_array_equal(kernel(items[:3], items[3:]), kernel(molecules[:3], molecules[3:]))
+    assert kernel(molecules, []).shape == (len(molecules), 0)
+    assert kernel([], items).shape == (0, len(molecules))
+    assert kernel([]).shape == (0, 0)
+    other, _ = featurize(SMILES[:1], features="ogb")
+    with pytest.raises(
+        ValueError, match=r"graph 1 has features 'ogb', graph 0 'ogb\+invariants\+ring_nodes'"
+    ):
+        kernel([items[0], other[0]])
+
+
 def test_the_mean_of_six(molecules: PackedGraphs) -> None:
     kernel = MoleculeKernel()
     np.testing.assert_allclose(kernel(molecules), np.mean([part(molecules) for part in kernel.parts], axis=0))

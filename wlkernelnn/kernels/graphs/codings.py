@@ -35,6 +35,8 @@ def coded(graphs: FlatGraphs, coding: str | None) -> FlatGraphs:
     if coding is None:
         return graphs
     check_one_of("coding", coding, CODINGS)
+    if not len(graphs) and not graphs.features:
+        return graphs
     features = get_features(graphs.features) if graphs.features else None
     if features is None or not {*CODINGS[coding]} <= {*features.node_columns}:
         raise ValueError(

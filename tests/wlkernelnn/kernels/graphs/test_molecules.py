@@ -5,6 +5,7 @@ import pytest
 from rdkit import Chem
 from rdkit.Chem import rdFingerprintGenerator
 from sklearn.base import clone
+from torch_geometric.data import Data
 
 from tests.datasets.molecules.test_smiles import DIVERSE
 from wlkernelnn.datasets import featurize
@@ -49,4 +50,4 @@ def test_codings_need_their_columns() -> None:
     with pytest.raises(ValueError, match=r"coding 'ecfp' .*features='ogb\+invariants'; got .* 'ogb'"):
         MoleculeKernel()(plain)
     with pytest.raises(ValueError, match=r"coding 'element' is one of molecules.*features of their own"):
-        WLSubtreeKernel(coding="element")([plain[0]])
+        WLSubtreeKernel(coding="element")([Data(x=plain[0].x, edge_index=plain[0].edge_index)])
