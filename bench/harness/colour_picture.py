@@ -22,7 +22,7 @@ def draw_colours(smiles: str = SMILES, depth: int = DEPTH) -> Figure:
     place = mol.GetConformer().GetPositions()[:, :2]
     data = featurize([smiles])[0][0]
     owner = data.edge_index.new_zeros(data.num_nodes)
-    colours = colour_batch(depth, data.edge_index.as_tensor(), owner, [data.x], [data.edge_type])
+    colours = colour_batch(depth, data.edge_index, owner, [data.x], [data.edge_type])
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.6), layout="constrained", width_ratios=(1.1, 1))
     last = colours.quotient.node.tolist()
     palette = plt.get_cmap("tab10")

@@ -142,8 +142,7 @@ def moved(contestant: Contestant, device: str) -> Contestant:
 def plain_data(data: PackedGraphs) -> list[Data]:
     """The same graphs as a user of plain PyG has them: a list of ``Data`` that own their tensors."""
     return [
-        Data(x=one.x, edge_index=one.edge_index.as_tensor().clone(), edge_type=one.edge_type, y=one.y)
-        for one in data
+        Data(x=one.x, edge_index=one.edge_index.clone(), edge_type=one.edge_type, y=one.y) for one in data
     ]
 
 

@@ -83,7 +83,7 @@ def grakel_graphs(data: PackedGraphs, labelled: bool = True) -> list[Graph]:
 
 def plain_graphs(data: PackedGraphs) -> list[Data]:
     """Nodes and edges only, as PyG has them."""
-    return [Data(edge_index=one.edge_index.as_tensor().clone(), num_nodes=one.num_nodes) for one in data]
+    return [Data(edge_index=one.edge_index.clone(), num_nodes=one.num_nodes) for one in data]
 
 
 def wl_gram(data: PackedGraphs, out: np.ndarray | None = None) -> np.ndarray:

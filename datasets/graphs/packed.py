@@ -21,7 +21,6 @@ from .arrays import Arrays, check_arrays, content_hash, take_spans
 from .colours import Colours
 from .description import SEVERAL_CLASSES, Description
 from .packing import Packable, packed_targets
-from .pyg import sorted_edge_index
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
 
@@ -111,14 +110,12 @@ class PackedGraphs(Packable):
         a = self.arrays
         n0, n1 = a.node_ptr[idx : idx + 2].tolist()
         e0, e1 = a.edge_ptr[idx : idx + 2].tolist()
-        degree = a.in_degree[n0:n1].long()
-        target = torch.arange(n1 - n0).repeat_interleave(degree)
-        edges = torch.stack([a.source[e0:e1].long(), target])
-        indptr = torch.nn.functional.pad(degree.cumsum(0), (1, 0))
+        target = torch.arange(n1 - n0).repeat_interleave(a.in_degree[n0:n1].long())
         x = a.node_table[a.node_type[n0:n1].long()]
         data = Data(
             x=x if x.is_floating_point() else x.long(),
-            edge_index=sorted_edge_index(edges, indptr, self.description.is_undirected, sized=True),
+            # A plain tensor: PyG puts no EdgeIndex without edges into a batch, and some transforms take none.
+            edge_index=torch.stack([a.source[e0:e1].long(), target]),
             edge_type=a.edge_type[e0:e1].long(),
             y=self.all_y[idx : idx + 1].clone(),
         )

@@ -18,8 +18,8 @@ def sorted_edge_index(
     """An :class:`EdgeIndex` sorted by target whose pointers ``indptr [N+1]`` are known already.
 
     The one place that sets them. PyG takes the largest number on either side for the last node. Where that
-    is wrong there is a ``sparse_size``, elsewhere only if it is asked for (batches that PyG makes of such
-    graphs need it): with one ``torch.compile`` compiles once per graph size.
+    is wrong there is a ``sparse_size``, elsewhere only if it is asked for: with one, ``torch.compile``
+    compiles once per graph size.
     """
     size = indptr.numel() - 1
     if not sized:

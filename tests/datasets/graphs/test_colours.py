@@ -21,7 +21,7 @@ def test_colours_of_all_graphs() -> None:
     graphs = [data[i] for i in range(20)]
     batch = Batch.from_data_list(graphs)
     _, label = np.unique(batch.x.numpy(), axis=0, return_inverse=True)
-    source, target = batch.edge_index.as_tensor().numpy()
+    source, target = batch.edge_index.numpy()
     expected = wl_colours_naive(label.reshape(-1), source, target, 3, batch.edge_type.numpy())
     came = data[:3].colours(3)
     assert len(came) == 4

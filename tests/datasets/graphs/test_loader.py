@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import LineGraph, RemoveDuplicatedEdges, ToSparseTensor
 
 from tests.checks.pairwise import pairwise
 from tests.inputs.graphs import random_packed
@@ -29,10 +31,7 @@ def numbers_in(batches: Iterable[Data]) -> list[list[int]]:
 
 def assert_is_batch_of(came: Data, graphs: list[Data]) -> None:
     """The batch that PyG would make of these graphs, with valid pointers."""
-    # Of plain tensors: PyG cannot put a sorted EdgeIndex without edges into a batch.
-    expected = Batch.from_data_list(
-        [graph.clone().update({"edge_index": graph.edge_index.as_tensor()}) for graph in graphs]
-    )
+    expected = Batch.from_data_list(graphs)
     assert set(came.keys()) == {"x", "edge_index", "edge_type", "y", "batch", "ptr", "num_graphs"}
     assert came.num_graphs == expected.num_graphs == len(graphs)
     for name in ("x", "edge_type", "batch", "ptr"):
@@ -220,7 +219,7 @@ def test_batches_do_not_share_memory_with_the_store(data: PackedGraphs) -> None:
     batch.edge_index.as_tensor().zero_()
     assert torch.equal(data[0].x, before.x)
     assert torch.equal(torch.nan_to_num(data[0].y), torch.nan_to_num(before.y))
-    assert torch.equal(data[0].edge_index.as_tensor(), before.edge_index.as_tensor())
+    assert torch.equal(data[0].edge_index, before.edge_index)
 
 
 def test_batches_are_plain_data_for_any_model(data: PackedGraphs) -> None:
@@ -303,3 +302,14 @@ def test_other_containers(data: PackedGraphs) -> None:
 def test_quotient_out_of_range(data: PackedGraphs) -> None:
     with pytest.raises(ValueError, match="quotient is a number of iterations or None, got -1"):
         PackedLoader(data, quotient=-1)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse ")  # PyG's
+def test_loaders_and_transforms_of_pyg_take_single_graphs() -> None:
+    """A batch with one edge, in one direction, and one without any."""
+    edge = PackedGraphs.from_pyg([Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2), Data(num_nodes=1)])
+    assert next(iter(DataLoader(edge, batch_size=2))).edge_index.tolist() == [[0], [1]]
+    assert next(iter(DataLoader(edge[1:], batch_size=1))).edge_index.shape == (2, 0)
+    molecule = random_packed(1)[0]
+    for transform in (ToSparseTensor(), LineGraph(), RemoveDuplicatedEdges()):
+        transform(molecule.clone())

@@ -39,18 +39,14 @@ def test_graphs_come_back() -> None:
     assert data.num_nodes_per_graph.tolist() == [3, 0, 5, 1, 300]
     for i, (x, edge_index, edge_type) in enumerate(graphs):
         came = data[i]
-        assert isinstance(came.edge_index, EdgeIndex)
-        came.edge_index.validate()
+        assert not isinstance(came.edge_index, EdgeIndex)
         assert came.x.dtype == came.edge_type.dtype == came.edge_index.dtype == torch.int64
         assert torch.equal(came.x, torch.from_numpy(x))
         assert came.y.tolist() == [[i]]
-        source, target = came.edge_index.as_tensor().tolist()
+        source, target = came.edge_index.tolist()
         edges = list(zip(target, source, came.edge_type.tolist(), strict=True))
         assert sorted(edges) == sorted(zip(*edge_index[::-1].tolist(), edge_type.tolist(), strict=True))
         assert list(zip(target, source, strict=True)) == sorted(zip(target, source, strict=True))
-        expected = torch.bincount(came.edge_index.as_tensor()[1], minlength=len(x)).cumsum(0)
-        assert came.edge_index._indptr is not None
-        assert came.edge_index._indptr.tolist() == [0, *expected.tolist()]
 
 
 def test_defaults() -> None:
@@ -99,9 +95,8 @@ def test_large_graphs(num_nodes: int) -> None:
         edge_type=leaves,
     )
     graph = data[0]
-    graph.edge_index.validate()
-    assert torch.equal(graph.edge_index.as_tensor()[0], torch.from_numpy(leaves))
-    assert not graph.edge_index.as_tensor()[1].any()
+    assert torch.equal(graph.edge_index[0], torch.from_numpy(leaves))
+    assert not graph.edge_index[1].any()
     assert torch.equal(graph.edge_type, torch.from_numpy(leaves))
 
 
@@ -226,7 +221,7 @@ def test_graphs_are_copies(data: PackedGraphs) -> None:
     graph.x += 1
     graph.y += 1
     graph.edge_type += 1
-    graph.edge_index.as_tensor().zero_()
+    graph.edge_index.zero_()
     assert_equal_data(data[3], before)
 
 

@@ -25,9 +25,9 @@ from wlkernelnn.datasets import Description, PackedLoader
 def test_pack_finds_out_whether_edges_go_both_ways(edge_index: list[list[int]], expected: bool) -> None:
     data = packed_pair(edge_index=np.array(edge_index), edge_ptr=[0, len(edge_index[0]), len(edge_index[0])])
     assert data.description.is_undirected is expected
-    for graph in (data[0], next(iter(PackedLoader(data)))):
-        assert bool(graph.edge_index.is_undirected) is expected
-        graph.edge_index.validate()
+    batch = next(iter(PackedLoader(data)))
+    assert bool(batch.edge_index.is_undirected) is expected
+    batch.edge_index.validate()
 
 
 def test_equal_rows_of_codes_are_stored_once() -> None:

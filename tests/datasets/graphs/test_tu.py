@@ -100,7 +100,7 @@ def test_codes_edges_and_targets_of_a_tiny_set(tmp_path: Path) -> None:
     assert second.x.tolist() == [[1, 0], [2, 0]]
     edges = {(s, t): e for s, t, e in zip(*first.edge_index.tolist(), first.edge_type.tolist(), strict=True)}
     assert edges == {(0, 1): 1, (1, 0): 1, (1, 2): 2}
-    assert second.edge_index.as_tensor().tolist() == [[1, 0], [0, 1]]
+    assert second.edge_index.tolist() == [[1, 0], [0, 1]]
     assert second.edge_type.tolist() == [0, 0]
 
 
@@ -177,7 +177,7 @@ def test_attributes_of_nodes_are_features(tmp_path: Path, caplog: pytest.LogCapt
         assert graph.x.dtype == torch.float32
         one_hot = [torch.eye(dim)[column] for dim, column in zip((3, 2), codes.x.T, strict=True)]
         torch.testing.assert_close(graph.x[:, 2:], torch.cat(one_hot, dim=1))
-        torch.testing.assert_close(graph.edge_index.as_tensor(), codes.edge_index.as_tensor())
+        torch.testing.assert_close(graph.edge_index, codes.edge_index)
     found = torch.cat([graph.x[:, :2] for graph in data])
     assert sorted(found.tolist()) == sorted(values.tolist())
     net = GraphKernelNetwork.from_data(data, hidden_channels=4)

@@ -95,7 +95,7 @@ def test_forward_written_out(pooling: str, norm: bool) -> None:
     expected = []
     for graph in data:
         h = net.encoder(graph.x).relu()
-        h = net.conv(h, graph.edge_index.as_tensor(), edge_type=graph.edge_type)
+        h = net.conv(h, graph.edge_index, edge_type=graph.edge_type)
         pooled = h.sum(0) if pooling == "sum" else h.mean(0)
         if norm:
             pooled = (pooled - pooled.mean()) / (pooled.var(unbiased=False) + net.norm.eps).sqrt()

@@ -157,7 +157,7 @@ def test_grakel_agrees(data_root) -> None:
     from wlkernelnn.datasets import load_molecules
 
     molecules = load_molecules("freesolv", root=data_root)[:25]
-    plain = [Data(edge_index=g.edge_index.as_tensor(), num_nodes=g.num_nodes) for g in molecules]
+    plain = [Data(edge_index=g.edge_index, num_nodes=g.num_nodes) for g in molecules]
     matrices = []
     for graph in plain:
         matrix = np.zeros(2 * [graph.num_nodes])

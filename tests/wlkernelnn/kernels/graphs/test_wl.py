@@ -41,7 +41,6 @@ def with_features(num_graphs: int, codes: bool, seed: int = 0) -> list[Data]:
     graphs = [graph.clone() for graph in random_packed(num_graphs, seed=seed, max_nodes=6)]
     table = torch.randn(7, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     for graph in graphs:
-        graph.edge_index = graph.edge_index.as_tensor()
         graph.x = graph.x[:, :1].long() % 4 if codes else table[graph.x[:, 0].long() % 4]
     return graphs
 
