@@ -71,7 +71,7 @@ LEGEND = f"""* Test accuracy in per cent, mean and standard deviation over the s
   below its best; ours don't.
 * "epochs" are those that were trained, "stopped" whether the recipe's own end was reached. **A row that was
   not stopped by the recipe is not a result yet.**
-* "s / epoch" is by the clock, pauses of the training included: of λ = 0 and two classes these are most of it.
+* "s / epoch" is by the clock, and some trainings were paused for hours: compare no speeds by it.
 * "λ" are networks. The last two rows are trained on the whole training sentences, without their phrases;
   parameters of the {TITLE} are dual coefficients.
 {SPECTRUM}* published: the paper's best of five runs, in brackets the means of the release's notes, with

@@ -32,11 +32,13 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
     if folder is None:
         return build()
     path = folder / f"{key}.safetensors"
+    damaged = False
     try:
         if path.is_file():
             _used_now(path)
             return PackedGraphs.load(path, key=key)
     except ValueError as error:
+        damaged = True
         warnings.warn(f"damaged cache, built again: {error}", stacklevel=3)
     except OSError as error:
         warnings.warn(f"{path}: could not be read ({error}); going on without the cache", stacklevel=3)
@@ -46,6 +48,8 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
         return data
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.is_file() and not damaged:  # another process has built it too: it holds that file open
+            return PackedGraphs.load(path, key=key)
         data.save(path, key)
         shrink(folder, MOST_BYTES, path)
         return PackedGraphs._load(path, *read_tensors(path, verify=False))  # written just now
