@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from wlkernelnn.datasets.graphs.arrays import distinct_rows
 from wlkernelnn.kernels.flat_graphs import EDGE_FEATURES, FlatGraphs, columns_of
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atoms_alone
@@ -90,7 +91,10 @@ def both_ways(graphs: FlatGraphs, types: np.ndarray) -> tuple[np.ndarray, np.nda
     types = types + 1
     num_nodes, num_types = int(graphs.node_ptr[-1]), int(types.max(initial=0)) + 1
     ends = [(graphs.source, graphs.target), (graphs.target, graphs.source)]
-    # Digits of one number; nodes and types are in memory, so that it is far below 2⁶³.
+    if num_nodes * num_nodes * num_types > np.iinfo(np.int64).max:
+        rows, _ = distinct_rows(np.concatenate([np.stack([*way, types], axis=1) for way in ends]))
+        return rows[:, 0], rows[:, 1], rows[:, 2] - 1
+    # Digits of one number, which takes a third of the time.
     number = np.sort(pd.unique(np.concatenate([(u * num_nodes + v) * num_types + types for u, v in ends])))
     edge, types = np.divmod(number, num_types)
     return *np.divmod(edge, max(num_nodes, 1)), types - 1

@@ -16,6 +16,7 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.kernels import PathKernel
 from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
 from wlkernelnn.kernels.graphs.codings import coded
+from wlkernelnn.kernels.graphs.paths import both_ways
 
 
 def brute_force(graphs: PackedGraphs, length: int, with_edges: bool) -> np.ndarray:
@@ -87,3 +88,12 @@ def test_on_molecules_these_are_topological_torsions() -> None:
 def test_a_path_has_a_node() -> None:
     with pytest.raises(ValueError, match="length must be"):
         PathKernel(0)(["CC"])
+
+
+def test_edges_both_ways_with_names_of_any_size() -> None:
+    """As many nodes and names as no one number has digits for."""
+    graphs = flat_graphs(random_packed(20))
+    assert graphs.edge_type is not None
+    source, target, types = both_ways(graphs, graphs.edge_type)
+    large = both_ways(graphs, graphs.edge_type * 2**58)
+    np.testing.assert_array_equal(large, [source, target, types * 2**58])
