@@ -55,14 +55,15 @@ def test_transforms_of_torch_func(make: Make) -> None:
     assert_transforms_agree(model, lambda model, x: model(x)[0], normal(6, D).view(2, 3, D))
 
 
-# Those whose steps are many operations are among the slow tests.
+# Among the slow tests are those whose steps are many operations, and all but one of each family.
 UNROLLED = ("rrnn", "rrnn-gru", "rrnn-merging", "bidirectional", "rnn-bidirectional")
+ALIKE = ("rkm-cifg", "rkm-sync", "rkm-linear-state", "rkm", "rkm-ran", "stack", "string_kernel-learned")
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(make, id=name, marks=[pytest.mark.slow] if name in UNROLLED else [])
+        pytest.param(make, id=name, marks=[pytest.mark.slow] if name in UNROLLED + ALIKE else [])
         for name, make in EVERY.items()
     ],
 )

@@ -153,7 +153,10 @@ def test_negative_number_of_iterations() -> None:
         WLSubtreeKernel(-1)([path(1, 2)])
 
 
-@pytest.mark.parametrize(("name", "size", "h"), [("MUTAG", None, 5), ("NCI1", 600, 4), ("cep", 200, 4)])
+@pytest.mark.parametrize(
+    ("name", "size", "h"),
+    [("MUTAG", None, 5), ("NCI1", 600, 4), pytest.param("cep", 200, 4, marks=pytest.mark.slow)],
+)
 def test_equals_grakel_bitwise(name: str, size: int | None, h: int, data_root: Path) -> None:
     pytest.importorskip("grakel")
     from grakel.kernels import VertexHistogram, WeisfeilerLehman

@@ -112,9 +112,11 @@ TABLE_4: dict[str, dict[str, Any]] = {
 VARIANTS = pytest.mark.parametrize("options", TABLE_4.values(), ids=TABLE_4)
 
 
-@VARIANTS
 @pairwise(
-    composition=["identity", "polynomial", "arccos1"], shape=[(1, 3), (2, 1), (2, 2)], decay=[0, 0.4, 1]
+    options=TABLE_4,
+    composition=["identity", "polynomial", "arccos1"],
+    shape=[(1, 3), (2, 1), (2, 2)],
+    decay=[0, 0.4, 1],
 )
 def test_networks_of_table_4(
     options: dict[str, Any], composition: str, shape: tuple[int, int], decay: float
