@@ -70,7 +70,7 @@ def check_run_folder(
         if path.exists() and not _is_config(parser, path):
             raise FileExistsError(f"{path} is not of a run, and would be overwritten: choose another folder")
         return
-    check_resumable(directory)
+    check_resumable(directory, *files)
     if not path.is_file():
         return
     before: dict[str, Any] = parser.defaults | parser.read_config(path)

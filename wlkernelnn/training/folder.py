@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -108,14 +108,23 @@ def check_free(directory: str | os.PathLike[str], *files: str) -> None:
     for name, what in ((FOLDS, "a cross-validation"), (STUDY, "a search for options")):
         if (Path(directory) / name).is_file():
             raise FileExistsError(f"{directory} holds {what} already: resume it, or choose another folder")
-    begun = (Path(directory) / SPLITS).is_file()
-    for path in (Path(directory) / name for name in files):
+    _check_others(Path(directory), files)
+
+
+def _check_others(directory: Path, files: Collection[str]) -> None:
+    begun = any((directory / name).is_file() for name in (SPLITS, FOLDS, STUDY))
+    for path in (directory / name for name in files):
         if path.exists() and not begun:
             raise FileExistsError(f"{path} is not of a run, and would be overwritten: choose another folder")
 
 
-def check_resumable(directory: Path) -> None:
-    """Raise an error if the folder holds a machine, or networks without a note of how they were trained."""
+def check_resumable(directory: Path, *files: str) -> None:
+    """Raise an error if the folder holds a machine, or networks without a note of how they were trained.
+
+    Args:
+        directory: The folder, which may hold no run: then one begins there.
+        files: Names of what will be written: none may be there where no run was begun.
+    """
     if is_machine(directory) or is_text_machine(directory):
         raise ValueError(f"{directory}: holds a machine, which does not go on: choose another folder")
     finished = [folder for folder in network_folders(directory) if (folder / CONFIG).is_file()]
@@ -123,6 +132,7 @@ def check_resumable(directory: Path) -> None:
         raise ValueError(
             f"{directory}: holds networks without the {ORIGIN} of their run: choose another folder"
         )
+    _check_others(directory, files)
 
 
 def check_same_data(directory: Path, data: str) -> None:
@@ -167,7 +177,7 @@ def begin_run(
     if resume:
         if splits.is_file() and read_json(splits) != rows:
             raise ValueError(f"{splits}: the run to resume has another split than the one given")
-        check_resumable(directory)
+        check_resumable(directory, REPORT)
         if (there := read_origin(directory)) is None:
             logger.info(f"{directory.absolute()}: no run to resume, so one is begun")
         else:

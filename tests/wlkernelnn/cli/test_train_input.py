@@ -42,6 +42,9 @@ def test_files_that_are_not_of_a_run(name: str, tmp_path: Path, capsys: pytest.C
     assert train(*command) == 1
     said = f"{tmp_path / name} is not of a run, and would be overwritten: choose another folder"
     assert said in capsys.readouterr().err
+    if name != "config.yaml":  # its options are compared with those that are given
+        assert train(*command, "--resume") == 1
+        assert said in capsys.readouterr().err
     # What a run that failed left is in nobody's way.
     (tmp_path / name).write_text('{"seed": 3}')
     (tmp_path / "splits.json").write_text("{}")

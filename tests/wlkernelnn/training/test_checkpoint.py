@@ -186,7 +186,12 @@ def test_a_config_of_an_earlier_version(tmp_path: Path) -> None:
         "quotient": "auto",
     }
     net = KernelStackNetwork(**network)
-    assert net.config == network | {"in_channels": 0, "loss": "squared", "quantiles": None}
+    assert net.config == network | {
+        "in_channels": 0,
+        "loss": "squared",
+        "quantiles": None,
+        "edge_values": [],
+    }
     config = {"format": "wlkernelnn.checkpoint/1", "kind": "KernelStackNetwork", "network": network}
     (tmp_path / "config.json").write_text(json.dumps(config | {"about": ABOUT}))
     write_tensors(tmp_path / "model.safetensors", net.state_dict(), {"format": config["format"]})
