@@ -41,7 +41,8 @@ class LanguageModel(Configured, torch.nn.Module):
             ``out_channels``.
         dropout: Probability of dropping a value of the embeddings, and of the encoder's output; a pair if the
             two differ.
-        tied: U is the matrix of the embeddings (Press & Wolf 2016).
+        tied: U is the matrix of the embeddings (Press & Wolf 2016), whose vectors then begin with a length of
+            about 1.
         low_rank: U = A E (Liang et al. 2019, section 2): E projects what the encoder writes to j values, A
             is ``[num_tokens, j]``. ``True`` takes the embeddings' width for j, and their matrix for A if
             ``tied``; untied, j may be given.
@@ -91,6 +92,8 @@ class LanguageModel(Configured, torch.nn.Module):
             if tied:
                 raise ValueError(f"low_rank={low_rank} needs tied=False: tied, A is the embeddings' matrix")
         self.embedding = torch.nn.Embedding(num_tokens, width)
+        if tied:  # vectors of length 1 or so: the softmax begins near the uniform one
+            torch.nn.init.normal_(self.embedding.weight, std=width**-0.5)
         learn_width(encoder, width)
         self.encoder = encoder
         self.projection = torch.nn.Linear(encoder.out_channels, rank, bias=False) if low_rank else None

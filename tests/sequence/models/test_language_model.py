@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,17 @@ def test_tied_embeddings_are_one_parameter() -> None:
     logits.sum().backward()
     assert model.embedding.weight.grad is not None
     assert model.embedding.weight.grad.any(dim=1).all()
+
+
+@pytest.mark.parametrize("kind", [RKM, StringKernelNetwork])
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_it_begins_near_the_uniform_distribution(kind: type[RKM | StringKernelNetwork], tied: bool) -> None:
+    model = LanguageModel(1000, kind(64, 64), tied=tied)
+    tokens = torch.randint(1000, (4, 20))
+    with torch.no_grad():
+        logits, _ = model(tokens)
+    loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    assert loss.item() == pytest.approx(math.log(1000), abs=0.5)
 
 
 def test_a_text_read_in_pieces_is_the_text() -> None:

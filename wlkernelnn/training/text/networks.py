@@ -86,6 +86,4 @@ def language_model(options: StringNetworkOptions, num_tokens: int) -> LanguageMo
     """A language model with one matrix for the vectors of tokens and the softmax."""
     highway = {"highway": True, "act": "tanh"}
     sequence = encoder(options, options.hidden_channels, **highway)
-    model = LanguageModel(num_tokens, sequence, options.dropout)
-    torch.nn.init.normal_(model.embedding.weight, std=0.1)  # the softmax begins near the uniform one
-    return model
+    return LanguageModel(num_tokens, sequence, options.dropout)

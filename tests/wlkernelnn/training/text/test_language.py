@@ -90,9 +90,10 @@ def test_perplexity_of_a_bad_model_is_large() -> None:
 
 def test_training_learns_the_text() -> None:
     data = corpus()
-    net = model(len(data.vocabulary))
+    encoder = StringKernelNetwork(12, 12, 2, ngram=1, feedback=True, highway=True)
+    net = LanguageModel(len(data.vocabulary), encoder)
     before = perplexity(net, data.test)
-    result = fit_language_model(net, data, replace(SMALL, epochs=8), progress=False)
+    result = fit_language_model(net, data, replace(SMALL, epochs=16, lr=2.0, lr_decay=0.9), progress=False)
     assert perplexity(net, data.test) < before / 2
     assert result.metric == "perplexity"
     assert result.score == min(epoch["valid_perplexity"] for epoch in result.history)
