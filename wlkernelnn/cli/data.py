@@ -25,29 +25,32 @@ class DataOptions:
             MoleculeACE's, such as moleculeace/CHEMBL204_Ki, of TDC's ADMET group (tdc/caco2_wang, with the
             package PyTDC), or the training part of a benchmark of Polaris (polaris/OWNER/NAME, with
             polaris-lib).
-        smiles_columns: The column of SMILES; by default the one called smiles. Several with --join-smiles.
+        smiles_columns: The column of SMILES; by default the one called smiles or, of a run, those that it was
+            trained on. A training takes several with --join-smiles.
         join_smiles: Join several columns of SMILES, such as a drug and its solvent, into one molecule of
             several components, drug.solvent: one graph that is not connected, in which nothing says which
             component is which. The model remembers the columns.
         target_columns: Columns of targets; blank cells are missing values. Needed for a file.
         task_type: What the targets are; by default classification if they are 0 and 1. "classification" also
-            takes one column of classes by name, texts or whole numbers; of more than two, networks do.
-            "ordinal" is one column of classes that have an order, of networks.
+            takes one column of two classes or more by name, texts or whole numbers. "ordinal" is one column
+            of classes that have an order, which networks alone learn.
         levels: Names of ordered classes, from the least to the greatest; by default whole numbers, sorted.
         censored: Cells such as >10 and <0.1 are bounds of what was not measured; else they are an error.
-            Networks learn from them: a prediction costs something on the wrong side of a bound. Scores are of
-            measured values.
-        features: Atom and bond features, by default those that the model needs: of a kernel machine
-            "ogb+invariants+descriptors" (more may be added), of others any, by default "ogb". There are
+            In training, networks learn from them: a prediction costs something on the wrong side of a bound.
+            Scores are of measured values.
+        features: Atom and bond features, by default those that the model needs: of a kernel machine, alone
+            or with a network, "ogb+invariants+descriptors" (more may be added), of others any, by default "ogb".
+            There are
             "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
             the one of chirality depends on the order in which a SMILES names atoms), "duvenaud" (the
             neural fingerprint's, used in the paper, without chirality) or "lei" (those of the paper's
-            release, without it too). More can be added: "+rings" tells
+            release, without it too). More can be added, in this order: "+invariants" (what ECFP and FCFP
+            tell atoms apart by, for kernels), "+rings" tells
             each atom in how many rings of each size it lies, "+ring_nodes" gives each ring a node that is
             joined to its atoms, "+rw16" tells how likely a walk along random bonds
-            is back at it after 1, 2, ... 16 steps (any number from 1 to 64), "+morgan" each molecule its
-            Morgan fingerprint (radius 2, like ECFP4, 2048 counts), or "+rdkit" RDKit's descriptors, as in
-            "ogb+rings+rw16+rdkit".
+            is back at it after 1, 2, ... 16 steps (any number from 1 to 64), and one of "+morgan", which gives each
+            molecule its Morgan fingerprint (radius 2, like ECFP4, 2048 counts), "+descriptors", those of
+            kernel machines, and "+rdkit", RDKit's, as in "ogb+rings+rw16+rdkit".
         standardize: Standardize molecules before: RDKit's cleanup, then the largest fragment alone (an
             organic one if there is any), then no charges where hydrogens can take them. A run folder lists
             what changed in standardized.csv; its model does the same to all that it predicts for.

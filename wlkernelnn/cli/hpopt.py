@@ -1,7 +1,7 @@
 """Search for the options of a network that are best for a table of SMILES.
 
-Options that are given, here or in a file for --config, stay as they are; the others that the model has in its
-ranges are searched. Trial 0 has the defaults, so the best one is not worse. Trials are scored on the
+Options that are given, here or in a file for --config, stay as they are; the others that have ranges, such as
+width, dropout and learning rate, are searched. Trial 0 has the defaults, so the best one is not worse. Trials are scored on the
 validation part alone; the test part is never touched: "wlkernelnn train --config best.yaml" scores it, once.
 """
 
@@ -180,6 +180,8 @@ def _ranges(parser: VerbParser, parsed: Namespace) -> dict[str, Any]:
     Raises:
         ValueError: There are none.
     """
+    if isinstance(parsed.model, list):
+        raise ValueError(f"--model: expected one model to search, got {' '.join(parsed.model)}")
     network = network_of(parsed.model)
     if not network:
         raise ValueError(

@@ -58,8 +58,9 @@ class PredictOptions(TableOptions):
     Args:
         preds_path: Where predictions go, a .csv or .parquet file, or without such an ending a folder of
             Parquet files: the columns of the input, a column per target (called <target>_pred where the input
-            has one of its name), for several networks their deviation as <target>_std, and of quantiles a
-            column each, <target>_q0.05.
+            has one of its name), for several networks and --loss mve the deviation as <target>_std (of a new
+            measurement where the run has been calibrated, else over the networks), of quantiles a column
+            each, <target>_q0.05, and of classes with names their probabilities, <target>_p_<class>.
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
         std: Also the standard deviation of a new measurement, as <target>_std. Networks have it where their

@@ -58,8 +58,7 @@ class RunOptions:
             weighted by five-fold cross-validation, which trains six times as many networks.
         preset: Settings by one word: "fast" is the model linear, in seconds; "balanced" is auto, the default;
             "best" is gp+stack with settings for small and medium sets, which takes ten to a hundred times as
-            long as auto and gains most on smooth targets such as computed energies. Any option but the model
-            may be given beside it.
+            long as auto. Any option but the model may be given beside it.
         ensemble_size: Networks to train, with seeds seed, seed + 1, …; they predict by their mean.
         resume: Go on with a training of networks that was interrupted; all other options as they were
             (--config takes the config.yaml of the run folder).

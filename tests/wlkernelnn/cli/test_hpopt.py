@@ -162,6 +162,7 @@ def test_trials_that_fail_are_kept(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--model", "wl", "stack"), "--model: expected one model to search, got wl stack"),
         (("--model", "auto"), "--model auto finds its numbers itself"),
         (("--preset", "fast"), "--model linear finds its numbers itself"),
         (("--data-path", "none.csv"), "none.csv: no such file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -109,9 +110,9 @@ class _RowsRefused(ValueError):
 
 
 def fill_tables(
-    inputs: Sequence[Path],
-    output: Path,
-    rejects_path: Path,
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    rejects_path: str | os.PathLike[str],
     filling: Filling,
     *,
     on_invalid: str,
@@ -122,7 +123,9 @@ def fill_tables(
 
     Arguments, result and errors are those of :func:`predict_tables`.
     """
-    sources = find_tables(inputs)
+    output, rejects_path = Path(output), Path(rejects_path)
+    several = [inputs] if isinstance(inputs, (str, os.PathLike)) else inputs
+    sources = find_tables([Path(path) for path in several])
     schema = _schema(sources)
     measured = {*filling.measured} & {*schema.names}
     names = [f"{name}_pred" if name in measured else name for name in filling.names]

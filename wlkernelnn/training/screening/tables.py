@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
@@ -29,10 +30,10 @@ PARALLEL_FROM = 3
 
 
 def predict_tables(
-    inputs: Sequence[Path],
-    model_path: Path,
-    output: Path,
-    rejects_path: Path,
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    model_path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    rejects_path: str | os.PathLike[str],
     *,
     smiles_column: str | Sequence[str] | None = None,
     on_invalid: OnInvalid = "nan",
@@ -52,8 +53,8 @@ def predict_tables(
     the rounding of a prediction.
 
     Args:
-        inputs: Tables with the same columns (see :func:`~wlkernelnn.datasets.read_table`), or folders of
-            such.
+        inputs: A table (see :func:`~wlkernelnn.datasets.read_table`), a folder of such, or several of these
+            with the same columns.
         model_path: A run folder, see :func:`load_run`.
         output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files. Like the
             next, it must not be one of the inputs.
@@ -113,7 +114,7 @@ def predict_tables(
         processes = default if num_workers is None else num_workers
         # A single piece has nothing to remember for others.
         caches = caches_of(model) if len(ahead) > 1 else None
-        return predict_tasks(tasks, model_path, model, batch_size, processes, caches)
+        return predict_tasks(tasks, Path(model_path), model, batch_size, processes, caches)
 
     filling = Filling(
         names=columns.names(model),

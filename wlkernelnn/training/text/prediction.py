@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -104,10 +104,10 @@ class _Filled(NamedTuple):
 
 
 def predict_texts(
-    inputs: Sequence[Path],
-    model_path: Path,
-    output: Path,
-    rejects_path: Path,
+    inputs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    model_path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    rejects_path: str | os.PathLike[str],
     *,
     text_column: str | None = None,
     on_invalid: Literal["raise", "skip", "nan"] = "nan",
@@ -120,7 +120,7 @@ def predict_texts(
     Files, parts and resuming are those of :func:`~wlkernelnn.training.predict_tables`.
 
     Args:
-        inputs: CSV, TSV or Parquet files with the same columns, or folders of such.
+        inputs: A CSV, TSV or Parquet file, a folder of such, or several of these with the same columns.
         model_path: A run folder, see :func:`load_string_run`.
         output: A ``.csv`` or ``.parquet`` file, or, without a suffix, a folder of Parquet files.
         rejects_path: CSV file for the rows without a text.

@@ -46,6 +46,13 @@ def run(inputs: Path | list[Path], model: Path, output: Path, **options: Any) ->
     return predict_tables(given, model, output, rejects_path, **{"num_workers": 0, **options})
 
 
+def test_paths_as_texts(run_folder: Path, table: Path, tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("preds.csv", "rejects.csv")]
+    counts = predict_tables(str(table), str(run_folder), *files, num_workers=0)
+    assert counts.written == len(pd.read_csv(files[0])) == len(ROWS)
+    assert len(pd.read_csv(files[1])) == counts.rejected
+
+
 def test_many_parts_are_like_one(
     run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
