@@ -33,8 +33,8 @@ class Description:
         is_undirected: Every edge is there in both directions.
         num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
         num_node_features: Columns of ``x`` that are features (floats) instead of codes; 0: ``x`` has codes.
-        edge_values: The row of ``edge_attr`` that each edge code stands for, where PyG's graphs had more than
-            one number per edge.
+        edge_values: The row of ``edge_attr`` that each edge code stands for, where PyG's graphs had anything
+            but one integer from 0 to 255 per edge.
         num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
         classes: Names of the classes 0, 1, … of the one target, where they have names.
         smiles_columns: Columns of a table whose SMILES are joined, where there are several.

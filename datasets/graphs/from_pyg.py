@@ -13,27 +13,18 @@ from torch_geometric.data import Data
 
 from wlkernelnn.ops.spans import bounds_of
 from wlkernelnn.utils.checks import check_one_of
+from wlkernelnn.utils.text import shortened
 
 from .arrays import distinct_rows
 from .description import SEVERAL_CLASSES, Description
+from .pyg import item_of, shared_features
 
 logger = logging.getLogger("wlkernelnn")
 
 #: Different edges that a store can tell apart: each is a row of the tables of a layer.
 MOST_EDGE_CODES = 256
 TASKS = ("regression", "classification", *SEVERAL_CLASSES)
-_READ = {
-    "x",
-    "edge_index",
-    "edge_type",
-    "edge_attr",
-    "edge_weight",
-    "y",
-    "smiles",
-    "graph_x",
-    "num_nodes",
-    "features",
-}
+_READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
 _ONE_COLUMN = ("edge_type", "edge_weight")
 
 
@@ -47,7 +38,7 @@ def pyg_parts(
     num_edges = np.array([part.shape[1] for part in edges], dtype=np.int64)
     nodes, ends = _Rows(items, bounds_of(num_nodes)), _Rows(items, bounds_of(num_edges))
     x, about_x = _node_features(nodes)
-    edge_type, about_edges = _edge_codes(ends, edge_values)
+    edge_type, about_edges = _edge_codes(ends, _values_of(items, edge_values))
     y, about_y = _targets(items, task)
     name = getattr(graphs, "name", "")
     if left_out := sorted(set().union(*(graph.keys() for graph in items)) - _READ):
@@ -63,9 +54,44 @@ def pyg_parts(
         "smiles": smiles if smiles and all(isinstance(text, str) for text in smiles) else None,
         "graph_x": attribute_rows(items, "graph_x", np.ones(len(items), dtype=np.int64)),
         "description": Description(
-            name=name if isinstance(name, str) else "", **about_x, **about_edges, **about_y
+            name=name if isinstance(name, str) else "",
+            features=shared_features(items),
+            **about_x,
+            **about_edges,
+            **about_y,
         ),
     }
+
+
+def _values_of(
+    graphs: list[Data], given: Sequence[Sequence[float]] | None
+) -> tuple[tuple[float, ...], ...] | None:
+    """What codes of edges stand for, as it is given or as items of a store know it; ``None``: nobody says."""
+    known = _checked_values(given) if given is not None and len(given) else None
+    for i, graph in enumerate(graphs):
+        item = item_of(graph)
+        if item is not None and item.edge_values and graph.get("edge_type") is not None:
+            known = item.edge_values if known is None else known
+            if item.edge_values != known:
+                raise ValueError(
+                    f"graph {i}: is of a store whose codes of edges stand for other values than edge_values, "
+                    "or than those of graphs before it"
+                )
+    return known
+
+
+def _checked_values(given: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    whole = values.ndim == 2 and values.shape[1] > 0 and bool(np.isfinite(values).all())
+    if not whole or len(distinct_rows(values)[0]) < len(values) or len(values) > MOST_EDGE_CODES:
+        raise ValueError(
+            f"edge_values: expected 1 to {MOST_EDGE_CODES} different rows of finite numbers, [K, D], got "
+            f"{shortened(given)}"
+        )
+    return tuple(map(tuple, values.tolist()))
 
 
 def _items(graphs: Any) -> list[Data]:
@@ -114,7 +140,7 @@ def _node_features(nodes: _Rows) -> tuple[np.ndarray, dict[str, Any]]:
 
 
 def _edge_codes(
-    edges: _Rows, known: Sequence[Sequence[float]] | None
+    edges: _Rows, known: tuple[tuple[float, ...], ...] | None
 ) -> tuple[np.ndarray | None, dict[str, Any]]:
     """One code for each edge, and what the codes mean: the rows of ``known``, if it is given."""
     edge_type, rows, weight = (edges.of(name) for name in ("edge_type", "edge_attr", "edge_weight"))
@@ -127,7 +153,8 @@ def _edge_codes(
         edges.refuse("edge_type", edge_type, wrong, "a code 0, 1, … (an integer)")
         rows = edge_type
     if known is not None:
-        return _known_codes(edges, np.asarray(known, dtype=np.float64), edge_type, rows)
+        about = {"num_edge_types": len(known), "edge_values": known}
+        return _known_codes(edges, np.array(known), edge_type, rows), about
     if rows is None or not rows.shape[1]:
         return None, {}
     if rows.shape[1] == 1 and _are_codes(rows):
@@ -148,26 +175,24 @@ def _edge_codes(
 
 def _known_codes(
     edges: _Rows, known: np.ndarray, edge_type: np.ndarray | None, rows: np.ndarray | None
-) -> tuple[np.ndarray | None, dict[str, Any]]:
+) -> np.ndarray | None:
     """Codes of edges whose rows are among ``known``, or that are given as codes of these."""
-    about = {"num_edge_types": len(known), "edge_values": tuple(map(tuple, known.tolist()))}
     if edge_type is not None:
         expected = f"a code below {len(known)}, the number of edge_values"
         edges.refuse("edge_type", edge_type, (edge_type >= len(known)).any(axis=1), expected)
-        return edge_type[:, 0].astype(np.int64), about
+        return edge_type[:, 0].astype(np.int64)
     if rows is None:
         if edges.ptr[-1]:
-            raise ValueError(
-                "graph 0: expected edge_attr, whose rows edge_values lists, or edge_type, got neither"
-            )
-        return None, about
+            raise ValueError("edges have neither edge_attr, whose rows edge_values lists, nor edge_type")
+        return None
     if rows.shape[1] != known.shape[1]:
-        raise ValueError(
-            f"graph 0: edge_attr has {rows.shape[1]} columns, expected {known.shape[1]}, as edge_values"
-        )
-    same = (rows[:, None] == known).all(axis=2)
-    edges.refuse("edge_attr", rows, ~same.any(axis=1), f"one of the {len(known)} rows of edge_values")
-    return same.argmax(axis=1), about
+        raise ValueError(f"edge_attr has {rows.shape[1]} columns, expected {known.shape[1]}, as edge_values")
+    distinct, number = distinct_rows(rows)
+    # As float32 has them: what is a float32 here may be a float64 there.
+    same = (distinct.astype(np.float32)[:, None] == known.astype(np.float32)).all(axis=2)
+    expected = f"one of the {len(known)} rows of edge_values"
+    edges.refuse("edge_attr", rows, ~same.any(axis=1)[number], expected)
+    return same.argmax(axis=1)[number]
 
 
 def _are_codes(column: np.ndarray) -> bool:

@@ -51,13 +51,19 @@ def packed(name: str, data: Graphs, edge_values: Sequence[Sequence[float]] | Non
     listed = isinstance(data, (list, tuple, np.ndarray)) and len(data) > 0 and isinstance(data[0], Data)
     if not (listed or isinstance(data, torch.utils.data.Dataset)):
         check_packed(name, data)
-    return PackedGraphs.from_pyg(data, edge_values=edge_values)
+    try:
+        return PackedGraphs.from_pyg(data, edge_values=edge_values)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def numbered_edges(data: PackedGraphs) -> tuple[tuple[float, ...], ...]:
     """What codes of edges stand for where that depends on the graphs: not of codes and one-hot rows."""
     values = data.description.edge_values
-    return () if np.array_equal(values, np.eye(len(values))) else values
+    one_hot = len(values) > 1 and np.array_equal(values, np.eye(len(values)))
+    return () if one_hot else values
 
 
 def as_packed(name: str, data: Graphs) -> PackedGraphs:
@@ -72,7 +78,7 @@ def as_packed(name: str, data: Graphs) -> PackedGraphs:
         raise ValueError(
             f"{name}: graph 0: edge_attr has {len(values[0])} numbers per edge, whose codes depend on all "
             "graphs; expected one integer or a one-hot row. Convert all graphs once with "
-            "PackedGraphs.from_pyg and give parts of that"
+            "PackedGraphs.from_pyg and give parts of that; others with its edge_values"
         )
     return graphs
 

@@ -21,6 +21,7 @@ from .arrays import Arrays, check_arrays, content_hash, take_spans
 from .colours import Colours
 from .description import SEVERAL_CLASSES, Description
 from .packing import Packable, packed_targets
+from .pyg import ItemOf, note_item
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
 
@@ -121,13 +122,12 @@ class PackedGraphs(Packable):
         )
         if a.smiles_ptr.numel():
             data.smiles = self._smiles_of(idx)
-        if self.description.features:  # what kernels must know of a list, such as scikit-learn makes
-            data.features = self.description.features
         if self.description.num_graph_values:
             data.graph_x = a.graph_x[idx : idx + 1].clone()
         if a.censored.numel():
             data.censored = a.censored[idx : idx + 1].clone()
-        return data
+        # A list of such items, which scikit-learn makes, is read as the store.
+        return note_item(data, ItemOf(self.description.features, x.size(1), self.description.edge_values))
 
     def _smiles_of(self, idx: int) -> str:
         begin, end = self.arrays.smiles_ptr[idx : idx + 2].tolist()

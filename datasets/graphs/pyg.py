@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -54,6 +55,41 @@ def with_edges(data: Data, edge_index: Tensor) -> Data:
             del data[name]
     data.edge_index = edge_index
     return data
+
+
+class ItemOf(NamedTuple):
+    """What a single graph of a store knows of it, beside the attributes that PyG sees.
+
+    Attributes:
+        features: Name of the columns of ``x``.
+        num_columns: How many these are.
+        edge_values: What codes of edges stand for, where the store has numbered them.
+    """
+
+    features: str
+    num_columns: int
+    edge_values: tuple[tuple[float, ...], ...]
+
+
+def note_item(data: Data, of: ItemOf) -> Data:
+    """``data`` with a note, which copies keep and batches do not."""
+    vars(data)["_item_of"] = of
+    return data
+
+
+def item_of(data: Data) -> ItemOf | None:
+    """The note of :func:`note_item`, if there is one."""
+    return vars(data).get("_item_of")
+
+
+def shared_features(graphs: Sequence[Data]) -> str:
+    """The name of the columns of ``x`` of items of stores; ``""`` if they differ, or ``x`` was changed."""
+    names = set()
+    for graph in graphs:
+        known, x = item_of(graph), graph.x
+        same = known is not None and x is not None and x.dim() == 2 and x.size(1) == known.num_columns
+        names.add(known.features if known is not None and same and not x.is_floating_point() else "")
+    return names.pop() if len(names) == 1 else ""
 
 
 def plain_data(cls: type[Data] = Data, **parts: Any) -> Data:

@@ -49,7 +49,8 @@ def cached_store(key: str, build: Callable[[], PackedGraphs]) -> PackedGraphs:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.is_file() and not damaged:  # another process has built it too: it holds that file open
-            return PackedGraphs.load(path, key=key)
+            with suppress(ValueError):
+                return PackedGraphs.load(path, key=key)
         data.save(path, key)
         shrink(folder, MOST_BYTES, path)
         return PackedGraphs._load(path, *read_tensors(path, verify=False))  # written just now

@@ -66,7 +66,6 @@ def small_values() -> dict[str, Any]:
     graphs = [data[i] for i in range(4)]
     for graph in graphs:
         graph.x = torch.randn(graph.num_nodes, 3, dtype=torch.float64)
-        graph.edge_index = graph.edge_index.as_tensor()
         del graph.edge_type
     y = data.y[:, 0].numpy()
     return {

@@ -39,17 +39,16 @@ class DataOptions:
             In training, networks learn from them: a prediction costs something on the wrong side of a bound.
             Scores are of measured values.
         features: Atom and bond features, by default those that the model needs: of a kernel machine, alone
-            or with a network, "ogb+invariants+descriptors" (more may be added), of others any, by default "ogb".
-            There are
-            "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
+            or with a network, "ogb+invariants+descriptors" (more may be added), of others any, by default
+            "ogb". There are "ogb" (9 atom and 3 bond columns of the Open Graph Benchmark;
             the one of chirality depends on the order in which a SMILES names atoms), "duvenaud" (the
             neural fingerprint's, used in the paper, without chirality) or "lei" (those of the paper's
             release, without it too). More can be added, in this order: "+invariants" (what ECFP and FCFP
             tell atoms apart by, for kernels), "+rings" tells
             each atom in how many rings of each size it lies, "+ring_nodes" gives each ring a node that is
             joined to its atoms, "+rw16" tells how likely a walk along random bonds
-            is back at it after 1, 2, ... 16 steps (any number from 1 to 64), and one of "+morgan", which gives each
-            molecule its Morgan fingerprint (radius 2, like ECFP4, 2048 counts), "+descriptors", those of
+            is back at it after 1, 2, ... 16 steps (any number from 1 to 64), and one of "+morgan", which has
+            each molecule's Morgan fingerprint (radius 2, like ECFP4, 2048 counts), "+descriptors", those of
             kernel machines, and "+rdkit", RDKit's, as in "ogb+rings+rw16+rdkit".
         standardize: Standardize molecules before: RDKit's cleanup, then the largest fragment alone (an
             organic one if there is any), then no charges where hydrogens can take them. A run folder lists

@@ -1,8 +1,9 @@
 """Search for the options of a network that are best for a table of SMILES.
 
 Options that are given, here or in a file for --config, stay as they are; the others that have ranges, such as
-width, dropout and learning rate, are searched. Trial 0 has the defaults, so the best one is not worse. Trials are scored on the
-validation part alone; the test part is never touched: "wlkernelnn train --config best.yaml" scores it, once.
+width, dropout and learning rate, are searched. Trial 0 has the defaults, so the best one is not worse. Trials
+are scored on the validation part alone; the test part is never touched: "wlkernelnn train --config best.yaml"
+scores it, once.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from wlkernelnn.datasets.graphs.arrays import bounds_of, features_of, take_spans
 from wlkernelnn.datasets.graphs.from_pyg import attribute_rows, edge_index_of, nodes_of
 from wlkernelnn.datasets.graphs.loader import check_untransformed
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
+from wlkernelnn.datasets.graphs.pyg import shared_features
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
 from .base import is_list, objects
@@ -137,7 +138,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
 
 
 def _from_data(graphs: list[Data]) -> FlatGraphs:
-    features = _features_of(graphs)
+    features = shared_features(graphs)
     num_nodes = nodes_of(graphs)
     edge_indices = [
         edge_index_of(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
@@ -164,15 +165,6 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         features=features,
         is_atom=None if x is None else are_atoms(x, features),
     )
-
-
-def _features_of(graphs: list[Data]) -> str:
-    """The name of the columns of ``x`` that all have, as items of a store do; ``""`` without."""
-    names = [name if isinstance(name := graph.get("features"), str) else "" for graph in graphs]
-    for i, name in enumerate(names):
-        if name and names[0] and name != names[0]:
-            raise ValueError(f"graph {i} has features {name!r}, graph 0 {names[0]!r}")
-    return names[0] if names and all(names) else ""
 
 
 def none_of(graphs: FlatGraphs) -> FlatGraphs:

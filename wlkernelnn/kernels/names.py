@@ -63,6 +63,8 @@ class Names:
 
     def _read(self, kind: Hashable, columns: Sequence[np.ndarray], length: int) -> np.ndarray:
         number, known = np.zeros(length, dtype=np.int64), np.ones(length, dtype=bool)
+        if not length:  # of no graphs, whose columns may not be known
+            return number
         rest = iter(columns)
         for step in self._steps.get(kind, [pd.Index([])]):
             if isinstance(step, pd.Index):

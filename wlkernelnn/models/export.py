@@ -109,6 +109,8 @@ def export_network(
     if path.suffix not in ENDINGS:
         raise ValueError(f"path: expected a name in {' or '.join(ENDINGS)}, got {path}")
     several = [networks] if isinstance(networks, GraphNetwork) else list(networks)
+    if len({net.edge_values for net in several}) != 1:
+        raise ValueError("networks: expected at least one, and the same edge_values of all")
     graphs = several[0].packed("data", data)
     if len(graphs) < 2:
         raise ValueError(f"data: expected at least 2 graphs, got {len(graphs)}")
@@ -118,7 +120,8 @@ def export_network(
     # Along nodes, edges or graphs, which is the second axis of edge_index [2, E] and the first of all others.
     axes = {name: {int(name == "edge_index"): torch.export.Dim.DYNAMIC} for name in inputs}
     program = torch.export.export(network, (), inputs, dynamic_shapes=axes, strict=False)
-    text = json.dumps({"wlkernelnn": __version__, "inputs": list(inputs), **(about or {})})
+    codes = {"edge_values": several[0].edge_values} if several[0].edge_values else {}
+    text = json.dumps({"wlkernelnn": __version__, "inputs": list(inputs), **codes, **(about or {})})
     with atomic_path(path) as temporary:
         if path.suffix == ".pt2":
             torch.export.save(program, temporary, extra_files={ABOUT: text})

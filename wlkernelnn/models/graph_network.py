@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -149,6 +150,8 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         ):
             if value:
                 sizes[name] = value
+        if not _takes(cls, "edge_values"):  # a network of one's own may not look at edges
+            sizes.pop("edge_values", None)
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
             net.scale_targets(data.measured)
@@ -184,10 +187,12 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         if not self.edge_values:
             return as_packed(name, data)
         graphs = packed(name, data, self.edge_values)
-        if graphs.description.edge_values != self.edge_values:
+        there = tuple(map(tuple, graphs.description.edge_values))
+        if there != self.edge_values and graphs.arrays.source.numel():
+            what = "stand for other values than" if there else "are not said to stand for"
             raise ValueError(
-                f"{name}: its codes of edges stand for other values than those of the graphs that sized the "
-                "network: convert with PackedGraphs.from_pyg(graphs, edge_values=network.edge_values)"
+                f"{name}: its codes of edges {what} those of the graphs that sized the network: convert with "
+                "PackedGraphs.from_pyg(graphs, edge_values=network.edge_values)"
             )
         return graphs
 
@@ -399,6 +404,11 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         Of a Gaussian mean and deviation, of quantiles all, of other targets the value of :meth:`predict`.
         """
         return self.target.described(self._outputs(vectors))
+
+
+def _takes(cls: type, name: str) -> bool:
+    parameters = inspect.signature(cls).parameters
+    return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 def _sum_over_graphs(states: Tensor, row: Tensor, quotient: Quotient) -> Tensor:

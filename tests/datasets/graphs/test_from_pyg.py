@@ -123,8 +123,26 @@ def test_rows_of_edges_that_are_known() -> None:
     data = PackedGraphs.from_pyg([path(edge_attr=row), Data(num_nodes=0)], edge_values=ORDERS)
     assert (data.description.edge_values, data.description.num_edge_types) == (ORDERS, 3)
     assert torch.equal(torch.tensor(ORDERS)[data[0].edge_type][:, 0], row)
-    again = PackedGraphs.from_pyg([*data], edge_values=ORDERS)  # items of a store have its codes
-    assert torch.equal(again[0].edge_type, data[0].edge_type)
+    for values in (ORDERS, (), None):  # items of a store know its codes
+        again = PackedGraphs.from_pyg([*data], edge_values=values)
+        assert torch.equal(again[0].edge_type, data[0].edge_type)
+        assert again.description.edge_values == ORDERS
+    other = PackedGraphs.from_pyg([path(edge_attr=torch.tensor([1.5, 2.0, 2.0, 1.5]))])
+    for graphs in ([data[0], other[0]], [other[0], data[0]]):
+        with pytest.raises(
+            ValueError, match="graph 1: is of a store whose codes of edges stand for other values"
+        ):
+            PackedGraphs.from_pyg(graphs)
+    with pytest.raises(
+        ValueError, match="graph 0: is of a store whose codes of edges stand for other values"
+    ):
+        PackedGraphs.from_pyg([*other], edge_values=ORDERS)
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.5], [[1.0], [1.0]], [[float("nan")]], [[1.0], [1.0, 2.0]], "ab"])
+def test_values_of_edges_that_are_none(values: Any) -> None:
+    with pytest.raises(ValueError, match="edge_values: expected 1 to 256 different rows of finite numbers"):
+        PackedGraphs.from_pyg([path()], edge_values=values)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +154,7 @@ def test_rows_of_edges_that_are_known() -> None:
             path(edge_attr=None, edge_type=torch.tensor([0, 1, 2, 3])),
             r"edge_type\[3\] is \[3\], expected a code below 3",
         ),
-        (path(edge_attr=None), "expected edge_attr, whose rows edge_values lists, or edge_type, got neither"),
+        (path(edge_attr=None), "edges have neither edge_attr, whose rows edge_values lists, nor edge_type"),
     ],
 )
 def test_rows_of_edges_that_are_not_known(graph: Data, message: str) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from tests.inputs.graphs import assert_equal_data, assert_same_arrays, packed_pair, random_packed
 from wlkernelnn.datasets import Description, PackedGraphs, Reject
+from wlkernelnn.datasets.graphs.pyg import ItemOf, item_of
 from wlkernelnn.utils.files import read_tensors, write_tensors
 
 
@@ -34,7 +35,7 @@ def test_saved_store_comes_back(data: PackedGraphs, tmp_path: Path) -> None:
     }
     assert_same_arrays(loaded, data)
     for came, expected in zip(loaded, stored, strict=True):
-        assert came.features == "ogb"
+        assert item_of(came) == ItemOf("ogb", 3, ())
         assert_equal_data(came, expected)
 
 

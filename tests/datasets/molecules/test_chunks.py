@@ -41,7 +41,7 @@ def test_additions_are_those_of_each_molecule(codes: str) -> None:
         assert graph.x[:, :columns].equal(before.x)
         assert graph.edge_index.equal(before.edge_index)
         assert graph.edge_type.equal(before.edge_type)
-        source, target = before.edge_index.as_tensor().numpy()
+        source, target = before.edge_index.numpy()
         walks = walk_encodings(source, target, np.array([len(before.x)]), 9)
         np.testing.assert_array_equal(graph.x[:, columns:].numpy(), walks)
         with rdBase.BlockLogs():
@@ -71,7 +71,7 @@ def test_additions_are_packed_like_anything_else() -> None:
     (batch,) = PackedLoader(graphs, len(graphs))
     expected = PackedGraphs.pack(
         batch.x.numpy(),
-        np.concatenate([graph.edge_index.as_tensor().numpy() for graph in graphs], axis=1),
+        np.concatenate([graph.edge_index.numpy() for graph in graphs], axis=1),
         graphs.arrays.node_ptr.numpy(),
         graphs.arrays.edge_ptr.numpy(),
         edge_type=batch.edge_type.numpy(),

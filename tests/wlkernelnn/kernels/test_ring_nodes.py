@@ -7,13 +7,16 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from rdkit import Chem
+from torch_geometric.data import Data
 
 from tests.datasets.molecules.test_ring_nodes import RINGS, as_networkx
 from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.kernels import MoleculeKernel, PathKernel, ShortestPathKernel, WLSubtreeKernel, WLVectorizer
 from wlkernelnn.kernels.flat_graphs import flat_graphs, paired
 from wlkernelnn.kernels.ring_nodes import atom_shares, atoms_alone
+from wlkernelnn.machines import GaussianProcess
 
 FEATURES = "ogb+invariants+ring_nodes"
 SMILES = [*RINGS, "OCC1CC1", "O=C1CCCC1", "Cc1ccncc1"]
@@ -119,11 +122,24 @@ def test_items_of_a_store_know_their_columns(
     assert kernel(molecules, []).shape == (len(molecules), 0)
     assert kernel([], items).shape == (0, len(molecules))
     assert kernel([]).shape == (0, 0)
-    other, _ = featurize(SMILES[:1], features="ogb")
-    with pytest.raises(
-        ValueError, match=r"graph 1 has features 'ogb', graph 0 'ogb\+invariants\+ring_nodes'"
-    ):
-        kernel([items[0], other[0]])
+    np.testing.assert_array_equal(kernel(PackedGraphs.from_pyg(items)), kernel(molecules))
+
+
+def test_items_with_other_columns_are_graphs_of_ones_own(molecules: PackedGraphs) -> None:
+    items = [graph.clone() for graph in molecules]
+    for graph in items:
+        graph.x = torch.cat([graph.x[:, :1], graph.x], dim=1)
+    own = [Data(x=graph.x, edge_index=graph.edge_index, edge_type=graph.edge_type) for graph in items]
+    np.testing.assert_array_equal(PathKernel(3)(items), PathKernel(3)(own))
+    with pytest.raises(ValueError, match="features of their own"):
+        WLSubtreeKernel(coding="element")(items)
+    plain, more = (featurize(SMILES, features=f"ogb{added}")[0] for added in ("", "+morgan"))
+    assert WLSubtreeKernel(2)([*plain, *more]).shape == (2 * len(SMILES), 2 * len(SMILES))
+
+
+def test_a_fitted_process_predicts_of_no_molecules(molecules: PackedGraphs) -> None:
+    model = GaussianProcess(MoleculeKernel()).fit(molecules, np.arange(float(len(molecules))))
+    assert model.predict([]).shape == (0,)
 
 
 def test_the_mean_of_six(molecules: PackedGraphs) -> None:

@@ -171,9 +171,16 @@ def test_graphs_of_pyg_have_the_codes_of_those_it_learned(
         assert np.array_equal(predict(one, [*whole]), expected)  # items of a store have its codes
         assert np.array_equal(predict(one, graphs[2:]), expected[2:])  # without an order of 1.5
         assert np.array_equal(predict(one, [chain([1, 2, 2])]), expected[2:])  # integers
-    with pytest.raises(ValueError, match=r"data: its codes of edges stand for other values.*edge_values"):
-        predict(net, PackedGraphs.from_pyg(graphs[2:]))
-    with pytest.raises(ValueError, match=r"graph 0: edge_attr\[0\] is \[3.0\], expected one of the 3 rows"):
+    for store, what in ((graphs[2:], "are not said to stand for"), (graphs[1:2], "stand for other values")):
+        with pytest.raises(ValueError, match=f"data: its codes of edges {what}.*edge_values=network"):
+            predict(net, PackedGraphs.from_pyg(store))
+    with pytest.raises(ValueError, match="data: graph 0: is of a store whose codes of edges stand for other"):
+        predict(net, [*PackedGraphs.from_pyg(graphs[1:2])])
+    single = [Data(x=graphs[0].x[:1], edge_index=torch.zeros(2, 0, dtype=torch.long))]
+    assert np.array_equal(predict(net, PackedGraphs.from_pyg(single)), predict(net, single))
+    with pytest.raises(
+        ValueError, match=r"data: graph 0: edge_attr\[0\] is \[3.0\], expected one of the 3 rows"
+    ):
         embed(net, [chain([3.0])])
     with pytest.raises(ValueError, match=r"edge_values has 3 rows, expected num_edge_types=2"):
         network(node_dims=[1], num_edge_types=2, edge_values=net.edge_values)

@@ -37,7 +37,7 @@ def coded(graphs: FlatGraphs, coding: str | None) -> FlatGraphs:
     check_one_of("coding", coding, CODINGS)
     if not len(graphs) and not graphs.features:
         return graphs
-    features = get_features(graphs.features) if graphs.features else None
+    features = get_features(graphs.features) if graphs.features and graphs.edge_type is not None else None
     if features is None or not {*CODINGS[coding]} <= {*features.node_columns}:
         raise ValueError(
             f"coding {coding!r} is one of molecules: give SMILES, or molecules with features={FEATURES!r}; "

@@ -49,7 +49,7 @@ def test_peptides(
     expected = load_molecules([smiles for part in PEPTIDES.values() for smiles in part], cache=False)
     for graph, other in zip(data, expected, strict=True):
         assert graph.x.equal(other.x)
-        assert graph.edge_index.as_tensor().equal(other.edge_index.as_tensor())
+        assert graph.edge_index.equal(other.edge_index)
         assert graph.edge_type.equal(other.edge_type)
     network = GraphKernelNetwork.from_data(data, hidden_channels=8, num_iterations=2)
     assert network(data[0]).shape == (1, y.size(1))
