@@ -125,7 +125,7 @@ class RandomSplitOptions:
     """A random split, or that of a column.
 
     Args:
-        splits_column: Column with the labels train, valid (or val) and test, instead.
+        splits_column: Column that says train, valid (or val) or test of each row, in the place of a split.
         split_sizes: Fractions of train, valid and test.
         data_seed: Seed of a random split.
     """

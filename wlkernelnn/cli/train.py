@@ -79,7 +79,7 @@ class NetworkOptions:
     """What all networks have.
 
     Args:
-        hidden_channels: Width of everything.
+        hidden_channels: Width of the network: numbers per atom, per layer and per molecule.
         walk_length: Number of nodes of a walk: 2 is one edge.
         decay: λ, the factor of every edge of a walk: a number from 0 to 1, "learned", or "gated" (computed
             from the edge and its two nodes).

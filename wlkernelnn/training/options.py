@@ -130,15 +130,16 @@ class FitOptions(LoopOptions):
         lr_decay_samples: Graphs between two decays.
         ema_decay: Decay of the moving average of the weights that is validated and kept, 0 for none. Early
             averages are shorter.
-        metric: Validation metric, by default the data set's own.
+        metric: Score that chooses the epoch of networks and is named first, by default the set's own:
+            rmse, mae, r2, spearman; of classes roc_auc, average_precision, accuracy, balanced_accuracy, f1,
+            mcc, log_loss, brier, ece; of ordered ones quadratic_kappa too.
         class_weight: "balanced" weights graphs in the training loss so that all classes of a target count
             alike: by the number of graphs over that of classes times that of the graph's class (King and
             Zeng 2001). Probabilities are then those of classes that are equally frequent. Or a weight of
             each class, in their sorted order.
         bucket_width: Draw training graphs evenly over buckets of the target of this width (Lei et al. 2017,
             section 6.3: 0.05 for the Clean Energy Project), 0 for plain shuffling.
-        seed: Seed of the order of graphs and of dropout; :func:`~wlkernelnn.training.train_run` draws initial
-            weights from it too.
+        seed: Seed of all that is drawn: the order of graphs, dropout, and in a run initial weights too.
 
     The other options are those of :class:`LoopOptions`.
 
