@@ -15,6 +15,7 @@ from tests.checks.pairwise import pairwise
 from tests.inputs.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
+from wlkernelnn.models.export import export_network
 from wlkernelnn.training import FitOptions, embed, fit, load_checkpoint, predict, save_checkpoint
 from wlkernelnn.training.molecules.module import masked_loss
 
@@ -184,3 +185,28 @@ def test_graphs_of_pyg_have_the_codes_of_those_it_learned(
         embed(net, [chain([3.0])])
     with pytest.raises(ValueError, match=r"edge_values has 3 rows, expected num_edge_types=2"):
         network(node_dims=[1], num_edge_types=2, edge_values=net.edge_values)
+
+
+def test_a_network_of_ones_own_may_not_know_values_of_edges() -> None:
+    class Own(GraphKernelNetwork):
+        def __init__(
+            self, node_dims: Sequence[int], num_edge_types: int | None, num_tasks: int, task: str
+        ) -> None:
+            super().__init__(node_dims, num_edge_types, num_tasks, hidden_channels=8)
+
+    store = PackedGraphs.from_pyg([chain([1.0, 1.5], 0.1), chain([2.0], 0.3)])
+    net = Own.from_data(store)
+    assert net.edge_values == ()
+    assert predict(net, store).shape == (2, 1)
+
+
+def test_networks_that_read_other_values_are_not_exported_together(tmp_path: Path) -> None:
+    several = [
+        GraphKernelNetwork.from_data([chain(orders, 0.1), chain([2.0], 0.3)], hidden_channels=8)
+        for orders in ([1.0, 1.5], [1.5, 3.0])
+    ]
+    for networks in (several, []):
+        with pytest.raises(
+            ValueError, match="networks: expected at least one, and the same edge_values of all"
+        ):
+            export_network(networks, tmp_path / "net.pt2", [chain([2.0]), chain([1.5])])
