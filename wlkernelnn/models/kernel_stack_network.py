@@ -34,8 +34,8 @@ class KernelStackNetwork(GraphNetwork):
         layer_dropout: Probability that an entry of a layer's result is dropped; of a colour, not of a node,
             where colours are computed once.
         residual, layer_norm: As of :class:`KernelStack`; ``norm`` is the one before the head.
-        pooling, norm, dropout, num_node_values, num_graph_values, quotient, in_channels, loss, quantiles,
-            edge_values: As there.
+        pooling, norm, dropout, num_node_values, num_graph_values, quotient: As there.
+        in_channels, loss, quantiles, edge_values: As there.
 
     Shapes:
         - input and output: as there
