@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +18,6 @@ from wlkernelnn.datasets.files.table_chunks import close_name
 #: A table, and how :func:`~wlkernelnn.datasets.molecules_from` reads it.
 Table = tuple[pd.DataFrame, dict[str, Any]]
 
-# TDC's seed of the validation part; its leaderboards want the mean of five.
-_SEED = 1
 # TDC's and Polaris's names of metrics: the task, and our name. Least squared errors are least rmse.
 _METRICS = {
     "mae": ("regression", "mae"),
@@ -48,7 +47,11 @@ def table_of_client(source: str, root: str | os.PathLike[str] | None) -> Table |
 
 
 def _tdc(name: str, root: str | os.PathLike[str] | None) -> Table:
-    """A set of the ADMET group (Huang et al. 2021) with its scaffold split."""
+    """A set of the ADMET group (Huang et al. 2021), its test part, and the validation part of a seed.
+
+    Leaderboards want the mean of seeds 1 to 5.
+    """
+    name, _, seed = name.partition("/")
     folders = data_folders(root)
     path = next((folder for folder in folders if (folder / "admet_group").is_dir()), folders[-1])
     path.mkdir(parents=True, exist_ok=True)
@@ -65,7 +68,9 @@ def _tdc(name: str, root: str | os.PathLike[str] | None) -> Table:
             known = ", ".join(sorted(group.dataset_names))
             close = close_name(key, group.dataset_names) or "."
             raise ValueError(f"TDC's ADMET group has no set {name!r}{close} Known are {known}")
-        train, valid = group.get_train_valid_split(seed=_SEED, benchmark=key, split_type="default")
+        if not re.fullmatch("[0-9]*", seed):
+            raise ValueError(f"tdc/{key}/{seed}: expected a seed of the validation part, as in tdc/{key}/2")
+        train, valid = group.get_train_valid_split(seed=int(seed or 1), benchmark=key, split_type="default")
         parts = {"train": train, "valid": valid, "test": group.get(key)["test"]}
     frame = pd.concat(
         [part[["Drug_ID", "Drug", "Y"]].assign(split=label) for label, part in parts.items()],
@@ -78,7 +83,7 @@ def _tdc(name: str, root: str | os.PathLike[str] | None) -> Table:
         "split_column": "split",
         "task": task,
         "metric": metric,
-        "name": f"tdc/{key}",
+        "name": f"tdc/{key}/{int(seed)}" if seed else f"tdc/{key}",
     }
 
 

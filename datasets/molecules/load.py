@@ -31,8 +31,9 @@ def load_molecules(
     A published set (one of :data:`~wlkernelnn.datasets.MOLECULE_SETS`) is looked for in ``root`` (default
     ``$WLKERNELNN_DATA``), then in the user's cache; if it is in neither, it is fetched from its publisher
     into the cache and its SHA-256 is checked. ``"chembl2321810"`` (or ``"chembl"``) comes with rdkit.
-    ``"tdc/NAME"`` is a set of TDC's ADMET group and ``"polaris/OWNER/NAME"`` the training part of a benchmark
-    of Polaris, where the packages PyTDC and polaris-lib are installed: these read or fetch them.
+    ``"tdc/NAME"`` is a set of TDC's ADMET group, with the validation part of TDC's seed 1 (``"tdc/NAME/2"``:
+    of seed 2), and ``"polaris/OWNER/NAME"`` the training part of a benchmark of Polaris, where the packages
+    PyTDC and polaris-lib are installed: these read or fetch them.
 
     Args:
         source: A name, or whatever :func:`~wlkernelnn.datasets.molecules_from` takes.

@@ -37,7 +37,7 @@ class Group:
         self, seed: int, benchmark: str, split_type: str = "default"
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         classes = benchmark == "cyp2d6_veith"
-        return recorded(1, 15, classes), recorded(15, 18, classes)
+        return recorded(1, 16 - seed, classes), recorded(16 - seed, 18, classes)
 
     def get(self, benchmark: str) -> dict[str, Any]:
         classes = benchmark == "cyp2d6_veith"
@@ -105,6 +105,10 @@ def test_tdc_has_its_own_split_and_metric() -> None:
     assert data.y[17, 0] == pytest.approx(-6.3)
     classes = load_molecules("tdc/cyp2d6_veith", cache=False)
     assert (classes.task, classes.metric) == ("classification", "average_precision")
+    third = load_molecules("tdc/caco2_wang/3", cache=False)
+    assert third.description.name == "tdc/caco2_wang/3"
+    assert third.split_idx is not None
+    assert {part: len(rows) for part, rows in third.split_idx.items()} == {"train": 12, "valid": 5, "test": 4}
     again = load_molecules("tdc/caco2_wang", split="random", cache=False)
     assert again.split_idx is not None
     assert len(again.split_idx["test"]) == 2
@@ -138,6 +142,8 @@ def test_wrong_names_and_missing_packages(monkeypatch: pytest.MonkeyPatch) -> No
         ValueError, match=r"no set 'caco2_wan'; did you mean 'caco2_wang'\? Known are caco2_wang"
     ):
         load_molecules("tdc/caco2_wan")
+    with pytest.raises(ValueError, match="tdc/caco2_wang/one: expected a seed of the validation part"):
+        load_molecules("tdc/caco2_wang/one")
     with pytest.raises(ValueError, match=r"no data set is called 'tcd/caco2_wang'.*tdc/caco2_wang"):
         load_molecules("tcd/caco2_wang")
     for name, package in (("tdc.benchmark_group", "PyTDC"), ("polaris", "polaris-lib")):
