@@ -34,7 +34,12 @@ EVALUATION_BATCH = 512
 def _move_average(
     decay: float, averaged: Sequence[Tensor], current: Sequence[Tensor], num_averaged: Tensor
 ) -> None:
-    """Exponential averaging whose memory grows with the number of steps, up to ``decay``."""
+    """Exponential averaging whose memory grows with the number of steps, up to ``decay``.
+
+    Buffers are averaged as weights are: the statistics of batch norm belong to them. Counts stay as they are.
+    """
+    if not averaged[0].is_floating_point():
+        return
     steps = int(num_averaged)
     weight = 1.0 - min(decay, (1 + steps) / (10 + steps))
     # Lightning makes the copy that is averaged before it converts the network to, say, float64.
@@ -118,9 +123,7 @@ def fit(
     weights = class_weights(options.class_weight, train.y, number)
     averaged: list[Callback] = []
     if options.ema_decay:
-        averaged.append(
-            WeightAveraging(use_buffers=False, multi_avg_fn=partial(_move_average, options.ema_decay))
-        )
+        averaged.append(WeightAveraging(multi_avg_fn=partial(_move_average, options.ema_decay)))
     return train_module(
         NetworkModule(net, options, metric, len(loader), weights),
         loader,

@@ -103,18 +103,23 @@ def test_without_validation_the_last_weights_are_kept(
     assert_same_weights(net, validated)
 
 
-def test_average_of_the_weights() -> None:
+def test_average_of_the_weights_and_of_what_batch_norm_measured() -> None:
     """One batch an epoch: after two steps, the average is w_1 + (1 − 2/11) (w_2 − w_1)."""
     data = regression_set()[:16]
     nets = {}
     for epochs in (1, 2):
         for ema_decay in (0.0, 0.999):
             net = small_network(data)
+            net.norm = torch.nn.BatchNorm1d(net.norm.normalized_shape[0])
             options = quick(epochs=epochs, schedule="constant", ema_decay=ema_decay)
             fit(net, data, options=options, progress=False)
-            nets[epochs, ema_decay] = net.encoder.table.weight
-    torch.testing.assert_close(nets[1, 0.999], nets[1, 0.0])
-    torch.testing.assert_close(nets[2, 0.999], torch.lerp(nets[1, 0.0], nets[2, 0.0], 1 - 2 / 11))
+            nets[epochs, ema_decay] = net.state_dict()
+    for name, after in nets[2, 0.0].items():
+        if after.is_floating_point():
+            before = nets[1, 0.0][name]
+            torch.testing.assert_close(nets[1, 0.999][name], before)
+            torch.testing.assert_close(nets[2, 0.999][name], torch.lerp(before, after, 1 - 2 / 11))
+    assert not torch.equal(nets[1, 0.0]["norm.running_mean"], nets[2, 0.0]["norm.running_mean"])
 
 
 # The options do what they say
