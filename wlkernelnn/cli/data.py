@@ -194,6 +194,14 @@ class SplitOptions(RandomSplitOptions):
             return {"split": "time", "time_column": self.time_column, "split_sizes": self.split_sizes}
         return {} if self.splits_column is None else {"split_column": self.splits_column}
 
+    def published(self, data: PackedGraphs) -> dict[str, np.ndarray] | None:
+        """The split that was published with the data, if there is one and ``--split`` names no other."""
+        from wlkernelnn.datasets import MOLECULE_SETS
+
+        known = MOLECULE_SETS.get(data.description.name)
+        own = self.split is None and (known is None or known.split_column is not None)
+        return data.split_idx if own else None
+
     def apply(self, data: PackedGraphs) -> tuple[dict[str, np.ndarray], str]:
         """Positions of each part in ``data``, and what to call the split."""
         if self.splits_column is not None:
@@ -204,16 +212,15 @@ class SplitOptions(RandomSplitOptions):
             return data.split_idx, f"time, column {self.time_column}"
         from wlkernelnn.datasets import MOLECULE_SETS, split
 
-        published = MOLECULE_SETS.get(data.description.name)
-        kind = self.split or (published.split if published else "random")
-        own = self.split is None and (published is None or published.split_column is not None)
-        if own and data.split_idx is not None:
+        if (published := self.published(data)) is not None:
             if tuple(self.split_sizes) != SplitOptions.split_sizes or self.data_seed:
                 name = data.description.name
                 raise ValueError(
                     f"{name} has a published split: --split-sizes and --data-seed need --split random"
                 )
-            return data.split_idx, "published"
+            return published, "published"
+        known = MOLECULE_SETS.get(data.description.name)
+        kind = self.split or (known.split if known else "random")
         if kind != "random" and self.data_seed:
             raise ValueError(f"--data-seed is an option of --split random: there is one {kind} split")
         train, valid, test = self.split_sizes

@@ -160,6 +160,17 @@ def test_train_takes_the_published_split(tmp_path: Path, capsys: pytest.CaptureF
     assert "tdc/caco2_wang has a published split" in capsys.readouterr().err
 
 
+def test_folds_leave_the_published_test_part_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train = ["train", "--data-path", "tdc/caco2_wang", "--model", "linear", "--no-cache", "--cv", "2"]
+    assert main([*train, "--output-dir", str(tmp_path / "train")]) == 0
+    assert "the 4 molecules of its published test part are in no fold" in capsys.readouterr().out
+    assert main([*train, "--split", "random", "--output-dir", str(tmp_path / "all")]) == 0
+    assert "published test part" not in capsys.readouterr().out
+    for folder, rows in (("train", 17), ("all", 21)):
+        folds = (tmp_path / folder / "folds").glob("linear_*.csv")
+        assert sorted(pd.concat(map(pd.read_csv, folds))["row"]) == [*range(1, rows + 1)]
+
+
 def test_a_download_that_was_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def group(path: str) -> Group:
         with ZipFile(Path(path, "admet_group.zip")):  # as TDC reads it

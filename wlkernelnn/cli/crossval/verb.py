@@ -70,8 +70,17 @@ def cross_validation(
                 raise ValueError(
                     f"{' and '.join(models)} reject different rows: their features do not compare"
                 )
-        published = MOLECULE_SETS.get(data.description.name)
-        kind: Any = parsed.split or (published.split if published else "random")
+        published = split.published(data)
+        if published is not None and len(published["test"]):
+            print(
+                f"{data.description.name}: the {len(published['test']):,} molecules of its published test "
+                "part are in no fold; --split random, or another, folds all"
+            )
+            rest = np.setdiff1d(np.arange(len(data)), published["test"])
+            stores = {features: store[rest] for features, store in stores.items()}
+            data = next(iter(stores.values()))
+        known = MOLECULE_SETS.get(data.description.name)
+        kind: Any = parsed.split or (known.split if known else "random")
         clusters = split.of_clusters()
         folds = cv_folds(data, parsed.cv, parsed.repeats, kind, parsed.data_seed, **clusters)
         for name in (name for name in models if name not in networks):
