@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ def load_lrgb(name: str, root: str | os.PathLike[str] | None = None) -> PackedGr
         The graphs, with ``split_idx``; their codes are those of the features ``"ogb"``. They have no SMILES.
 
     Raises:
-        ValueError: Unknown name, or codes that OGB's tables do not have.
+        ValueError: Unknown name, codes that OGB's tables do not have, or a file that could run code.
         OSError: The files are nowhere, and cannot be fetched.
     """
     check_one_of("name", name.lower(), _SETS)
@@ -78,7 +79,15 @@ def load_lrgb(name: str, root: str | os.PathLike[str] | None = None) -> PackedGr
 def _part(where: Path, name: str, part: str) -> LRGBDataset:
     try:
         where.mkdir(parents=True, exist_ok=True)
-        return LRGBDataset(str(where), name, part)
+        with warnings.catch_warnings():
+            # PyG warns of a file that is more than tensors before it reads it again, code and all.
+            warnings.filterwarnings("error", message="Weights only load failed")
+            return LRGBDataset(str(where), name, part)
+    except UserWarning as warning:
+        raise ValueError(
+            f"{where / name}: a file of its folders raw and processed holds more than tensors, could run code, "
+            f"and is not read ({warning})"
+        ) from warning
     except OSError as error:
         raise OSError(
             f"{name}: there is no {where / name / 'raw'} with train.pt, val.pt and test.pt, and it cannot be "

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,3 +59,24 @@ def test_peptides(
 def test_an_unknown_name() -> None:
     with pytest.raises(ValueError, match="name must be one of peptides-func, peptides-struct, got"):
         load_lrgb("PascalVOC-SP")
+
+
+class Code:
+    """What runs code when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_files_run_no_code(tmp_path: Path) -> None:
+    folder = tmp_path / "lrgb" / "peptides-func" / "raw"
+    folder.mkdir(parents=True)
+    for part in PEPTIDES:
+        torch.save(Code(tmp_path / "ran"), folder / f"{part}.pt")
+    with pytest.raises(ValueError, match=r"peptides-func: a file .* could run code, and is not read"):
+        load_lrgb("peptides-func", tmp_path)
+    assert not (tmp_path / "ran").exists()
