@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -10,7 +9,14 @@ import numpy as np
 import torch
 
 from wlkernelnn.kernels.colour_table import ColourTable
-from wlkernelnn.utils.files import read_sealed, read_tensors, write_sealed, write_tensors, write_text
+from wlkernelnn.utils.files import (
+    read_sealed,
+    read_tensors,
+    tensor_digest,
+    write_sealed,
+    write_tensors,
+    write_text,
+)
 
 from .linear import DEPTHS, LinearMachine
 
@@ -80,11 +86,7 @@ def load_linear(directory: Path) -> LinearMachine:
 
 def linear_digest(machine: LinearMachine) -> str:
     """SHA-256 of all that predictions depend on."""
-    content = hashlib.sha256(json.dumps(machine.about, sort_keys=True).encode())
-    for name, tensor in sorted(_tensors(machine).items()):
-        content.update(name.encode())
-        content.update(tensor.numpy().tobytes())
-    return content.hexdigest()
+    return tensor_digest(json.dumps(machine.about, sort_keys=True), _tensors(machine))
 
 
 def _tensors(machine: LinearMachine) -> dict[str, torch.Tensor]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -15,6 +14,7 @@ from wlkernelnn.utils.files import (
     read_json,
     read_sealed,
     read_tensors,
+    tensor_digest,
     write_sealed,
     write_tensors,
     write_text,
@@ -159,9 +159,5 @@ def digest(machine: MoleculeMachine | LinearMachine) -> str:
     """SHA-256 of all that predictions depend on."""
     if isinstance(machine, LinearMachine):
         return linear_digest(machine)
-    content = hashlib.sha256(json.dumps([machine.choice_, machine.about], sort_keys=True).encode())
-    content.update(machine.process_.X_train_.digest().encode())
-    for name, tensor in sorted(_numbers(machine).items()):
-        content.update(name.encode())
-        content.update(tensor.numpy().tobytes())
-    return content.hexdigest()
+    said = [machine.choice_, machine.about, machine.process_.X_train_.digest()]
+    return tensor_digest(json.dumps(said, sort_keys=True), _numbers(machine))

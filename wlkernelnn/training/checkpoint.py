@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import threading
@@ -24,6 +23,7 @@ from wlkernelnn.utils.files import (
     read_shapes,
     read_tensors,
     shortened,
+    tensor_digest,
     write_sealed,
     write_tensors,
 )
@@ -199,11 +199,8 @@ def load_vocabulary(directory: str | os.PathLike[str], model: torch.nn.Module) -
 
 def digest(model: Any) -> str:
     """SHA-256 of a model's arguments and weights."""
-    result = hashlib.sha256(json.dumps(model.config, sort_keys=True).encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        result.update(name.encode())
-        result.update(tensor.cpu().contiguous().numpy().tobytes())
-    return result.hexdigest()
+    weights = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
+    return tensor_digest(json.dumps(model.config, sort_keys=True), weights)
 
 
 def _check_vocabulary(path: Path, vocabulary: Vocabulary, model: torch.nn.Module) -> None:

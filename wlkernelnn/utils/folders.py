@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
+from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
@@ -41,17 +41,15 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=UNFINISHED, suffix=f".{path.name[-100:]}")
-        os.close(handle)
-    temporary = Path(name)
+        temporary = path.with_name(f"{UNFINISHED}{uuid4().hex}.{path.name[-50:]}")
+        temporary.touch(exist_ok=False)
+        mode = temporary.stat().st_mode  # what new files have here
     try:
         with _named(path):
             yield temporary
             with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)  # mkstemp and safetensors make files that only their owner reads
+            temporary.chmod(mode)  # safetensors makes files that only their owner reads
             os.replace(temporary, path)
         _sync_folder(path.parent)
     finally:

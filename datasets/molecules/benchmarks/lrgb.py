@@ -85,8 +85,8 @@ def _part(where: Path, name: str, part: str) -> LRGBDataset:
             return LRGBDataset(str(where), name, part)
     except UserWarning as warning:
         raise ValueError(
-            f"{where / name}: a file of its folders raw and processed holds more than tensors, could run code, "
-            f"and is not read ({warning})"
+            f"{where / name}: a file of its folders raw and processed holds more than tensors, "
+            f"could run code, and is not read ({warning})"
         ) from warning
     except OSError as error:
         raise OSError(

@@ -277,6 +277,11 @@ def test_files_are_as_readable_as_the_umask_says(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o640
 
 
+def test_names_as_long_as_they_may_be(tmp_path: Path) -> None:
+    write_text(tmp_path / ("λ" * 125 + ".txt"), "")  # 254 bytes of 255
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 def test_text_is_utf8(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "λ → σ")
     assert (tmp_path / "a.txt").read_bytes().decode("utf-8") == "λ → σ"

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from uuid import uuid4
 
@@ -77,7 +77,6 @@ def predict_on_cluster(
 
         try:
             yield from in_order(tasks, submit, limit, waiting)
-            client.unregister_worker_plugin(name)
         except KilledWorker as error:
             raise ChildProcessError(
                 f"several workers died, the last {error.last_worker.address}, while they predicted "
@@ -86,6 +85,9 @@ def predict_on_cluster(
             ) from error
         except (FutureCancelledError, ClosedClientError) as error:
             raise _gone(scheduler) from error
+        finally:  # no worker of a cluster that goes on keeps the model
+            with suppress(OSError, FutureCancelledError, ClosedClientError):
+                client.unregister_worker_plugin(name)
 
 
 def _gone(scheduler: str) -> ConnectionError:

@@ -89,7 +89,11 @@ def test_a_worker_is_killed_in_the_middle(
 
 
 def test_a_failure_names_the_row(
-    threads: str, run_folder: Path, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_threads: LocalCluster,
+    run_folder: Path,
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole, failed = workers.featurize, []
 
@@ -101,8 +105,10 @@ def test_a_failure_names_the_row(
 
     monkeypatch.setattr(workers, "featurize", fail)
     with pytest.raises(RuntimeError, match=r"data row 31: '.*': MemoryError: too large"):
-        run(table, run_folder, tmp_path / "out", scheduler=threads)
+        run(table, run_folder, tmp_path / "out", scheduler=two_threads.scheduler_address)
     assert failed.count(5) == failed.count(1) == 1 + cluster.RETRIES
+    # The cluster does not keep the model.
+    assert not [name for name in two_threads.scheduler.worker_plugins if name.startswith("wlkernelnn")]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="later versions do not stop for ever")
