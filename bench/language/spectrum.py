@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 from sklearn.metrics import accuracy_score
 from sklearn.svm import SVC
 
 from wlkernelnn.bench.harness.cells import Cell, Record
 from wlkernelnn.datasets import LabelledStrings, PackedStrings
 from wlkernelnn.datasets.splits.parts import PARTS
+from wlkernelnn.kernels.graphs.count_kernel import unary
 from wlkernelnn.kernels.graphs.counts import CountSide, count_matrix, count_sides
 from wlkernelnn.machines import TextMachine
 
@@ -58,25 +58,14 @@ def spectrum(strings: PackedStrings, ngram: int) -> tuple[np.ndarray, np.ndarray
     return np.concatenate(owners), np.concatenate(runs)
 
 
-def unary(counts: sparse.csr_array) -> sparse.csr_array:
-    """0 and 1 whose inner products are sums of minima: a column for "at least once", "at least twice", …."""
-    counts = counts.tocoo()
-    times = counts.data.astype(np.int64)
-    row, column = np.repeat(counts.coords[0], times), np.repeat(counts.coords[1], times).astype(np.int64)
-    begin = np.repeat(np.cumsum(times) - times, times)
-    key = column * times.max(initial=1) + (np.arange(len(row)) - begin)
-    known, place = np.unique(key, return_inverse=True)
-    return count_matrix(row, place, counts.shape[0], len(known))
-
-
 def minmax(one: CountSide, other: CountSide) -> np.ndarray:
-    """Σ min / Σ max of all pairs, float32 ``[n, n']``; 0 of two empty strings."""
+    """Σ min / Σ max of all pairs, float32 ``[n, n']``; 1 of two empty strings."""
     result = np.empty((len(one.squares), len(other.squares)), dtype=np.float32)
     for begin in range(0, len(result), BLOCK):
         some = one.part(begin, begin + BLOCK)
         least = some.product(other)
         most = some.squares[:, None] + other.squares - least
-        result[begin : begin + BLOCK] = np.divide(least, most, out=np.zeros_like(least), where=most > 0)
+        result[begin : begin + BLOCK] = np.divide(least, most, out=np.ones_like(least), where=most > 0)
     return result
 
 

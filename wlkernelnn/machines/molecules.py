@@ -189,7 +189,7 @@ class MoleculeMachine(BaseEstimator):
         logger.info(
             f"kernel machine on {CHOICES[self.choice_]}: the least leave-one-out error{some} ({figures})"
         )
-        if num_landmarks is not None:
+        if num_landmarks is not None and num_landmarks < rows:
             logger.info(f"{rows:,} molecules: {num_landmarks:,} of them, drawn, are landmarks")
 
     def num_landmarks(self, rows: int, targets: int) -> int | None:
