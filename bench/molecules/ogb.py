@@ -20,7 +20,7 @@ from wlkernelnn.datasets.molecules.benchmarks.ogb import ogb_parts, ogb_source
 from wlkernelnn.datasets.molecules.benchmarks.ogb_sets import ogb_set
 from wlkernelnn.utils.files import read_json
 
-from .members import LANDMARKS, MACHINE, PROCESS, run_members
+from .members import GINE, LANDMARKS, MACHINE, PROCESS, run_members
 from .ogb_recipes import RECIPES, Recipe
 from .ogb_scores import SUBMITTED, check_size, official, write_submission
 
@@ -33,7 +33,7 @@ LEGEND = f"""* OGB's evaluator, on the split that lies beside the graphs (see be
   The rows of the parts lie in the folder "splits" beside this table, in the files that the JSON file names.
 * Several together predict by their mean; parameters are summed. Those of an ensemble differ in their seeds.
 {MACHINE}  Here its kernel has 1 iteration, and it has no seed.
-{LANDMARKS}{PROCESS}"""
+{GINE}{LANDMARKS}{PROCESS}"""
 SUBMISSION = f"""* The targets of the test parts are not public: beside each run (of several together, the
   first), in a folder of the row's name, lie the predictions to be submitted, of {" and ".join(SUBMITTED)};
   "test" is both.
