@@ -7,8 +7,10 @@ import itertools
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -211,21 +213,31 @@ _REFERENCE = re.compile(r"&?(#\d{1,5};|\b(?:amp|lt|gt|quot|nbsp);)")
 _ATTRIBUTE = r"""\s+[a-z-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s<>]+)"""
 _TAG = re.compile(rf"</?(?:h[1-6]|[a-z]+)(?>{_ATTRIBUTE})*\s*/?>")
 _ENDING = r"n't\b|'(?:s|m|d|re|ve|ll)\b"
-_TOKEN = re.compile(rf"[^\W_]+?(?=n't\b)|{_ENDING}|[^\W_]+|[^\w\s]")
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """What a token is; combining marks, which no escape of regular expressions stands for, go on a word."""
+    places = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+    marks = "".join(sign for sign in map(chr, places) if unicodedata.category(sign).startswith("M"))
+    # Few words are followed by a sign that may be a mark, and most marks are slow to look for.
+    word = rf"[^\W_]+(?:(?![\0-\u02ff])(?:[{marks}\u200c\u200d]+[^\W_]+)*[{marks}]*)?"
+    return re.compile(rf"[^\W_]+?(?=n't\b)|{_ENDING}|{word}|[^\w\s]")
 
 
 def document_tokens(text: str, max_length: int | None = None) -> list[str]:
     r"""The tokens of a document of these sets.
 
     Lower-cased, back-slashes blanks, character references resolved (also those that lost their ``&``, such as
-    ``#39;``), HTML tags left out. Tokens are then runs of letters and digits, the endings n't, 's, 'm, 'd,
-    're, 've and 'll, as in GloVe, and every other sign by itself; underscores are blanks.
+    ``#39;``), HTML tags left out, signs composed (NFC). Tokens are then runs of letters and digits, with
+    their combining marks and joiners, the endings n't, 's, 'm, 'd, 're, 've and 'll, as in GloVe, and every
+    other sign by itself; underscores are blanks.
 
     Args:
         text: The document.
         max_length: Stop after so many tokens; default never.
     """
     text = html.unescape(_REFERENCE.sub(r"&\1", text.lower().replace("\\", " ")))
-    found = _TOKEN.finditer(_TAG.sub(" ", text))
+    found = _token().finditer(unicodedata.normalize("NFC", _TAG.sub(" ", text)))
     # Of a set with millions of tokens, equal ones are kept once.
     return [sys.intern(token[0]) for token in itertools.islice(found, max_length)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,10 +61,11 @@ def load_glove(
 ) -> WordVectors:
     """Read the vectors of a vocabulary's tokens from any file in GloVe's text format.
 
-    A line is a word and its numbers with a blank between each. Only the lines of words that are wanted are
-    turned into numbers; of all others the width and the encoding are checked. Words that hold blanks
-    themselves (GloVe 840B has some) are passed over. Tokens are looked up as they are: GloVe's sets 6B and
-    42B are lower-cased.
+    A line is a word and its numbers with a blank between each. The first line of word2vec's and fastText's
+    text files, how many words there are and how many numbers each has, is passed over. Only the lines of
+    words that are wanted are turned into numbers; of all others the width and the encoding are checked. Words
+    that hold blanks themselves (GloVe 840B has some) are passed over. Tokens are looked up as they are:
+    GloVe's sets 6B and 42B are lower-cased.
 
     Args:
         path: A text file (UTF-8), or its ``.gz``.
@@ -86,9 +90,10 @@ def load_glove(
     found: dict[int, np.ndarray] = {}
     width, num_repeated = 0, 0
     with opened(path) as file:
-        for number, line in enumerate(file, 1):
+        first = [*itertools.islice(file, 2)]
+        for number, line in enumerate(itertools.chain(first, file), 1):
             line = line.rstrip()
-            if not line:
+            if not line or (number == 1 and _is_header(first)):
                 continue
             blanks = line.count(b" ")
             width = width or blanks
@@ -117,6 +122,13 @@ def load_glove(
     known = torch.zeros(len(vocabulary), dtype=torch.bool)
     known[rows] = True
     return WordVectors(weight, known, num_repeated)
+
+
+def _is_header(lines: Sequence[bytes]) -> bool:
+    """Whether the first of two lines says how many words there are, and how many numbers the second has."""
+    if len(lines) < 2 or not re.fullmatch(rb"\d+ \d+", lines[0].rstrip()):
+        return False
+    return int(lines[0].split()[1]) == lines[1].rstrip().count(b" ")
 
 
 def _check_width(path: Path, number: int, line: bytes, width: int) -> None:

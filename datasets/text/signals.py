@@ -118,19 +118,33 @@ class Signals:
         Raises:
             ValueError: A token is beyond the range of float32.
         """
-        x = self.x[positions].astype(np.float64)
+        samples = self._samples(positions)
         if scaled_by is not None:
-            of_channel = self.x[scaled_by].astype(np.float64)
-            deviation = of_channel.std((0, 2), keepdims=True)
-            x = (x - of_channel.mean((0, 2), keepdims=True)) / np.where(deviation > 0, deviation, 1)
-        trials, channels, length = x.shape
-        if abs(x).max(initial=0) > np.finfo(np.float32).max:
+            mean, deviation = channel_scale(self._samples(scaled_by))
+            samples = (samples - mean) / deviation
+        if abs(samples).max(initial=0) > np.finfo(np.float32).max:
             raise ValueError(
-                f"{self.name}: signals go up to {abs(x).max():g}, beyond float32: give scaled_by"
+                f"{self.name}: signals go up to {abs(samples).max():g}, beyond float32: give scaled_by"
             )
-        tokens = np.ascontiguousarray(x.transpose(0, 2, 1), dtype=np.float32).reshape(-1, channels)
-        ptr = torch.arange(trials + 1) * length
-        return PackedStrings(torch.from_numpy(tokens), ptr, torch.from_numpy(self.y[positions]))
+        y = torch.from_numpy(self.y[positions])
+        ptr = torch.arange(len(y) + 1) * self.x.shape[2]
+        return PackedStrings(torch.from_numpy(samples.astype(np.float32)), ptr, y)
+
+    def _samples(self, positions: np.ndarray) -> np.ndarray:
+        """The samples of trials, one trial after the other: float64 ``[N, channels]``."""
+        return self.x[positions].transpose(0, 2, 1).reshape(-1, self.x.shape[1]).astype(np.float64)
+
+
+def channel_scale(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each channel of samples ``[N, channels]``, N at least 1.
+
+    The deviation is 1 where a channel is constant but for rounding: it is only shifted.
+    """
+    # Sums over many samples on a large offset lose digits.
+    shifted = samples - samples[0]
+    deviation = shifted.std(0)
+    constant = deviation <= 1e-12 * abs(samples).max(0)
+    return samples[0] + shifted.mean(0), np.where(constant, 1.0, deviation)
 
 
 def load_signals(source: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> Signals:

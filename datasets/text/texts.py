@@ -141,7 +141,7 @@ def texts_from(
         label_column: Column of the names of classes; default none. Whole numbers are names too.
         split_column: Column of the labels train, valid (or val) and test, which become ``split_idx``.
         level, max_length: Tokens of the texts, see :func:`tokens_of`.
-        classes: The labels that are known; default all.
+        classes: The labels that are known, which ``labels`` then calls as they are called here; default all.
         on_invalid: ``"raise"`` an error for rows that cannot be used, or ``"skip"`` them.
         rejects_path: CSV file for these rows, see :func:`~wlkernelnn.datasets.write_rejects`.
 
@@ -165,18 +165,21 @@ def texts_from(
     if label_column is not None:
         labels = [_label(cell) for cell in frame[label_column].tolist()]
         _check_names(labels, where, label_column, partial(place, frame))
-        kept, known = [], _some(sorted(classes or ()))
+        names = labels if classes is None else classes
+        # Of Python's classes, unlike those of files, some are called 1.0.
+        known = {_label(name): name for name in names} | {name: name for name in names}
+        kept, shown = [], _some(sorted(classes or ()))
         for i, row in enumerate(position):
-            if labels[row] and (classes is None or labels[row] in classes):
+            if labels[row] and labels[row] in known:
                 kept.append(i)
                 continue
             reason = "no label"
             if labels[row]:
-                reason = f"label {labels[row]!r} is none of the classes {known}"
+                reason = f"label {labels[row]!r} is none of the classes {shown}"
             rejects.append(Reject(row, found.texts[i], reason))
         position, rejects = [position[i] for i in kept], sorted(rejects, key=lambda reject: reject.row)
         found = found._replace(texts=[found.texts[i] for i in kept], tokens=[found.tokens[i] for i in kept])
-        labels = [labels[row] for row in position]
+        labels = [known[labels[row]] for row in position]
     row = np.array(position, dtype=np.int64)
     split_idx = None
     if split_column is not None:

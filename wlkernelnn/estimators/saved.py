@@ -107,7 +107,10 @@ class SavedEstimator(BaseEstimator, ABC):
         """
         path = Path(directory) / ESTIMATOR
         if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such file; expected a folder that an estimator was saved in")
+            raise FileNotFoundError(
+                f"{path}: no such file; expected a folder that an estimator was saved in "
+                "(load_run and load_string_run of wlkernelnn.training read those of the command line)"
+            )
         if (Path(directory) / ORIGIN).exists():
             raise ValueError(f"{directory}: expected a folder of an estimator alone, but a run is there too")
         fitted, state = cls._load_model(Path(directory)), read_sealed(path)

@@ -12,6 +12,7 @@ import torch
 from sklearn.utils import Tags
 
 from wlkernelnn.datasets import PackedStrings
+from wlkernelnn.datasets.text.signals import channel_scale
 from wlkernelnn.kernels.base import is_list
 from wlkernelnn.training import StringEnsemble
 from wlkernelnn.training.folder import with_seeds
@@ -118,14 +119,13 @@ class StringClassifier(StringEstimator):
 
 
 def _scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each channel; 1 where a channel is constant but for rounding."""
+    """:func:`channel_scale` of values that float32 can hold; others are refused."""
     largest = np.abs(values).max(0)
     if too_large := np.flatnonzero(largest > np.finfo(np.float32).max).tolist():
         raise ValueError(
             f"X: channel {too_large[0]}: values of up to {largest[too_large[0]]:.3g} are beyond float32"
         )
-    mean, std = values.mean(0), values.std(0)
-    return mean, np.where(std > 1e-12 * largest, std, 1.0)
+    return channel_scale(values)
 
 
 def signals_of(X: Any) -> list[np.ndarray]:

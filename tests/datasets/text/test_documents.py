@@ -53,6 +53,8 @@ def content(data: LabelledStrings, strings: PackedStrings) -> list[tuple[int, st
         ("""<A HREF="a b" target=/full">c</A> <img src='d' alt = e/>f""", "c f"),
         (r"\$5 second\team snake_case ___", "$ 5 second team snake case"),
         ("Café 漢字\t東\u00a0京 -- №5", "café 漢字 東 京 - - № 5"),
+        ("Scho\u0308n \u0130stanbul", "sch\u00f6n i\u0307stanbul"),
+        ("किताब! ১ম می\u200cخواهم \u0308 \u200c", "किताब ! ১ম می\u200cخواهم \u0308 \u200c"),
         ("", ""),
     ],
 )

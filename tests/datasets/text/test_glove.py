@@ -66,6 +66,13 @@ def test_words_that_look_like_something_else(tmp_path: Path) -> None:
     assert vectors.weight.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8], [0, 0]]
 
 
+def test_first_lines_that_say_how_many_there_are(tmp_path: Path) -> None:
+    vectors = load_glove(write(tmp_path, f"7 3 \n{FILE}"), Vocabulary(["the", "7"]))
+    assert vectors.weight.tolist() == [[3, 4, 0], [0, 0, 0]]
+    words = load_glove(write(tmp_path, "7 3\nthe 1\n"), Vocabulary(["the", "7"]))
+    assert words.weight.tolist() == [[1], [3]]
+
+
 def test_a_file_without_any_of_the_words(tmp_path: Path) -> None:
     vectors = load_glove(write(tmp_path), Vocabulary("xy"))
     assert vectors.weight.tolist() == [[0, 0, 0]] * 2
@@ -82,7 +89,8 @@ def test_a_file_without_any_of_the_words(tmp_path: Path) -> None:
         ("the 1 2\nb\n", "line 2: expected 2 numbers as in the first line, got 0"),
         ("the 1 2\nb 1 2 3\n", "line 2: expected 2 numbers as in the first line, got 3"),
         ("the 1 2\nb  1 2\n", "line 2: expected 2 numbers as in the first line, got 3"),
-        ("4 3\nthe 1 2 3\n", "line 2: expected 1 numbers as in the first line, got 3"),  # word2vec's header
+        ("4 3\nthe 1 2\n", "line 2: expected 1 numbers as in the first line, got 2"),
+        ("4 3\nthe 1 2 3\nb 1\n", "line 3: expected 3 numbers as in the first line, got 1"),
         ("a 1 2\nthe 1 x\n", "line 2: expected 2 numbers .*'x'"),
         ("a 1 2\nthe 1 é\n", "line 2: expected 2 numbers"),
         ("a 1 2\nthe 1 nan\n", r"line 2: a number is not finite \(in float32\)"),

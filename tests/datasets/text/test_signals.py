@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from wlkernelnn.datasets import Signals, load_signals
+from wlkernelnn.datasets.text.signals import channel_scale
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, (6, 2, 5))
@@ -93,6 +94,16 @@ def test_constant_channels_are_shifted(tmp_path: Path) -> None:
     x[:, 0] = 4
     strings = load_signals(write(tmp_path, X=x)).strings(np.arange(6), scaled_by=np.arange(6))
     assert not strings.tokens[:, 0].any()
+    x[:, 0] = 0.1  # no binary fraction
+    x[5, 0] += 1e-3
+    strings = load_signals(write(tmp_path, X=x)).strings(np.arange(6), scaled_by=np.arange(5))
+    expected = torch.tensor(25 * [0.0] + 5 * [1e-3])
+    torch.testing.assert_close(strings.tokens[:, 0], expected, atol=1e-7, rtol=0)
+
+
+def test_long_constant_channels_are_shifted() -> None:
+    mean, deviation = channel_scale(np.full((100_000, 1), 0.1))
+    assert (mean.tolist(), deviation.tolist()) == ([0.1], [1])
 
 
 def test_published_numbers(data_root: Path) -> None:

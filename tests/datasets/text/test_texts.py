@@ -55,6 +55,19 @@ def test_numbers_are_names_of_classes(tmp_path: Path) -> None:
     assert texts_from(gaps, label_column="y", on_invalid="skip").labels == ["1", "-2", "v1.0"]
 
 
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (["1.0", "2.0"], ["1.0", "2.0", "1.0"]),
+        (["1 ", "2"], ["1 ", "2", "1 "]),
+        (["1", "1.0", "2"], ["1", "2", "1"]),
+    ],
+)
+def test_labels_are_called_as_classes_are(classes: list[str], labels: list[str], tmp_path: Path) -> None:
+    path = write(tmp_path / "set.csv", text=["a", "b", "c"], y=["1.0", "2.0", "1"])
+    assert texts_from(path, label_column="y", classes=classes).labels == labels
+
+
 def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
     table = {
         "text": ["", "a", "b", None, "c"],

@@ -48,6 +48,15 @@ def test_padded_strings_have_steps_of_equal_length() -> None:
     assert torch.equal(out, x)
 
 
+def test_compiled_models_of_several_widths() -> None:
+    torch.compiler.reset()
+    for width in (2, 3):
+        model = Recorder()
+        model.in_channels = width
+        compiled = torch.compile(model._checked, fullgraph=True, backend="eager")
+        assert compiled(normal(4, width)).shape == (4, width)
+
+
 def test_types_that_do_not_match() -> None:
     model, x = RKM(2, 3), torch.zeros(1, 2, 2)
     _, (c, h) = model(x)

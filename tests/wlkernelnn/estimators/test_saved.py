@@ -61,7 +61,7 @@ def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
 
 def test_folders_that_no_estimator_wrote(regressor: MoleculeRegressor, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    with pytest.raises(FileNotFoundError, match=r"run/estimator\.json: no such file; expected a folder that"):
+    with pytest.raises(FileNotFoundError, match=r"run/estimator\.json: no such file; .*load_string_run"):
         MoleculeRegressor.load(run)
     regressor.save(run)
     with pytest.raises(ValueError, match="run: expected a model for classification, got one for regr"):
