@@ -17,7 +17,7 @@ from wlkernelnn.utils.text import shortened
 
 from .arrays import distinct_rows
 from .description import SEVERAL_CLASSES, Description
-from .pyg import item_of, shared_features
+from .pyg import item_of, item_of_codes, shared_features
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -136,7 +136,19 @@ def _node_features(nodes: _Rows) -> tuple[np.ndarray, dict[str, Any]]:
         nodes.refuse("x", x, (exact != x).any(axis=1), "numbers that a float32 holds exactly (x.float())")
         return exact, {"num_node_features": x.shape[1]}
     nodes.refuse("x", x, (x < 0).any(axis=1), "codes 0, 1, … (integers), or floats")
-    return x, {"node_dims": tuple((x.max(axis=0, initial=0) + 1).tolist())}
+    return x, _about_codes(nodes, x.max(axis=0, initial=0) + 1)
+
+
+def _about_codes(nodes: _Rows, dims: np.ndarray) -> dict[str, Any]:
+    """What columns of codes are: ``dims`` have the values found in each, items of a store know of more."""
+    notes = {item_of_codes(graph) for graph, n in zip(nodes.graphs, np.diff(nodes.ptr), strict=True) if n}
+    known = {of for of in notes if of is not None and len(of.node_dims) + of.num_node_values == len(dims)}
+    for of in known:
+        coded = len(of.node_dims)
+        dims[:coded] = np.maximum(dims[:coded], of.node_dims)
+    values = {of.num_node_values for of in known}
+    num_values = values.pop() if known == notes and len(values) == 1 else 0
+    return {"node_dims": tuple(dims[: len(dims) - num_values].tolist()), "num_node_values": num_values}
 
 
 def _edge_codes(
@@ -155,10 +167,12 @@ def _edge_codes(
     if known is not None:
         about = {"num_edge_types": len(known), "edge_values": known}
         return _known_codes(edges, np.array(known), edge_type, rows), about
+    notes = {item_of(graph) for graph in edges.graphs if graph.get("edge_type") is not None}
+    num_known = max((of.num_edge_types for of in notes if of is not None), default=0)
     if rows is None or not rows.shape[1]:
-        return None, {}
+        return None, {"num_edge_types": num_known}
     if rows.shape[1] == 1 and _are_codes(rows):
-        return rows[:, 0].astype(np.int64), {"num_edge_types": int(rows.max(initial=0)) + 1}
+        return rows[:, 0].astype(np.int64), {"num_edge_types": max(int(rows.max(initial=0)) + 1, num_known)}
     values = np.eye(rows.shape[1])
     if rows.shape[1] > 1 and ((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all():
         codes = rows.argmax(axis=1)

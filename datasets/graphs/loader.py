@@ -63,7 +63,7 @@ def numbered_edges(data: PackedGraphs) -> tuple[tuple[float, ...], ...]:
     """What codes of edges stand for where that depends on the graphs: not of codes and one-hot rows."""
     values = data.description.edge_values
     one_hot = len(values) > 1 and np.array_equal(values, np.eye(len(values)))
-    return () if one_hot else values
+    return () if one_hot or np.array_equal(values, np.arange(len(values))[:, None]) else values
 
 
 def as_packed(name: str, data: Graphs) -> PackedGraphs:

@@ -127,7 +127,15 @@ class PackedGraphs(Packable):
         if a.censored.numel():
             data.censored = a.censored[idx : idx + 1].clone()
         # A list of such items, which scikit-learn makes, is read as the store.
-        return note_item(data, ItemOf(self.description.features, x.size(1), self.description.edge_values))
+        of = ItemOf(
+            self.description.features,
+            x.size(1),
+            self.description.edge_values,
+            self.description.node_dims,
+            self.description.num_node_values,
+            self.description.num_edge_types,
+        )
+        return note_item(data, of)
 
     def _smiles_of(self, idx: int) -> str:
         begin, end = self.arrays.smiles_ptr[idx : idx + 2].tolist()

@@ -64,11 +64,17 @@ class ItemOf(NamedTuple):
         features: Name of the columns of ``x``.
         num_columns: How many these are.
         edge_values: What codes of edges stand for, where the store has numbered them.
+        node_dims: Number of values of each column of codes.
+        num_node_values: Columns of ``x`` after these that are numbers.
+        num_edge_types: Number of values of an edge code.
     """
 
     features: str
     num_columns: int
     edge_values: tuple[tuple[float, ...], ...]
+    node_dims: tuple[int, ...] = ()
+    num_node_values: int = 0
+    num_edge_types: int = 0
 
 
 def note_item(data: Data, of: ItemOf) -> Data:
@@ -82,13 +88,16 @@ def item_of(data: Data) -> ItemOf | None:
     return vars(data).get("_item_of")
 
 
+def item_of_codes(data: Data) -> ItemOf | None:
+    """The note of :func:`note_item`, if ``x`` still has as many columns of integers."""
+    known, x = item_of(data), data.x
+    same = known is not None and x is not None and x.dim() == 2 and x.size(1) == known.num_columns
+    return known if same and not x.is_floating_point() else None
+
+
 def shared_features(graphs: Sequence[Data]) -> str:
     """The name of the columns of ``x`` of items of stores; ``""`` if they differ, or ``x`` was changed."""
-    names = set()
-    for graph in graphs:
-        known, x = item_of(graph), graph.x
-        same = known is not None and x is not None and x.dim() == 2 and x.size(1) == known.num_columns
-        names.add(known.features if known is not None and same and not x.is_floating_point() else "")
+    names = {"" if (known := item_of_codes(graph)) is None else known.features for graph in graphs}
     return names.pop() if len(names) == 1 else ""
 
 

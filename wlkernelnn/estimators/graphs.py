@@ -74,6 +74,7 @@ class GraphClassifier(GraphEstimator, MoleculeClassifier):
 
     Graphs are packed (``load_tu``) or as PyG has them, converted as ``PackedGraphs.from_pyg`` does; give
     those to predict with the codes or features of the training. Their own targets are not read.
+    Cross-validate over packed graphs: those of each fold keep the number of codes of all.
 
     Args:
         model: ``"wl"`` or ``"stack"``, see :class:`MoleculeRegressor`, which has the other arguments too.

@@ -12,6 +12,9 @@ from torch_geometric.data import Batch, Data
 from wlkernelnn.conv.graph import graph_of_nodes
 from wlkernelnn.ops.colours import Quotient, wl_colours, wl_quotient
 
+#: What to do where a batch is not as a store gives it.
+HINT = 'batches of graphs of PyG come from PackedLoader(net.packed("graphs", graphs))'
+
 
 def complete(batch: Data, num_edge_types: int | None, num_graph_values: int) -> Data:
     """A batch with ``batch`` and ``ptr``; a single graph becomes a batch of one.
@@ -55,7 +58,7 @@ def _check_there(batch: Data, needed: dict[str, str]) -> None:
     for name, shape in needed.items():
         if batch.get(name) is None:
             there = ", ".join(sorted(batch.keys())) or "nothing"
-            raise ValueError(f"expected {name} {shape} in the batch; got {there}")
+            raise ValueError(f"expected {name} {shape} in the batch; got {there}; {HINT}")
 
 
 def _with_members(batch: Data) -> Data:

@@ -17,6 +17,8 @@ from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import packed_columns
 from wlkernelnn.utils.checks import check_count
 
+from .batches import HINT
+
 
 class CodeEncoder(torch.nn.Module):
     r"""The sum of one embedding per column of integer codes: :math:`W f_v` for one-hot columns :math:`f_v`.
@@ -78,8 +80,7 @@ class CodeEncoder(torch.nn.Module):
 
     def check(self, x: Tensor) -> None:
         """Refuse codes of another shape or, where that costs nothing much, out of range."""
-        if x.dim() != 2 or x.size(1) != len(self.column_dims):
-            raise ValueError(f"expected codes of shape [N, {len(self.column_dims)}], got {list(x.shape)}")
+        _check_columns("codes", x, len(self.column_dims))
         if x.is_floating_point() or x.is_complex():
             raise ValueError(f"expected integer codes, got x of {x.dtype}")
         if not x.is_cpu or not x.numel() or torch.compiler.is_compiling():
@@ -153,10 +154,15 @@ class FeatureEncoder(torch.nn.Module):
 
     def check(self, x: Tensor) -> None:
         """Refuse integers and features of another shape."""
-        if x.dim() != 2 or x.size(1) != self.in_channels:
-            raise ValueError(f"expected features of shape [N, {self.in_channels}], got {list(x.shape)}")
+        _check_columns("features", x, self.in_channels)
         if not x.is_floating_point():
             raise ValueError(f"expected x of floats (in_channels={self.in_channels}), got {x.dtype}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.lin.out_channels})"
+
+
+def _check_columns(what: str, x: Tensor, expected: int) -> None:
+    if x.dim() != 2 or x.size(1) != expected:
+        hint = "" if x.dim() == 2 else f"; {HINT}"
+        raise ValueError(f"expected {what} of shape [N, {expected}], got {list(x.shape)}{hint}")

@@ -26,6 +26,7 @@ from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.segments import segment_sum
 from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.utils.configured import Configured
+from wlkernelnn.utils.text import shortened
 
 from .batches import check_graph_x, complete, quotient_of_batch
 from .colour_cache import ColourCache
@@ -185,7 +186,15 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
                 of edges stand for others than the network's, or one with a ``transform``.
         """
         if not self.edge_values:
-            return as_packed(name, data)
+            graphs = as_packed(name, data)
+            values = numbered_edges(graphs)
+            if values and graphs.arrays.source.numel() and self._reads_plain_codes():
+                rows = f"the rows {shortened(values)} of edge_attr"
+                raise ValueError(
+                    f"{name}: its codes of edges stand for {rows}, expected codes or one-hot rows, as the "
+                    "network has no edge_values: size one by such graphs (from_data), or give it edge_values"
+                )
+            return graphs
         graphs = packed(name, data, self.edge_values)
         there = tuple(map(tuple, graphs.description.edge_values))
         if there != self.edge_values and graphs.arrays.source.numel():
@@ -195,6 +204,11 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
                 "PackedGraphs.from_pyg(graphs, edge_values=network.edge_values)"
             )
         return graphs
+
+    def _reads_plain_codes(self) -> bool:
+        """Whether it takes codes of edges for what they are; networks of one's own may drop their values."""
+        dropped = not _takes(type(self), "edge_values") or bool(self.config.get("edge_values"))
+        return self.num_edge_types is not None and not dropped
 
     def scale_targets(self, y: Tensor) -> None:
         """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network.

@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 from torch_geometric.data import Data, HeteroData, InMemoryDataset
 
 from tests.inputs.graphs import random_packed
-from wlkernelnn.datasets import PackedGraphs, PackedLoader
+from wlkernelnn.datasets import Description, PackedGraphs, PackedLoader
 from wlkernelnn.kernels import RandomWalkKernel, WLSubtreeKernel, WLVectorizer
 from wlkernelnn.models import GraphKernelNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions, fit, predict
@@ -96,6 +96,32 @@ def test_a_store_as_a_list_is_the_same_store() -> None:
         one, other = getattr(store.arrays, name), getattr(again.arrays, name)
         torch.testing.assert_close(one, other, msg=name)
     torch.testing.assert_close(store.y, again.y, equal_nan=True, rtol=0, atol=0)
+
+
+def test_items_of_a_store_keep_its_number_of_codes() -> None:
+    about = Description(node_dims=(4, 3), num_node_values=1, num_edge_types=5)
+    x, edges = np.array([[3, 0, 200], [0, 2, 9], [1, 1, 0]]), np.array([[0], [1]])
+    store = PackedGraphs.pack(x, edges, [0, 2, 3], [0, 1, 1], edge_type=np.array([4]), description=about)
+    for items in ([store[0]], [store[1]], [store[1].clone(), Data(num_nodes=0)], [*store]):
+        again = PackedGraphs.from_pyg(items).description
+        assert (again.node_dims, again.num_node_values, again.num_edge_types) == ((4, 3), 1, 5)
+    more = store[0].clone()
+    more.x[0, 0], more.edge_type[0] = 7, 6
+    again = PackedGraphs.from_pyg([store[1], more]).description
+    assert (again.node_dims, again.num_edge_types) == ((8, 3), 7)
+    other = Data(x=torch.tensor([[0, 0, 300]]), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    again = PackedGraphs.from_pyg([store[0], other]).description  # not all say that these are numbers
+    assert (again.node_dims, again.num_node_values) == ((4, 3, 301), 0)
+    more.x = more.x[:, :1]
+    assert PackedGraphs.from_pyg([more]).description.node_dims == (8,)
+
+
+def test_a_network_of_some_items_of_a_store_reads_the_others() -> None:
+    """As scikit-learn cross-validates: by lists of items."""
+    store = PackedGraphs.from_pyg([path(), path(x=CODES + 3, edge_attr=BONDS + 2)])
+    for one, other in ((0, 1), (1, 0)):
+        net = GraphKernelNetwork.from_data([store[one]], hidden_channels=8)
+        assert np.isfinite(predict(net, [store[other]])).all()
 
 
 def test_graphs_without_features_or_targets() -> None:

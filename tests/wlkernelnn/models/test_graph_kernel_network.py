@@ -317,8 +317,22 @@ def test_what_is_missing_in_a_batch_is_named(missing: str) -> None:
     assert net(batch).shape == (1, 1)
     del batch[missing]
     there = ", ".join(sorted(batch.keys()))
-    with pytest.raises(ValueError, match=rf"expected {missing} \[.*\] .*in the batch; got {there}$"):
+    expected = rf"expected {missing} \[.*\] .*in the batch; got {there}; batches of graphs of PyG come from"
+    with pytest.raises(ValueError, match=expected):
         net(batch)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
+def test_batches_of_pyg_are_refused_with_what_to_do(dtype: torch.dtype) -> None:
+    edges = torch.tensor([[0, 1], [1, 0]])
+    graphs = [Data(x=torch.tensor([0, i], dtype=dtype), edge_index=edges, y=i * 0.5) for i in range(3)]
+    net = GraphKernelNetwork.from_data(graphs, hidden_channels=8)
+    hint = r'; batches of graphs of PyG come from PackedLoader\(net.packed\("graphs", graphs\)\)$'
+    with pytest.raises(ValueError, match=rf"expected .* of shape \[N, 1\], got \[6\]{hint}"):
+        net(next(iter(DataLoader(graphs, 3))))
+    with pytest.raises(ValueError, match=r"got \[2, 4\]$"):
+        net(Data(x=torch.zeros(2, 4, dtype=dtype), edge_index=edges))
+    assert net(next(iter(PackedLoader(net.packed("graphs", graphs))))).shape == (3, 1)
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,30 @@ def test_graphs_of_pyg_have_the_codes_of_those_it_learned(
         network(node_dims=[1], num_edge_types=2, edge_values=net.edge_values)
 
 
+@pytest.mark.parametrize("kind", ["codes", "one-hot"])
+def test_a_network_of_codes_refuses_a_store_of_other_edges(kind: str) -> None:
+    def of(*codes: int) -> Data:
+        return chain(list(codes) if kind == "codes" else torch.eye(3)[list(codes)].tolist(), sum(codes))
+
+    graphs = [of(0, 1, 2), of(1, 1)]
+    net = GraphKernelNetwork.from_data(graphs, hidden_channels=8)
+    others = [chain([0.5, 1.5])] if kind == "codes" else [chain([[0.0, 0, 0], [1, 1, 0]])]
+    store = PackedGraphs.from_pyg(others)
+    for given in (store, store[:1], others):
+        with pytest.raises(ValueError, match=r"data: .*codes .*expected .*one-hot row"):
+            predict(net, given)
+    with pytest.raises(
+        ValueError, match=r"train: its codes of edges stand for the rows \(\(0\..*no edge_values"
+    ):
+        fit(net, store, store, FitOptions(epochs=1))
+    values = [[0], [1], [2]] if kind == "codes" else torch.eye(3).tolist()
+    same, expected = PackedGraphs.from_pyg(graphs, edge_values=values), predict(net, graphs)
+    for given in (same, [*same]):
+        assert np.array_equal(predict(net, given), expected)
+    bare = GraphKernelNetwork(node_dims=[1], hidden_channels=8)  # looks at no edges
+    assert predict(bare, store).shape == (1, 1)
+
+
 def test_a_network_of_ones_own_may_not_know_values_of_edges() -> None:
     class Own(GraphKernelNetwork):
         def __init__(
@@ -194,10 +218,15 @@ def test_a_network_of_ones_own_may_not_know_values_of_edges() -> None:
         ) -> None:
             super().__init__(node_dims, num_edge_types, num_tasks, hidden_channels=8)
 
+    class Drops(GraphKernelNetwork):
+        def __init__(self, edge_values: Any = (), **sizes: Any) -> None:
+            super().__init__(**sizes, hidden_channels=8)
+
     store = PackedGraphs.from_pyg([chain([1.0, 1.5], 0.1), chain([2.0], 0.3)])
-    net = Own.from_data(store)
-    assert net.edge_values == ()
-    assert predict(net, store).shape == (2, 1)
+    for network in (Own, Drops):
+        net = network.from_data(store)
+        assert net.edge_values == ()
+        assert predict(net, store).shape == (2, 1)
 
 
 def test_networks_that_read_other_values_are_not_exported_together(tmp_path: Path) -> None:
