@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature, signature
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from torch import Tensor, nn
+from torch_geometric import nn as pyg
 
 from .tracing import NUMBER
 
@@ -21,6 +23,14 @@ _HOOKS = (
     "_aggregate_forward_hooks",
     "_aggregate_forward_pre_hooks",
 )
+
+
+def signature_of(net: nn.Module) -> Signature:
+    """The arguments of a network, and their defaults."""
+    if isinstance(net, pyg.Sequential):
+        names = net.signature.param_dict
+        return Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    return signature(net.forward)
 
 
 def is_argument(value: Any) -> bool:

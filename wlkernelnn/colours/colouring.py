@@ -70,8 +70,8 @@ class Colouring:
     ) -> None:
         self.quotient, self.edge_index, self.loops = quotient, edge_index, loops
         self.edge_kind, self.edge_first = edge_kind, edge_first
-        #: Layers that were compared with themselves by nodes, and in which modes: in training or not.
-        self.checked: WeakKeyDictionary[MessagePassing, set[bool]] = WeakKeyDictionary()
+        #: Layers that were compared with themselves by nodes, and in which cases, as in training or not.
+        self.checked: WeakKeyDictionary[MessagePassing, set[tuple[bool, ...]]] = WeakKeyDictionary()
         #: From each level to the next.
         self.steps: list[Step] = []
         sources = quotient.first.numel()
@@ -199,6 +199,8 @@ def colour_batch(
             and still those of the batch.
     """
     num_nodes = batch.numel()
+    if edge_index.numel() and (least := int(edge_index.min())) < 0:
+        raise ValueError(f"edge_index has node {least}, expected 0 … {num_nodes - 1}")
     sorted_edges = sort_edges(edge_index, num_nodes, num_nodes)
     source, target, order = sorted_edges.source, sorted_edges.target, sorted_edges.order
     indptr = sorted_edges.indptr.cpu().numpy()

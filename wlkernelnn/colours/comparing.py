@@ -37,10 +37,12 @@ def compare_with_nodes(
             takes them.
 
     Raises:
-        ValueError: They differ.
+        ValueError: They differ, or the layer keeps tensors on itself, which would be of colours.
     """
     cannot = f"{type(conv).__name__} cannot go by colours"
-    conv = copy.deepcopy(conv).double()
+    # Tensors that a call by nodes left have gradients, which cannot be copied.
+    conv = copy.deepcopy(conv, {id(value): value.detach().clone() for value in _kept(conv)}).double()
+    before = _kept(conv)
     generator = torch.Generator().manual_seed(0)
     nodes, edges, others = (
         {name: _doubled(value) for name, value in values.items()} for values in (nodes, edges, others)
@@ -58,6 +60,8 @@ def compare_with_nodes(
         expected = conv(**by_nodes, **{index: colours.edge_index}, **others)
         if not isinstance(expected, Tensor):
             raise ValueError(f"{cannot}: it returns a {type(expected).__name__}")
+        if any(all(value is not old for old in before) for value in _kept(conv)):
+            raise ValueError(f"{cannot}: it keeps tensors on the module, which would be of colours")
         try:
             found = colours.nodes(run(conv, colours, level, nodes, edges, index, others), level + 1)
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
@@ -68,6 +72,11 @@ def compare_with_nodes(
             f"{cannot}: its result at a node depends on more than the node, its neighbours and their edges "
             "to it, such as degrees of neighbours, two steps, or chance"
         )
+
+
+def _kept(conv: MessagePassing) -> list[Tensor]:
+    """The tensors that are attributes of a layer and its parts, but no parameters or buffers."""
+    return [value for part in conv.modules() for value in vars(part).values() if isinstance(value, Tensor)]
 
 
 def _doubled(value: Any) -> Any:

@@ -113,11 +113,13 @@ def run_layer(
     if least_level(conv):
         return _run_gcn(conv, colours, level, nodes, edges)
     if not _is_known(conv):
-        modes = colours.checked.setdefault(conv, set())
-        if conv.training not in modes:
+        checked = colours.checked.setdefault(conv, set())
+        # Without loops, or where all rows are alike, layers look right that are not.
+        case = conv.training, colours.loops is not None, colours.count("node", level) > 1
+        if case not in checked:
             compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
             if _has_several_degrees(colours.edge_index):
-                modes.add(conv.training)
+                checked.add(case)
     return _run(conv, colours, level, nodes, edges, index, others)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import cached_property
-from inspect import Parameter, signature
+from inspect import Parameter
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch_geometric import nn as pyg
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
@@ -19,7 +20,7 @@ from wlkernelnn.datasets.graphs.pyg import own_quotient
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.autograd import traced as traced_by_others
 
-from .calls import is_argument, settings, stand_in, watched_module
+from .calls import is_argument, settings, signature_of, stand_in, watched_module
 from .colouring import Colouring, colour_batch, row_numbers
 from .program import Program
 from .rewriter import Rewriter
@@ -62,15 +63,20 @@ def to_colours(
 
     Raises:
         TypeError: ``net`` is not a module.
-        ValueError: A part of the network, named with its line, does what colours do not decide; or a role is
-            unknown.
+        ValueError: A part of the network, named with its line, does what colours do not decide; it goes by
+            colours already; sizes of it are not known yet; or a role is unknown.
     """
     if not isinstance(net, nn.Module):
         raise TypeError(f"net must be a torch.nn.Module, got {type(net).__name__}")
+    if isinstance(net, ColourNetwork):
+        raise ValueError("net is a ColourNetwork: it goes by colours already")
     if isinstance(net, GraphNetwork):
         name, depth = type(net).__name__, net.quotient_depth
         own = "goes by colours itself" if depth else "has no states that colours decide, or quotient=False"
         raise ValueError(f'{name} {own}: give networks of this package quotient="auto" instead')
+    for name, value in (*net.named_parameters(), *net.named_buffers()):
+        if is_lazy(value):
+            raise ValueError(f"{name} of {type(net).__name__} has no shape yet: run that on a batch first")
     for name, role in (roles or {}).items():
         if role not in ROLES:
             raise ValueError(f"roles[{name!r}] must be one of {', '.join(ROLES)}, got {role!r}")
@@ -92,7 +98,7 @@ class ColourNetwork(nn.Module):
         self.training = training
         self.roles, self.rowwise = roles, rowwise
         self._programs: dict[Any, Program] = {}
-        self._checked: WeakKeyDictionary[MessagePassing, set[bool]] = WeakKeyDictionary()
+        self._checked: WeakKeyDictionary[MessagePassing, set[tuple[bool, ...]]] = WeakKeyDictionary()
         #: Why the first batch that went by nodes did, "" while none has.
         self.went_by_nodes = ""
         if not self._takes_data:
@@ -116,9 +122,13 @@ class ColourNetwork(nn.Module):
     @cached_property
     def _parameters_of_call(self) -> dict[str, Any]:
         """The names of the arguments of ``net``, and their defaults."""
-        if isinstance(self.net, pyg.Sequential):
-            return dict.fromkeys(self.net.signature.param_dict, Parameter.empty)
-        return {name: given.default for name, given in signature(self.net.forward).parameters.items()}
+        given = signature_of(self.net).parameters.values()
+        return {one.name: one.default for one in given if one.kind != Parameter.VAR_KEYWORD}
+
+    @cached_property
+    def _needed(self) -> list[str]:
+        """The names of the arguments that have no defaults."""
+        return [name for name, default in self._parameters_of_call.items() if default is Parameter.empty]
 
     @cached_property
     def _single_norms(self) -> bool:
@@ -128,8 +138,7 @@ class ColourNetwork(nn.Module):
     @cached_property
     def _takes_data(self) -> bool:
         """Whether ``net`` takes a ``Data`` rather than tensors."""
-        needed = [name for name, default in self._parameters_of_call.items() if default is Parameter.empty]
-        return len(needed) == 1 and needed[0] != "x"
+        return len(self._needed) == 1 and self._needed != ["x"]
 
     def _trace_early(self) -> None:
         """Find what cannot go by colours, before there are batches: in both modes."""
@@ -172,9 +181,7 @@ class ColourNetwork(nn.Module):
         values: dict[str, Any] = {}
         for name, value in call.items():
             if isinstance(value, Data):
-                sizes = {
-                    size: getattr(value, size, None) for size in ("num_graphs", "num_nodes", "num_edges")
-                }
+                sizes = {one: getattr(value, one, None) for one in ("num_graphs", "num_nodes", "num_edges")}
                 attributes = {
                     name: part for name, part in (sizes | value.to_dict()).items() if is_argument(part)
                 }
@@ -196,24 +203,17 @@ class ColourNetwork(nn.Module):
         names = self._parameters_of_call
         if not self._takes_data and len(args) == 1 and isinstance(args[0], Data):
             data = args[0]
-            missing = [
-                name for name, default in names.items() if default is Parameter.empty and name not in data
-            ]
-            if missing:
+            if missing := [name for name in self._needed if name not in data]:
                 raise ValueError(
                     f"{type(self.net).__name__} takes {', '.join(missing)}; the batch has "
                     f"{', '.join(sorted(data.keys()))}"
                 )
             kwargs = {name: data[name] for name in names if name in data} | kwargs
             args = ()
-        if len(args) > len(names):
-            raise TypeError(f"{type(self.net).__name__} takes {len(names)} arguments, got {len(args)}")
         call = dict(zip(names, args, strict=False)) | kwargs
-        return {
-            name: call.get(name, default)
-            for name, default in names.items()
-            if name in call or default is not Parameter.empty
-        }
+        if len(call) < len(args) + len(kwargs) or not {*self._needed} <= {*call} <= {*names}:
+            signature_of(self.net).bind(*args, **kwargs)  # says what is missing, or too much
+        return {name: call.get(name, default) for name, default in names.items()} | call
 
     def _run_by_nodes(self, call: dict[str, Any], reason: str) -> Any:
         if not self.went_by_nodes:
@@ -269,8 +269,9 @@ class ColourNetwork(nn.Module):
             colours = colour_batch(
                 program.depth, edge_index, owner, [torch.from_numpy(label)], given_edges, known
             )
-        if colours.num_rows > MOST_ROWS * program.depth * num_nodes:
-            return f"{colours.num_rows:,} of {program.depth * num_nodes:,} rows of the layers differ"
+        num_rows = sum(step.size[1] for step in colours.steps[: program.depth])
+        if num_rows > MOST_ROWS * program.depth * num_nodes:
+            return f"{num_rows:,} of {program.depth * num_nodes:,} rows of the layers differ"
         if self._single_norms and num_nodes > 1 and colours.has_single_row:
             return (
                 "allow_single_element=True of BatchNorm takes a batch of one colour for one of a single node"

@@ -59,9 +59,11 @@ def takes_one(node: Node) -> bool:
     )
 
 
-def asks_for_rows(node: Node) -> bool:
-    """Whether a call is ``x.size(0)``, or the first entry of a shape."""
-    return (node.target in ("size", operator.getitem)) and tuple(node.args[1:]) == (0,)
+def asks_for_rows(node: Node, kind: Kind) -> bool:
+    """Whether a call on a value of this kind is ``x.size(0)`` of rows, or the first entry of a shape."""
+    of_rows = kind.rows != "plain" and node.target == "size"
+    of_shape = kind.role.startswith("shape of ") and node.target is operator.getitem
+    return (of_rows or of_shape) and tuple(node.args[1:]) == (0,)
 
 
 def writes(node: Node) -> bool:

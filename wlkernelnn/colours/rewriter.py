@@ -170,7 +170,7 @@ class Rewriter:
                 shape = self.new.call_method("shape", (self.colours, self.value[first], kind.rows))
                 self._set(node, shape, Kind(role=f"shape of {kind.rows}"))
                 return
-            if asks_for_rows(node) and (kind.rows != "plain" or kind.role.startswith("shape of ")):
+            if asks_for_rows(node, kind):
                 number = "num_edges" if "edge" in (kind.rows, kind.role.rpartition(" ")[2]) else "num_nodes"
                 count = self.new.call_function(getattr, (self.colours, number))
                 self._set(node, count, Kind(role="count"))

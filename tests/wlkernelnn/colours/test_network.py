@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -102,7 +103,8 @@ def test_takes_data_in_both_modes() -> None:
     assert not fast.went_by_nodes
 
 
-def test_unknown_operations_after_the_layers_go_by_nodes() -> None:
+@pytest.mark.parametrize("centre", [lambda h: h.mean(dim=0), lambda h: h[0], lambda h: h.max(1)[0][0]])
+def test_unknown_operations_after_the_layers_go_by_nodes(centre: Callable[[Tensor], Tensor]) -> None:
     class Centred(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -111,7 +113,7 @@ def test_unknown_operations_after_the_layers_go_by_nodes() -> None:
 
         def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
             h = self.conv(x, edge_index)
-            return self.pool(h - h.mean(dim=0), batch)
+            return self.pool(h - centre(h), batch)
 
     assert_same(Centred(), BATCH, "x", "edge_index", "batch")
 
@@ -234,6 +236,55 @@ def test_our_networks_go_by_colours_themselves() -> None:
         to_colours(GraphKernelNetwork([3], 8, quotient=False))
     with pytest.raises(TypeError, match=r"net must be a torch\.nn\.Module, got str"):
         to_colours("GIN")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="net is a ColourNetwork: it goes by colours already"):
+        to_colours(to_colours(network()))
+
+
+@pytest.mark.parametrize(
+    ("layer", "name"),
+    [
+        (pyg.SAGEConv(-1, 4), "lin_l.weight"),
+        (pyg.GINConv(torch.nn.LazyBatchNorm1d(affine=False)), "nn.running_mean"),
+    ],
+)
+def test_lazy_sizes_are_refused_by_name(layer: torch.nn.Module, name: str) -> None:
+    net = pyg.Sequential("x, edge_index", [(layer, "x, edge_index -> x")]).double()
+    with pytest.raises(
+        ValueError, match=rf"{name} of Sequential.* has no shape yet: run that on a batch first"
+    ):
+        to_colours(net)
+    expected = net.eval()(BATCH.x, BATCH.edge_index)
+    torch.testing.assert_close(to_colours(net)(BATCH.x, BATCH.edge_index), expected)
+
+
+def test_arguments_that_do_not_fit() -> None:
+    fast, given = to_colours(network()), (BATCH.x, BATCH.edge_index, BATCH.edge_attr)
+    with pytest.raises(TypeError, match="missing a required argument: 'batch'"):
+        fast(*given)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'owner'"):
+        fast(*given, batch=BATCH.batch, owner=BATCH.batch)
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        fast(*given, BATCH.batch, 1)
+    with pytest.raises(TypeError, match="multiple values for argument 'x'"):
+        fast(*given, BATCH.batch, x=BATCH.x)
+    edge_index = BATCH.edge_index.clone()
+    edge_index[1, 0] = -1
+    with pytest.raises(ValueError, match=r"edge_index has node -1, expected 0 … 19"):
+        fast(BATCH.x, edge_index, BATCH.edge_attr, BATCH.batch)
+
+
+def test_more_keywords_are_arguments_too() -> None:
+    class More(Network):
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, **more: Tensor) -> Tensor:
+            h = super().forward(x, edge_index, x, batch)
+            return h * more["scale_of_graph"] if more else h
+
+    net, given = More(lambda d: pyg.GraphConv(d, 8)).double(), (BATCH.x, BATCH.edge_index, BATCH.batch)
+    fast = to_colours(net, roles={"scale_of_graph": "graph"})
+    scale = torch.arange(6.0).view(-1, 1)
+    torch.testing.assert_close(fast(*given), net(*given))
+    torch.testing.assert_close(fast(*given, scale_of_graph=scale), net(*given, scale_of_graph=scale))
+    assert not fast.went_by_nodes
 
 
 def test_colours_of_the_loader() -> None:
@@ -253,7 +304,7 @@ def test_colours_of_the_loader() -> None:
     data = regression_set()
     net = Embedded(data).double()
     fast = to_colours(net)
-    for quotient in (None, 2, 3):
+    for quotient in (None, 2, 3, 8):
         for batch in PackedLoader(data, batch_size=16, quotient=quotient):
             expected = net(batch.x, batch.edge_index.as_tensor(), batch.edge_type, batch.batch)
             torch.testing.assert_close(fast(batch), expected, rtol=1e-12, atol=1e-12)

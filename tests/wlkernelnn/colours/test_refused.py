@@ -48,7 +48,7 @@ def writes_to_buffer(net: Any, h: Tensor, batch: Tensor) -> Tensor:
 
 EXACT: dict[str, Between] = {
     "number of nodes": lambda net, h, batch: h / h.size(0),
-    "shape": lambda net, h, batch: h / (h.shape[0] + h.sum(1).shape[-1]),
+    "shape": lambda net, h, batch: h / (h.shape[0] + h.size()[0] + h.sum(1).shape[-1]),
     "values": lambda net, h, batch: h * h.max(1, keepdim=True).values,
     "keywords": lambda net, h, batch: torch.cat(tensors=[h, h], dim=-1)[:, :3],
     "heads": lambda net, h, batch: functional.softmax(input=h.view(-1, 3, 1), dim=1).flatten(1),
@@ -85,6 +85,7 @@ REFUSED: dict[str, tuple[Between, str]] = {
     "module": (lambda net, h, batch: net.act(h), "Softmax act"),
     "new shape": (lambda net, h, batch: h + h.new_zeros(h.shape), "new_zeros"),
     "from behind": (lambda net, h, batch: h - h.mean(-2, keepdim=True), "mean"),
+    "first node": (lambda net, h, batch: h - h[0], "getitem"),
 }
 
 
@@ -339,6 +340,27 @@ def test_a_first_batch_that_tells_nothing() -> None:
     torch.testing.assert_close(fast(alike.x, alike.edge_index, alike.batch), 2 * torch.ones(4, 3).double())
     with pytest.raises(ValueError, match="OfSources cannot go by colours"):
         fast(BATCH.x, BATCH.edge_index, BATCH.batch)
+
+
+def test_loops_are_compared_when_they_come() -> None:
+    fast = to_colours(pyg.Sequential("x, edge_index", [(pyg.AGNNConv(), "x, edge_index -> x")]))
+    fast(BATCH.x, BATCH.edge_index)
+    looped = torch.cat([BATCH.edge_index, torch.zeros(2, 1, dtype=torch.long)], dim=1)
+    fast(torch.ones_like(BATCH.x), looped)  # all rows alike tell nothing
+    with pytest.raises(ValueError, match="AGNNConv cannot go by colours"):
+        fast(BATCH.x, looped)
+
+
+def test_layers_that_keep_tensors_are_refused_where_they_do() -> None:
+    net = pyg.Sequential("x, edge_index", [(pyg.SuperGATConv(3, 3), "x, edge_index -> x")]).double()
+    fast, given = to_colours(net), (BATCH.x, BATCH.edge_index)
+    for _ in range(2):
+        with pytest.raises(
+            ValueError, match="SuperGATConv cannot go by colours: it keeps tensors on the mod"
+        ):
+            fast.train()(*given)
+        net(*given)  # leaves its attention, which has gradients
+        torch.testing.assert_close(fast.eval()(*given), net(*given))
 
 
 def test_graphs_without_features() -> None:
