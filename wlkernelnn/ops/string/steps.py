@@ -199,33 +199,27 @@ class Steps:
             return state.repeat(len(self.counts), 1)
         return state.index_select(0, self.string)
 
-    def with_state(self, x: Tensor, state: Tensor | None) -> Tensor:
-        """``[B + N, d]``: the state (or 0) as a step before the first one. All in step order."""
-        if state is None:
-            state = x.new_zeros(self.num_strings, x.size(1))
-        return torch.cat([state, x])
-
     def room(self, like: Tensor, state: Tensor | None) -> Tensor:
-        """The same with nothing yet behind the state."""
+        """``[B + N, d]`` in step order: the state (or 0) as a step before the first one, behind it nothing yet."""
         extended = like.new_empty(self.num_strings + self.num_tokens, like.size(1))
         extended[: self.num_strings] = 0 if state is None else state
         return extended
 
     def pairs(self, extended: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """What :meth:`with_state` returns, step by step as views: what came before, and what is now."""
+        """What fills :meth:`room`, step by step as views: what came before, and what is now."""
         blocks = extended.split([self.num_strings, *self.counts])
         if self.equal:
             return list(itertools.pairwise(blocks))
         return [(before[: len(now)], now) for before, now in itertools.pairwise(blocks)]
 
     def previous(self, extended: Tensor) -> Tensor:
-        """What came before every token, ``[N, d]``, of what :meth:`with_state` returns."""
+        """What came before every token, ``[N, d]``, of what fills :meth:`room`."""
         if self.equal:
             return extended[: self.num_tokens]
         return torch.cat([before for before, _ in self.pairs(extended)])
 
     def last(self, extended: Tensor) -> Tensor:
-        """What every string ends with, ``[B, d]``, of what :meth:`with_state` returns, as their own."""
+        """What every string ends with, ``[B, d]``, of what fills :meth:`room`, as their own."""
         if self.equal:
             return extended[self.num_tokens :].clone()
         return extended.index_select(0, self._last)
