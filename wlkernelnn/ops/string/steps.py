@@ -200,7 +200,7 @@ class Steps:
         return state.index_select(0, self.string)
 
     def room(self, like: Tensor, state: Tensor | None) -> Tensor:
-        """``[B + N, d]`` in step order: the state (or 0) as a step before the first one, behind it nothing yet."""
+        """``[B + N, d]`` in step order: the state (or 0) as a step before the first one, then nothing yet."""
         extended = like.new_empty(self.num_strings + self.num_tokens, like.size(1))
         extended[: self.num_strings] = 0 if state is None else state
         return extended
