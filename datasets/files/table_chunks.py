@@ -66,6 +66,8 @@ def find_tables(paths: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 def check_file(path: Path) -> None:
     """Raise an error unless there is a file that is not empty and has the name of a table."""
+    if str(path) == "-" or path.is_fifo():
+        raise ValueError(f"{path}: a pipe cannot be read: tables are read twice, give a file")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file")
     if not is_table(path):

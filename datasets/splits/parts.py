@@ -133,7 +133,7 @@ def named(parts: Sequence[Sequence[int] | np.ndarray], sizes: Sizes, cause: str 
     result: SplitIndex = {}
     for name, size, part in zip(PARTS, sizes, parts, strict=True):
         if size > 0 and not len(part):
-            given = f"{sum(map(len, parts)):,} items at sizes {tuple(sizes)}"
+            given = f"{sum(map(len, parts)):,} items at sizes {tuple(sizes)} (0: without it)"
             raise ValueError(f"the {name} part of the split is empty: {given}{cause}")
         result[name] = np.sort(np.asarray(part, dtype=np.int64))
     return result

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,10 @@ def test_folders_are_their_tables_by_name(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a\n1\n")
     assert find_tables([tmp_path]) == [tmp_path / "a.parquet", tmp_path / "b.csv"]
     assert find_tables([tmp_path / "b.csv", tmp_path / "a.parquet"])[0].name == "b.csv"
+    os.mkfifo(tmp_path / "pipe.csv")
+    for pipe in (tmp_path / "pipe.csv", "-"):
+        with pytest.raises(ValueError, match="a pipe cannot be read"):
+            find_tables([pipe])
     with pytest.raises(FileNotFoundError, match=r"x\.csv: no such file"):
         find_tables([tmp_path / "x.csv"])
     (tmp_path / "empty").mkdir()

@@ -191,6 +191,9 @@ class Columns:
                 raise ValueError(f"{asked[0]}: {why}")
             if model.about["task"] == "regression":
                 logger.warning(f"std is that over the networks, which is too small: {NOT_RECALIBRATED}")
+        fitted = model.recalibration if isinstance(model, Ensemble) else None
+        if asked and fitted is not None and (without := fitted.without(model.about["target_names"])):
+            logger.warning(without)
         if self.interval:
             self._outer(model)
         std = ["_std"] if self.std or several else []

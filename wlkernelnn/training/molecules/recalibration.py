@@ -73,6 +73,13 @@ class Recalibration:
         factor, rest = np.transpose(both)
         return cls(factor, rest, counts, networks)
 
+    def without(self, target_names: Sequence[str]) -> str:
+        """Says which targets have no deviations; nothing if all have some."""
+        counts = zip(target_names, self.counts, strict=True)
+        some = ", ".join(f"{name} ({count:.0f})" for name, count in counts if count < LEAST_VALUES)
+        needed = f"at least {LEAST_VALUES} validation values are needed"
+        return f"no deviations of {some}: {needed}" if some else ""
+
     def std(self, spread: np.ndarray) -> np.ndarray:
         """The deviation of a new measurement, ``[n, T]``, from the spread ``[n, T]``."""
         return np.sqrt((self.factor * spread) ** 2 + self.rest**2)

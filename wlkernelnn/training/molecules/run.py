@@ -145,6 +145,8 @@ def train_run(
             ensemble.recalibrate(parts["valid"])
         if ensemble.recalibration is not None:
             ensemble.recalibration.save(directory)
+            if without := ensemble.recalibration.without(ensemble.about["target_names"]):
+                log.warning(without)
         elif task == "regression" and "valid" in parts and not ensemble.has_distributions:
             log.info(
                 f"predictions will have no deviations of new measurements: {len(parts['valid'])} "

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -93,6 +94,8 @@ def test_targets_with_too_few_values(tmp_path: Path) -> None:
     again = Recalibration.load(tmp_path, 5, 2)
     assert again is not None
     np.testing.assert_array_equal(again.std(spread), found.std(spread))
+    assert found.without(["a", "b"]) == "no deviations of b (9): at least 10 validation values are needed"
+    assert not Recalibration(found.factor, found.rest, np.array([12, 10]), 5).without(["a", "b"])
     assert Recalibration.fit(target[:9], mean[:9], spread[:9], 5) is None
 
 
@@ -123,6 +126,16 @@ def test_one_network_has_deviations_and_a_resumed_run_new_ones(tmp_path: Path) -
     assert two.recalibration.networks == 2
     assert digests(two)[0] == digests(alone)[0]
     assert len(digests(two)) == 3
+
+
+def test_a_target_without_it_is_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ensemble = load_ensemble(folder)
+    assert ensemble.recalibration is not None
+    Columns(std=True).names(ensemble)
+    assert not caplog.text
+    ensemble.recalibration = replace(ensemble.recalibration, counts=np.array([9]))
+    Columns(std=True).names(ensemble)
+    assert "no deviations of Act (9): at least 10 validation values are needed" in caplog.text
 
 
 def test_runs_without_it(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
