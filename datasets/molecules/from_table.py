@@ -6,10 +6,10 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.store_cache import cached_store
 from wlkernelnn.datasets.splits.by_kind import SplitKind
 from wlkernelnn.datasets.splits.by_kind import split as split_graphs
-from wlkernelnn.datasets.splits.parts import Sizes, SplitIndex, column_split
+from wlkernelnn.datasets.splits.parts import Sizes, column_split
 from wlkernelnn.datasets.splits.time import ranks_of, time_split
 from wlkernelnn.utils.checks import check_one_of
 
@@ -44,7 +44,6 @@ from .features import get_features
 from .smiles import MAX_LENGTH, as_smiles, featurize
 
 logger = logging.getLogger("wlkernelnn")
-T = TypeVar("T")
 
 TASKS = ("regression", "classification", "ordinal")
 OnInvalid = Literal["raise", "skip", "nan"]
@@ -156,8 +155,9 @@ def molecules_from(
         upper, lower = (sides < 0).sum(), (sides > 0).sum()
         logger.info(f"{where}: {upper:,} upper and {lower:,} lower bounds among the targets")
     targets, task, names = _targets(frame, targets_of, task, classes, where)
-    labels = None if split_column is None else _read(column_split, frame, split_column, where)
-    times = None if time_column is None else _read(ranks_of, frame, time_column, where)
+    column = split_column or time_column
+    require_columns([] if column is None else [column], list(frame.columns), where)
+    said = None if column is None else frame[column].tolist()
     description = Description(
         name=name or (Path(source).name if isinstance(source, (str, os.PathLike)) else ""),
         features=features,
@@ -181,19 +181,22 @@ def molecules_from(
         )
         if data.rejects and not len(data):
             return data  # nothing to be split
-        if labels is not None:
-            row = data.row.numpy()
-            data.split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in labels.items()}
-        elif times is not None:
-            data.split_idx = time_split(times[data.row.numpy()], split_sizes)
+        if said is not None:
+            rows = data.row.tolist()
+            kept = [said[row] for row in rows]
+            try:
+                if time_column is None:
+                    data.split_idx = column_split(kept, rows)
+                else:
+                    data.split_idx = time_split(ranks_of(kept, rows), split_sizes)
+            except ValueError as error:
+                raise ValueError(f"{where}: column {column!r}: {error}") from error
         elif split is not None:
             data.split_idx = split_graphs(data, split, split_sizes)
         return data
 
     data = (
-        cached_store(
-            _key(smiles, targets, sides, labels, times, split, split_sizes, max_length, description), build
-        )
+        cached_store(_key(smiles, targets, sides, said, split, split_sizes, max_length, description), build)
         if cache
         else build()
     )
@@ -320,15 +323,6 @@ def _are_binary(frame: pd.DataFrame, columns: list[str], where: str) -> bool:
     return True
 
 
-def _read(read: Callable[[list[object]], T], frame: pd.DataFrame, column: str, where: str) -> T:
-    """What a function reads from a column, whose name its errors get."""
-    require_columns([column], list(frame.columns), where)
-    try:
-        return read(frame[column].tolist())
-    except ValueError as error:
-        raise ValueError(f"{where}: column {column!r}: {error}") from error
-
-
 def _pack(
     smiles: list[object],
     targets: np.ndarray,
@@ -358,8 +352,7 @@ def _key(
     smiles: list[object],
     targets: np.ndarray,
     sides: np.ndarray | None,
-    labels: SplitIndex | None,
-    times: np.ndarray | None,
+    said: list[object] | None,
     split: str | None,
     split_sizes: Sizes,
     max_length: int,
@@ -372,8 +365,7 @@ def _key(
         *(CACHE_VERSION, rdkit.__version__, split, *split_sizes, max_length, vars(description)),
         [(column.name, column.values) for column in (*table.atom, *table.bond)],
         [text if isinstance(text, str) else [str(text)] for text in smiles],
-        None if labels is None else {part: rows.tolist() for part, rows in labels.items()},
-        None if times is None else times.tolist(),
+        None if said is None else [*map(str, said)],
         *([] if sides is None else sides.tolist()),
     ]
     return hashlib.sha256(json.dumps(content).encode() + targets.tobytes()).hexdigest()

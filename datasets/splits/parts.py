@@ -56,8 +56,12 @@ def random_split(
     return named([np.flatnonzero(part[group] == p) for p in range(len(PARTS))], sizes, cause)
 
 
-def column_split(labels: Sequence[object]) -> SplitIndex:
+def column_split(labels: Sequence[object], rows: Sequence[int] | None = None) -> SplitIndex:
     """The split of a column of the labels train, valid (or val, validation) and test, in any case.
+
+    Args:
+        labels: A label for each item.
+        rows: Data rows of the labels for messages, counted from 0; default their positions.
 
     Returns as :func:`random_split`, but a part may be empty.
 
@@ -70,7 +74,8 @@ def column_split(labels: Sequence[object]) -> SplitIndex:
     if len(unknown):
         found = f"{labels[unknown[0]]!r} ({len(unknown):,} such rows)"
         expected = "a split label train, valid (or val) or test"
-        raise ValueError(f"data row {unknown[0] + 1}: expected {expected}, got {found}")
+        row = unknown[0] if rows is None else rows[unknown[0]]
+        raise ValueError(f"data row {row + 1}: expected {expected}, got {found}")
     return {part: np.flatnonzero(names == part) for part in PARTS}
 
 

@@ -48,9 +48,9 @@ def _nearest(ends: np.ndarray, wanted: float, begin: int, stop: int) -> int:
     return begin + int(np.abs(ends[begin:stop] - wanted).argmin())
 
 
-def ranks_of(times: Sequence[object]) -> np.ndarray:
+def ranks_of(times: Sequence[object], rows: Sequence[int] | None = None) -> np.ndarray:
     """The place of each time in the order of all different ones, int64 ``[n]``; raises as
-    :func:`time_split`.
+    :func:`time_split`. Messages name ``rows``, counted from 0; default the positions.
     """
     column = pd.Series(list(times), dtype=object)
     # pandas would read missing dates as numbers too.
@@ -58,8 +58,9 @@ def ranks_of(times: Sequence[object]) -> np.ndarray:
     dates = pd.to_datetime(column.map(_date_text), format="ISO8601", errors="coerce", utc=True)
     best = min(numbers, dates, key=lambda read: int(read.isna().sum()))
     if len(unread := np.flatnonzero(best.isna() | np.isinf(numbers))):
+        row = unread[0] if rows is None else rows[unread[0]]
         raise ValueError(
-            f"data row {unread[0] + 1}: expected a number or a date such as 2020-01-31, got "
+            f"data row {row + 1}: expected a number or a date such as 2020-01-31, got "
             f"{column[unread[0]]!r} ({len(unread):,} such rows)"
         )
     return np.unique(best.to_numpy(), return_inverse=True)[1]

@@ -184,10 +184,9 @@ def texts_from(
     split_idx = None
     if split_column is not None:
         try:
-            parts = column_split(frame[split_column].tolist())
+            split_idx = column_split(frame[split_column].iloc[position].tolist(), position)
         except ValueError as error:
             raise ValueError(f"{where}: column {split_column!r}: {error}") from error
-        split_idx = {part: np.flatnonzero(np.isin(row, rows)) for part, rows in parts.items()}
     logger.info(f"{where}: {len(frame):,} rows in = {len(position):,} texts + {len(rejects):,} rejected")
     if rejects_path is not None:
         write_rejects(rejects_path, rejects, column="text")

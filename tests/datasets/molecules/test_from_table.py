@@ -188,9 +188,29 @@ def test_a_split_given_by_a_column(frame: pd.DataFrame, tmp_path: Path, cache: b
     )
     rows = {part: data.row[positions].tolist() for part, positions in data.split_idx.items()}
     assert list(rows.items()) == [("train", [0, 5, 9]), ("valid", [3]), ("test", [7])]
-    frame.loc[4, "set"] = "holdout"
-    with pytest.raises(ValueError, match=r"the data frame: column 'set': data row 5: .* got 'holdout'"):
+    frame.loc[5, "set"] = "holdout"
+    with pytest.raises(ValueError, match=r"the data frame: column 'set': data row 6: .* got 'holdout'"):
         molecules_from(frame, split_column="set")
+
+
+def test_rows_that_are_left_out_need_no_split() -> None:
+    frame = pd.DataFrame({"smiles": ["C", "C1CC", "CC", "CCC"], "set": ["train", None, "val", "test"]})
+    frame["year"] = [2001, None, 2002, 2003]
+    by_label = molecules_from(frame, split_column="set", on_invalid="skip", cache=False)
+    sizes = (1 / 3, 1 / 3, 1 / 3)
+    by_time = molecules_from(
+        frame, split="time", time_column="year", split_sizes=sizes, on_invalid="skip", cache=False
+    )
+    for data in (by_label, by_time):
+        assert data.split_idx is not None
+        assert {part: rows.tolist() for part, rows in data.split_idx.items()} == {
+            "train": [0],
+            "valid": [1],
+            "test": [2],
+        }
+    frame.loc[2, "year"] = None
+    with pytest.raises(ValueError, match=r"column 'year': data row 3: .* \(1 such rows\)"):
+        molecules_from(frame, split="time", time_column="year", on_invalid="skip", cache=False)
 
 
 def test_a_split_that_is_made() -> None:
