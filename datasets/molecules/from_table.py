@@ -188,7 +188,7 @@ def molecules_from(
                 if time_column is None:
                     data.split_idx = column_split(kept, rows)
                 else:
-                    data.split_idx = time_split(ranks_of(kept, rows), split_sizes)
+                    data.split_idx = time_split(ranks_of(kept, rows).tolist(), split_sizes)
             except ValueError as error:
                 raise ValueError(f"{where}: column {column!r}: {error}") from error
         elif split is not None:
