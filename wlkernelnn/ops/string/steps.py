@@ -206,20 +206,20 @@ class Steps:
         return extended
 
     def pairs(self, extended: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """What fills :meth:`room`, step by step as views: what came before, and what is now."""
+        """Views of a filled :meth:`room`: for each step, the rows of the one before and its own."""
         blocks = extended.split([self.num_strings, *self.counts])
         if self.equal:
             return list(itertools.pairwise(blocks))
         return [(before[: len(now)], now) for before, now in itertools.pairwise(blocks)]
 
     def previous(self, extended: Tensor) -> Tensor:
-        """What came before every token, ``[N, d]``, of what fills :meth:`room`."""
+        """The row before every token in a filled :meth:`room`, ``[N, d]``."""
         if self.equal:
             return extended[: self.num_tokens]
         return torch.cat([before for before, _ in self.pairs(extended)])
 
     def last(self, extended: Tensor) -> Tensor:
-        """What every string ends with, ``[B, d]``, of what fills :meth:`room`, as their own."""
+        """A copy of the last row of every string in a filled :meth:`room`, ``[B, d]``."""
         if self.equal:
             return extended[self.num_tokens :].clone()
         return extended.index_select(0, self._last)
