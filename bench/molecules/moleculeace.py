@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics import root_mean_squared_error as rmse
 
@@ -30,8 +31,6 @@ from .moleculeace_table import BEST, FOLDER, SIZES, draw, published, table_of
 FEATURES = "ogb+invariants+descriptors"
 # Sets of a quick run, and rows of their parts.
 QUICK, ROWS = 2, {"train": 80, "test": 30}
-# A normal variable is within so many deviations of its mean with probability 0.9.
-WITHIN = 1.6449
 
 # From the training and the test part: means and, if the method has them, deviations and leave-one-out.
 Method = Callable[[PackedGraphs, PackedGraphs], tuple[Any, ...]]
@@ -130,7 +129,7 @@ def _run(
             "counts": {part: len(index) for part, index in rows.items()},
             "rmse": float(rmse(y, mean)),
             "cliff_rmse": float(rmse(y[cliff], mean[cliff])) if cliff.any() else None,
-            "covered": None if std is None else float(np.mean(abs(mean - y) <= WITHIN * std)),
+            "covered": None if std is None else float(np.mean(abs(mean - y) <= norm.ppf(0.95) * std)),
             "left_out_rmse": None if left_out is None else float(rmse(train.y[:, 0], left_out()[0])),
             "seconds": seconds,
             **{"epochs": 0, "stopped": True},
