@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from wlkernelnn.bench.harness import cells
@@ -20,13 +22,8 @@ from wlkernelnn.bench.harness.experiment import Experiment, Page, Row, Trial
 from wlkernelnn.bench.harness.provenance import digest_of_strings
 from wlkernelnn.bench.harness.runs import Table, on_same_data
 from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, glove_file
-from wlkernelnn.datasets import (
-    LabelledStrings,
-    WordVectors,
-    load_glove,
-    load_sst,
-    load_sst_trees,
-)
+from wlkernelnn.datasets import LabelledStrings, WordVectors, load_glove, load_sst, load_sst_trees
+from wlkernelnn.datasets.graphs import EpochLoader
 from wlkernelnn.sequence import StringKernelNetwork, TextNetwork, decayed_sum
 from wlkernelnn.training import ClassifierOptions, FitResult, accuracy, fit_classifier
 from wlkernelnn.training.loop import train_module
@@ -127,6 +124,16 @@ class _TreeModule(TrainedModule):
         return [optimizer], [torch.optim.lr_scheduler.LambdaLR(optimizer, self.options.lr_factor)]
 
 
+class _TreeLoader(EpochLoader):
+    """Batches of trees; their order depends on the seed and the epoch, so a resumed run reads the same."""
+
+    data: list[Data]
+
+    def _batches(self, positions: np.ndarray, bounds: np.ndarray) -> Iterator[Data]:
+        for first, end in pairwise(bounds):
+            yield Batch.from_data_list([self.data[place] for place in positions[first:end]])
+
+
 def _right(model: TreeClassifier, trees: Data) -> Tensor:
     """Whether each sentence's class is the root's, the last node's."""
     return model(trees)[trees.ptr[1:] - 1].argmax(1) == trees.y
@@ -142,7 +149,7 @@ def fit_trees(
     """Train on all nodes of the training trees; see :func:`~wlkernelnn.training.fit_classifier`."""
     return train_module(
         _TreeModule(model, recipe),
-        DataLoader(trees["train"], recipe.batch_size, shuffle=True),
+        _TreeLoader(trees["train"], recipe.batch_size, shuffle=True, seed=recipe.seed),
         DataLoader(trees["valid"], EVALUATION_BATCH),
         origin={"trees": content},
         progress=True,

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch
 from wlkernelnn.bench.language import sst_trees
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import WordVectors, load_sst_trees
+from wlkernelnn.training import ClassifierOptions
 
 TREES = "(3 (2 A) (4 (3 lovely) (2 film)))\n(1 (2 A) (0 (1 bad) (2 film)))\n(2 (2 A) (2 film))\n"
 VECTORS = "a 1 0 0\nfilm 0 2 0\nlovely 0 0 1\n"
@@ -51,3 +52,19 @@ def test_nodes_read_the_means_of_what_is_below_them(root: Path) -> None:
     torch.testing.assert_close(seen[0][:5], torch.stack(expected))
     right = model(batch)[[4, 9, 12]].argmax(1) == batch.y
     assert sst_trees.tree_accuracy(model, trees) == float(right.double().mean())
+
+
+def test_a_resumed_training_equals_one_that_did_not_stop(root: Path, tmp_path: Path) -> None:
+    trees = load_sst_trees(root / "data")
+    vectors = WordVectors(torch.randn(4, 3), None, 0)
+
+    def losses(folder: str, *epochs: int) -> list[float]:
+        for number in epochs:
+            torch.manual_seed(0)
+            model = sst_trees.build("tree", vectors, 5)
+            recipe = ClassifierOptions(epochs=number, batch_size=1, accelerator="cpu")
+            place = {"directory": tmp_path / folder, "resume": True}
+            history = sst_trees.fit_trees(model, trees, "", recipe, **place).history
+        return [epoch["train_loss"] for epoch in history]
+
+    assert losses("resumed", 1, 3) == losses("whole", 3)
