@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 # By the task of data that name no metric of their own.
 DEFAULT_METRIC = {
     "regression": "rmse",
@@ -34,7 +36,7 @@ class Description:
         num_node_values: Columns of ``x`` after the codes that are numbers, in units of 1/255.
         num_node_features: Columns of ``x`` that are features (floats) instead of codes; 0: ``x`` has codes.
         edge_values: The row of ``edge_attr`` that each edge code stands for, where PyG's graphs had anything
-            but one integer from 0 to 255 per edge.
+            but one integer from 0 to 255 per edge; whole numbers where they had integers.
         num_graph_values: Width of ``graph_x``, features of whole graphs; 0 without.
         classes: Names of the classes 0, 1, … of the one target, where they have names.
         smiles_columns: Columns of a table whose SMILES are joined, where there are several.
@@ -56,7 +58,19 @@ class Description:
     classes: tuple[str, ...] = ()
     smiles_columns: tuple[str, ...] = ()
 
+    @property
+    def numbered_edges(self) -> tuple[tuple[float, ...], ...]:
+        """``edge_values``, if which code stands for which row depends on the graphs."""
+        return numbered(self.edge_values)
+
     def of_set(self) -> dict[str, Any]:
         """What is said of the set and its targets: the same for other features of it."""
         names = ("name", "task", "metric", "target_names", "unit", "classes", "smiles_columns")
         return {name: getattr(self, name) for name in names}
+
+
+def numbered(edge_values: tuple[tuple[float, ...], ...]) -> tuple[tuple[float, ...], ...]:
+    """Rows that codes of edges stand for, or none of codes and one-hot rows, which always have the same."""
+    one_hot = len(edge_values) > 1 and np.array_equal(edge_values, np.eye(len(edge_values)))
+    codes = np.array_equal(edge_values, np.arange(len(edge_values))[:, None])
+    return () if one_hot or codes else edge_values

@@ -59,13 +59,6 @@ def packed(name: str, data: Graphs, edge_values: Sequence[Sequence[float]] | Non
         raise ValueError(f"{name}: {error}") from error
 
 
-def numbered_edges(data: PackedGraphs) -> tuple[tuple[float, ...], ...]:
-    """What codes of edges stand for where that depends on the graphs: not of codes and one-hot rows."""
-    values = data.description.edge_values
-    one_hot = len(values) > 1 and np.array_equal(values, np.eye(len(values)))
-    return () if one_hot or np.array_equal(values, np.arange(len(values))[:, None]) else values
-
-
 def as_packed(name: str, data: Graphs) -> PackedGraphs:
     """:func:`packed`, where nobody knows the codes of other graphs.
 
@@ -74,7 +67,7 @@ def as_packed(name: str, data: Graphs) -> PackedGraphs:
         ValueError: As :func:`packed`, or graphs of PyG whose codes of edges depend on which graphs are given.
     """
     graphs = packed(name, data)
-    if graphs is not data and (values := numbered_edges(graphs)):
+    if graphs is not data and (values := graphs.description.numbered_edges):
         raise ValueError(
             f"{name}: graph 0: edge_attr has {len(values[0])} numbers per edge, whose codes depend on all "
             "graphs; expected one integer or a one-hot row. Convert all graphs once with "

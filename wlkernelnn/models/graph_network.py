@@ -18,7 +18,7 @@ from wlkernelnn.conv.kernel_conv import is_watched
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.files.targets import kept_by_float32
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
-from wlkernelnn.datasets.graphs.loader import Graphs, as_packed, numbered_edges, packed
+from wlkernelnn.datasets.graphs.loader import Graphs, as_packed, packed
 from wlkernelnn.datasets.graphs.pyg import of_quotient, own_quotient
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient, is_of
@@ -147,7 +147,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             ("num_node_values", about.num_node_values),
             ("num_graph_values", about.num_graph_values),
             ("in_channels", about.num_node_features),
-            ("edge_values", numbered_edges(data)),
+            ("edge_values", data.description.numbered_edges),
         ):
             if value:
                 sizes[name] = value
@@ -187,7 +187,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         """
         if not self.edge_values:
             graphs = as_packed(name, data)
-            values = numbered_edges(graphs)
+            values = graphs.description.numbered_edges
             if values and graphs.arrays.source.numel() and self._reads_plain_codes():
                 rows = f"the rows {shortened(values)} of edge_attr"
                 raise ValueError(
