@@ -26,8 +26,9 @@ from wlkernelnn.bench.harness.races import Known, Race, RaceOf, Ratio, raced
 from wlkernelnn.bench.harness.timing import Usage, usage
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu
 from wlkernelnn.kernels import RandomWalkKernel
-from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
+from wlkernelnn.kernels.labels import edge_labels, node_labels
 from wlkernelnn.ops.colours import wl_colours, wl_colours_naive
 
 ITERATIONS = 4

@@ -82,7 +82,8 @@ def _values_of(
 
 def _checked_values(given: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
     try:
-        values = np.asarray(given, dtype=np.float64)
+        values = np.asarray(given)
+        values = values.astype(np.int64 if values.dtype.kind in "iub" else np.float64)
     except (TypeError, ValueError):
         values = np.zeros(0)
     whole = values.ndim == 2 and values.shape[1] > 0 and bool(np.isfinite(values).all())
@@ -165,15 +166,17 @@ def _edge_codes(
         edges.refuse("edge_type", edge_type, wrong, "a code 0, 1, … (an integer)")
         rows = edge_type
     if known is not None:
-        about = {"num_edge_types": len(known), "edge_values": known}
-        return _known_codes(edges, np.array(known), edge_type, rows), about
+        codes, values = _known_codes(edges, np.array(known), edge_type, rows), np.array(known)
+        if rows is not edge_type and rows is not None and (values % 1 == 0).all():
+            values = values.astype(rows.dtype)
+        return codes, {"num_edge_types": len(known), "edge_values": tuple(map(tuple, values.tolist()))}
     notes = {item_of(graph) for graph in edges.graphs if graph.get("edge_type") is not None}
     num_known = max((of.num_edge_types for of in notes if of is not None), default=0)
     if rows is None or not rows.shape[1]:
         return None, {"num_edge_types": num_known}
     if rows.shape[1] == 1 and _are_codes(rows):
         return rows[:, 0].astype(np.int64), {"num_edge_types": max(int(rows.max(initial=0)) + 1, num_known)}
-    values = np.eye(rows.shape[1])
+    values = np.eye(rows.shape[1], dtype=rows.dtype)
     if rows.shape[1] > 1 and ((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all():
         codes = rows.argmax(axis=1)
     else:

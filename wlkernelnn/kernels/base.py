@@ -116,8 +116,8 @@ class StructureKernel(GenericKernelMixin, Kernel):
                 free hyper-parameters (``theta``); only without Y.
 
         Raises:
-            ValueError: ``eval_gradient`` with Y, structures that the kernel cannot compare, or values beyond
-                the range of float64.
+            ValueError: ``eval_gradient`` with Y, an unknown ``normalize``, structures that the kernel cannot
+                compare, or values beyond the range of float64.
         """
         if not eval_gradient:
             return self.gram(X, Y)
@@ -157,6 +157,7 @@ class StructureKernel(GenericKernelMixin, Kernel):
         Raises:
             ValueError: As a call.
         """
+        self._check_normalize()
         side, _ = self._encode(X, None)
         values, _ = self._diag(side)
         self._check_finite(values)
@@ -170,6 +171,13 @@ class StructureKernel(GenericKernelMixin, Kernel):
         """Refuse arguments that are no integers from 1 on."""
         for name in names:
             check_count(name, getattr(self, name))
+
+    def _check_normalize(self) -> None:
+        if self.normalize not in (True, False, None):
+            raise ValueError(
+                f"normalize must be True (cosine) or False, got {self.normalize!r}: min-max is for kernels "
+                "that count patterns"
+            )
 
     def _check_finite(self, *arrays: np.ndarray | None) -> None:
         """Refuse values beyond the range of floats."""
@@ -191,6 +199,7 @@ class StructureKernel(GenericKernelMixin, Kernel):
         progress: bool = False,
         n_jobs: int | None = None,
     ) -> Values:
+        self._check_normalize()
         a, b = self._encode(X, Y)
         symmetric = b is None
         b = a if b is None else b

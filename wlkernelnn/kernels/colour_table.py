@@ -12,7 +12,8 @@ import torch
 from wlkernelnn.ops.colours import wl_colours, wl_quotient
 from wlkernelnn.ops.spans import bounds_of
 
-from .flat_graphs import FlatGraphs, node_labels
+from .flat_graphs import FlatGraphs
+from .labels import node_labels
 from .names import row_numbers
 
 _LEVEL = ("own", "source", "target", "edge_type")

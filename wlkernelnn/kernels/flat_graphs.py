@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,14 +12,14 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.graphs.arrays import bounds_of, features_of, take_spans
-from wlkernelnn.datasets.graphs.from_pyg import attribute_rows, edge_index_of, nodes_of
+from wlkernelnn.datasets.graphs.description import numbered
+from wlkernelnn.datasets.graphs.from_pyg import attribute_rows, edge_index_of, nodes_of, numpy_of
 from wlkernelnn.datasets.graphs.loader import check_untransformed
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.pyg import shared_features
+from wlkernelnn.datasets.graphs.pyg import item_of, shared_features
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
 from .base import is_list, objects
-from .names import row_numbers
 from .networkx_data import SAME_NAMES, networkx_data
 
 EDGE_FEATURES = tuple(SAME_NAMES)
@@ -37,7 +37,9 @@ class FlatGraphs:
         edge_type: int64 ``[ΣE]``, or ``None``.
         edge_attr: Floats, codes or labels ``[ΣE, D]``, compared as those of ``x``, or ``None``.
         edge_weight: float64 ``[ΣE]``, or ``None``.
+        edge_values: Rows of ``edge_attr`` that codes of ``edge_type`` stand for, of a store of one-hot rows.
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
+        unlabelled: Every ``x`` is 0, of a store whose description knows of no other code.
         features: Name of the columns of ``x`` and of the digits of ``edge_type``, of molecules.
         is_atom: Booleans ``[ΣV]`` of molecules whose rings are nodes too; ``None``: no ring is a node.
         shared: Results that several kernels need of the same edges, by name, each with its ``source``.
@@ -51,7 +53,9 @@ class FlatGraphs:
     edge_type: np.ndarray | None = None
     edge_attr: np.ndarray | None = None
     edge_weight: np.ndarray | None = None
+    edge_values: tuple[tuple[float, ...], ...] = ()
     untyped: bool = False
+    unlabelled: bool = False
     features: str = ""
     is_atom: np.ndarray | None = None
     shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -124,7 +128,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
     x, features = features_of(a["node_table"])[node_type], packed.description.features
     if x.dtype.kind == "f":  # inner products are of doubles, as those of lists
         x = x.astype(np.float64)
-    return FlatGraphs(
+    flat = FlatGraphs(
         x=x,
         source=source + np.repeat(node_ptr[:-1], num_edges),
         target=np.repeat(np.arange(len(node_type)), in_degree),
@@ -132,13 +136,34 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
         edge_ptr=edge_ptr,
         edge_type=edge_type.astype(np.int64),
         untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
+        unlabelled=packed.description.node_dims == (1,) and x.shape[1] == 1 and not x.any(),
+        edge_values=packed.description.edge_values,
         features=features,
         is_atom=are_atoms(x, features),
     )
+    return _with_rows(flat) if packed.description.numbered_edges else flat
+
+
+def _with_rows(graphs: FlatGraphs) -> FlatGraphs:
+    """Graphs of a store with the rows that its codes of edges stand for."""
+    rows = np.array(graphs.edge_values)[graphs.edge_type]
+    return replace(graphs, edge_type=None, edge_attr=rows, edge_values=(), untyped=False)
+
+
+def _item_with_rows(graph: Data) -> Data:
+    """A graph of a store that has numbered its edges, with the rows that the codes stand for."""
+    of, codes = item_of(graph), graph.get("edge_type")
+    if of is None or codes is None or not numbered(of.edge_values):
+        return graph
+    graph = copy(graph)
+    graph.edge_attr = np.array(of.edge_values)[numpy_of(codes)]
+    del graph.edge_type
+    return graph
 
 
 def _from_data(graphs: list[Data]) -> FlatGraphs:
     features = shared_features(graphs)
+    graphs = [_item_with_rows(graph) for graph in graphs]
     num_nodes = nodes_of(graphs)
     edge_indices = [
         edge_index_of(graph, i, n) for i, (graph, n) in enumerate(zip(graphs, num_nodes, strict=True))
@@ -176,18 +201,6 @@ def none_of(graphs: FlatGraphs) -> FlatGraphs:
     return replace(graphs, node_ptr=graphs.node_ptr[:1], edge_ptr=graphs.edge_ptr[:1], shared={}, **rows)
 
 
-def columns_of(values: np.ndarray | None) -> list[np.ndarray]:
-    """The columns of features ``[N, width]`` or of one column ``[N]``."""
-    if values is None:
-        return []
-    return [values] if values.ndim == 1 else list(values.T)
-
-
-def is_float(values: np.ndarray | None) -> bool:
-    """Whether features are compared by inner products, not as codes."""
-    return values is not None and values.dtype.kind == "f"
-
-
 def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraphs | None]:
     """Both sides flat, with the same features on both.
 
@@ -205,9 +218,13 @@ def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraph
             replace(side, edge_weight=np.ones(len(side.source))) if side.edge_weight is None else side
             for side in (a, b)
         )
-    # Graphs without types of edges go with those of a store that only has a place for them.
+    # Graphs without labels of nodes or types of edges go with those of a store that only has their place.
+    if a.x is None or b.x is None:
+        a, b = (replace(side, x=None) if side.unlabelled else side for side in (a, b))
     if a.edge_type is None or b.edge_type is None:
-        a, b = (replace(side, edge_type=None) if side.untyped else side for side in (a, b))
+        a, b = (replace(side, edge_type=None, edge_values=()) if side.untyped else side for side in (a, b))
+    if a.edge_type is None or b.edge_type is None:
+        a, b = (_with_rows(side) if side.edge_values else side for side in (a, b))
     for name in ("x", *EDGE_FEATURES):
         first, second = _together(name, a, b)
         a, b = replace(a, **{name: first}), replace(b, **{name: second})
@@ -255,19 +272,3 @@ def end_to_end(a: FlatGraphs, b: FlatGraphs) -> FlatGraphs:
         edge_ptr=np.concatenate([a.edge_ptr, b.edge_ptr[1:] + edges]),
         **features,
     )
-
-
-def node_labels(graphs: FlatGraphs) -> np.ndarray:
-    """One integer per node, the same for equal rows of ``x``."""
-    return row_numbers(columns_of(graphs.x), int(graphs.node_ptr[-1]))
-
-
-def edge_labels(graphs: FlatGraphs, names: Sequence[str] = EDGE_FEATURES) -> np.ndarray:
-    """One integer per edge, the same for edges of equal type, attributes and weight."""
-    columns = [column for name in names for column in columns_of(getattr(graphs, name))]
-    return row_numbers(columns, int(graphs.edge_ptr[-1]))
-
-
-def edge_codes(graphs: FlatGraphs) -> np.ndarray:
-    """As :func:`edge_labels`, without what is multiplied: weights, and attributes that are floats."""
-    return edge_labels(graphs, ("edge_type",) if is_float(graphs.edge_attr) else ("edge_type", "edge_attr"))

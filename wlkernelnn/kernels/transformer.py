@@ -49,7 +49,7 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if not isinstance(self.kernel, Kernel) or self.kernel.requires_vector_input:
             raise TypeError(f"kernel must be one of wlkernelnn.kernels, or made of them, got {self.kernel!r}")
         self.kernel_ = clone(self.kernel)
-        for part in _parts(self.kernel_):
+        for part in kernel_parts(self.kernel_):
             if hasattr(part, "fit"):
                 part.fit(X)
         self.X_fit_ = X
@@ -78,9 +78,9 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self.fit(X, y).kernel_(X)
 
 
-def _parts(kernel: Kernel) -> Iterator[Kernel]:
+def kernel_parts(kernel: Kernel) -> Iterator[Kernel]:
     """A kernel and all that it is made of."""
     yield kernel
     for value in vars(kernel).values():
         if isinstance(value, Kernel):
-            yield from _parts(value)
+            yield from kernel_parts(value)

@@ -174,6 +174,22 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         more = (probability > 0.5).astype(int)
         return more if more.ndim == 2 else self.classes_[more]
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The fraction of rows all whose known classes are predicted right; rows without any don't count.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            ValueError: y has another shape than predictions, or the kernel cannot compare the structures.
+        """
+        true, predicted = _labels(y), self.predict(X)
+        if true.shape != predicted.shape:
+            raise ValueError(f"y must be {[*predicted.shape]}, as predictions, got {[*true.shape]}")
+        known = pd.notna(true).reshape(len(true), -1)
+        right = (~known | (predicted == true).reshape(known.shape)).all(axis=1)
+        weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight)
+        counted = known.any(axis=1)
+        return float(np.average(right[counted], weights=weight[counted])) if counted.any() else float("nan")
+
     def leave_one_out(self) -> np.ndarray:
         """Probability of the second class of every training target, as all other rows predict it.
 
@@ -188,16 +204,24 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         return self._probability(self.machine_.leave_one_out()[0])
 
 
+def _labels(y: ArrayLike) -> np.ndarray:
+    """Classes of any kind as an array: a list may hold several kinds, and ``None``."""
+    return np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
+
+
 def labels_of(y: ArrayLike, length: int) -> tuple[np.ndarray, np.ndarray | list[np.ndarray]]:
     """0 and 1 for the classes of each target, NaN where it is missing; and the classes.
 
     More than two classes of one target are targets ``[n, C]``, see :func:`of_each`.
     """
-    labels = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
+    labels = _labels(y)
     if labels.ndim not in (1, 2) or len(labels) != length:
         raise ValueError(f"y must be [{length}] or [{length}, T], as long as X, got {[*labels.shape]}")
     several, known = labels.ndim == 2, pd.notna(labels)
-    found = np.array(np.unique(labels[known]).tolist())
+    try:
+        found = np.array(np.unique(labels[known]).tolist())
+    except TypeError as error:
+        raise ValueError(f"y: expected classes of one kind, such as numbers or strings: {error}") from error
     if several and not np.isin(found, (0, 1)).all():
         raise ValueError(f"y [n, T] must hold 0, 1, and NaN where one is missing, got {found[:5].tolist()}")
     if not several:

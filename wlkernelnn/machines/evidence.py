@@ -54,14 +54,17 @@ class Evidence(ABC):
         bounds = [(centre - _RANGE, centre + _RANGE) for centre in self.centre[: len(self.kernels)]]
         bounds += [(np.log(_NOISE_BOUNDS[0]), np.log(_NOISE_BOUNDS[1])) for _ in self.noise]
         bounds += [(low, high) for _, pairs in own for low, high in pairs]
-        best = minimize(
-            self.loss,
-            np.concatenate([self.centre, *(theta for theta, _ in own)]),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": 100, "ftol": 1e-6},
-        ).x
+        begin = np.concatenate([self.centre, *(theta for theta, _ in own)])
+        options = {"maxiter": 100, "ftol": 1e-6}
+        try:
+            best = minimize(self.loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        except np.linalg.LinAlgError as error:
+            both = zip(self.kernels, self.grams, strict=True)
+            largest = max(np.max(kernel.diag(self.X) if gram is None else gram) for kernel, gram in both)
+            raise ValueError(
+                f"the kernel's matrix, with values up to {largest:.2g}, is not positive definite as floats "
+                "hold it: give the kernel normalize=True, or a smaller decay"
+            ) from error
         self._set(best)
         amplitudes, noise = np.split(np.exp(best[: len(self.centre)]), [len(self.kernels)])
         return amplitudes, float(noise.sum())

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import Kernel, Sum
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from wlkernelnn.kernels.transformer import kernel_parts
 from wlkernelnn.utils.checks import check_count, weights_of
 
 from .evidence import Evidence, RegressionEvidence
@@ -116,13 +120,19 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             sample_weight: Positive numbers ``[n]``: weight 2 is that of a mean of two measurements.
 
         Raises:
+            TypeError: ``kernel`` is no kernel.
             ValueError: Shapes do not fit, a target has no value or an infinite one, a weight is not positive,
                 or the kernel cannot compare the structures.
         """
         for name in ("num_landmarks", "max_fit_rows"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        y = np.asarray(y, dtype=np.float64)
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(
+                f"kernel must be a kernel of wlkernelnn.kernels or scikit-learn, or made of them, got "
+                f"{self.kernel!r}"
+            )
+        y = _numbers(y)
         self._single = y.ndim == 1
         y = y[:, None] if self._single else y
         if y.ndim != 2 or len(y) != len(X):
@@ -135,7 +145,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
         order = check_random_state(self.random_state).permutation(len(y))
         parts = [clone(part) for part in summands(self.kernel)]
-        for part in parts:
+        for part in chain.from_iterable(map(kernel_parts, parts)):
             if hasattr(part, "fit"):
                 part.fit(X)
         self.X_train_, self.n_targets_, self.landmarks_ = X, y.shape[1], None
@@ -277,6 +287,24 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             ]
         )
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """R², the mean over the targets, each of the rows that have it.
+
+        Raises:
+            NotFittedError: ``fit`` has not been called.
+            ValueError: y has another shape than predictions, a target has no value, or the kernel cannot
+                compare the structures.
+        """
+        y, predicted = _numbers(y), np.asarray(self.predict(X))
+        if y.shape != predicted.shape:
+            raise ValueError(f"y must be {[*predicted.shape]}, as predictions, got {[*y.shape]}")
+        weights, _ = weights_of(sample_weight, y.reshape(len(y), -1))
+        scores = []
+        for true, found, weight in zip(*(np.atleast_2d(a.T) for a in (y, predicted, weights)), strict=True):
+            known = ~np.isnan(true)
+            scores.append(r2_score(true[known], found[known], sample_weight=weight[known]))
+        return float(np.mean(scores))
+
     def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every training target, as all other rows predict it, in closed form.
 
@@ -298,6 +326,13 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
     def _shaped(self, columns: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
         return columns[0] if self._single else np.stack([*columns], axis=1)
+
+
+def _numbers(y: ArrayLike) -> np.ndarray:
+    """Targets as floats, NaN where a table has its own sign of a missing value."""
+    if isinstance(y, pd.DataFrame | pd.Series):
+        return np.asarray(y.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(y, dtype=np.float64)
 
 
 def summands(kernel: Kernel) -> list[Kernel]:

@@ -11,7 +11,8 @@ from torch_geometric.utils import scatter
 
 from wlkernelnn.conv.walk import WalkConv
 from wlkernelnn.conv.wl import WLKernelConv
-from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
+from wlkernelnn.kernels.labels import edge_labels, node_labels
 from wlkernelnn.ops.colours import wl_colours
 
 from .calling import Layer, call, require, require_graphs

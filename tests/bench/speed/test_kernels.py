@@ -17,7 +17,8 @@ from wlkernelnn.bench.harness.timing import Usage
 from wlkernelnn.bench.speed import kernels as kernel_speed
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import WLSubtreeKernel
-from wlkernelnn.kernels.flat_graphs import flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
+from wlkernelnn.kernels.labels import node_labels
 
 
 @pytest.fixture(scope="module")

@@ -245,3 +245,18 @@ def test_objects_leave_items_whole() -> None:
 def test_objects_of_what_is_no_list(items: Any) -> None:
     with pytest.raises(TypeError, match=f"expected a list of .*, got one {type(items).__name__}"):
         objects(items)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (RandomWalkKernel(2, normalize="minmax"), "True .cosine. or False, got 'minmax'"),  # type: ignore[arg-type]
+        (WLKernel(RandomWalkKernel(2), 1, normalize="none"), "or False, got 'none'"),  # type: ignore[arg-type]
+        (WLSubtreeKernel(2, normalize="tanimoto"), "'minmax', 'cosine' or None, got 'tanimoto'"),
+    ],
+    ids=["walks", "WL", "counts"],
+)
+def test_an_unknown_normalize_is_refused(kernel: StructureKernel, message: str) -> None:
+    for call in (kernel, kernel.diag):
+        with pytest.raises(ValueError, match=message):
+            call(GRAPHS)

@@ -12,16 +12,17 @@ from torch_geometric.utils import from_smiles, to_networkx
 
 from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import Description, PackedGraphs, load_molecules
-from wlkernelnn.kernels import DeepGraphKernel, RandomWalkKernel, StructureKernel, WLSubtreeKernel, objects
-from wlkernelnn.kernels.flat_graphs import (
-    FlatGraphs,
-    edge_labels,
-    end_to_end,
-    flat_graphs,
-    node_labels,
-    paired,
-    row_numbers,
+from wlkernelnn.kernels import (
+    DeepGraphKernel,
+    PathKernel,
+    RandomWalkKernel,
+    StructureKernel,
+    WLSubtreeKernel,
+    objects,
 )
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end, flat_graphs, paired
+from wlkernelnn.kernels.labels import edge_labels, node_labels
+from wlkernelnn.kernels.names import row_numbers
 
 SMILES = ["CCO", "c1ccccc1O", "C", "CC(=O)[O-].[Na+]", "FC(F)F"]
 KERNELS: dict[str, StructureKernel] = {
@@ -280,3 +281,42 @@ def test_row_numbers() -> None:
 def test_data_on_an_edge_index_of_a_loader(data_root: Path) -> None:
     molecules = load_molecules("freesolv", root=data_root)[:20]
     np.testing.assert_array_equal(RandomWalkKernel(3)(list(molecules)), RandomWalkKernel(3)(molecules))
+
+
+def triangle(rows: torch.Tensor) -> Data:
+    """A directed triangle whose edges have these attributes."""
+    return Data(x=torch.zeros(3, 1).long(), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), edge_attr=rows)
+
+
+NUMBERED = {
+    "integers": [from_smiles(text) for text in ("c1ccncc1", "CC", "c1ccccc1")],
+    "floats": [triangle(torch.tensor([[a], [a], [b]])) for a, b in ((0.5, 1.5), (7.5, 9.5), (0.5, 9.5))],
+    "one-hot": [triangle(torch.eye(3)[list(codes)]) for codes in ((0, 1, 1), (1, 2, 2), (2, 2, 0))],
+    "one-hot integers": [triangle(torch.eye(3).long()[[0, 1, c]]) for c in (0, 1, 2)],
+}
+
+
+@pytest.mark.parametrize("graphs", NUMBERED.values(), ids=NUMBERED)
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), WLSubtreeKernel(2), PathKernel(2)], ids=str)
+def test_stores_compare_what_their_codes_of_edges_stand_for(
+    kernel: StructureKernel, graphs: list[Data]
+) -> None:
+    """Each store numbers the rows of ``edge_attr`` that it has."""
+    expected = kernel(graphs)
+    first, rest = (PackedGraphs.from_pyg(part) for part in (graphs[:1], graphs[1:]))
+    whole = PackedGraphs.from_pyg(graphs)
+    np.testing.assert_allclose(kernel(whole), expected)
+    np.testing.assert_allclose(kernel(first, rest), expected[:1, 1:])
+    np.testing.assert_allclose(kernel(graphs[:1], rest), expected[:1, 1:])
+    np.testing.assert_allclose(kernel(first, graphs[1:]), expected[:1, 1:])
+    np.testing.assert_allclose(kernel([first[0], *rest]), expected)
+    known = PackedGraphs.from_pyg(graphs[:1], edge_values=whole.description.edge_values)
+    np.testing.assert_allclose(kernel(known, graphs), expected[:1])
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), WLSubtreeKernel(2)], ids=str)
+def test_stores_without_labels_go_with_lists(kernel: StructureKernel) -> None:
+    graphs = [edge(), Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)]
+    packed = PackedGraphs.from_pyg(graphs)
+    np.testing.assert_array_equal(kernel(packed, graphs), kernel(graphs))
+    np.testing.assert_array_equal(kernel(graphs, packed), kernel(graphs))

@@ -219,3 +219,26 @@ def test_scikit_learns_tools_take_it() -> None:
 def test_mistakes_are_named(y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, y)
+
+
+def test_score_takes_missing_classes() -> None:
+    labels = np.array(NAMES, dtype=object)
+    labels[[2, 5]] = None
+    machine = GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, labels)
+    wrong = machine.predict(SMILES)
+    wrong[:3] = "neither"  # of these, one has no class
+    known = np.delete(np.arange(24), [2, 5])
+    assert machine.score(SMILES, wrong) == 21 / 24
+    assert machine.score(SMILES, labels) == np.mean(machine.predict(SMILES)[known] == labels[known])
+    both = np.array([[n % 2, n > 11] for n in range(24)], dtype=float)
+    both[3:6, 0] = both[4, 1] = np.nan
+    several = GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, both)
+    right = ((several.predict(SMILES) == both) | np.isnan(both)).all(axis=1)
+    assert several.score(SMILES, both) == np.delete(right, 4).mean()
+    with pytest.raises(ValueError, match=r"y must be \[24\], as predictions, got \[2\]"):
+        machine.score(SMILES, labels[:2])
+
+
+def test_classes_of_several_kinds_are_refused() -> None:
+    with pytest.raises(ValueError, match="y: expected classes of one kind, such as numbers or strings"):
+        GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, ["a", 1] * 12)

@@ -7,10 +7,12 @@ from scipy.optimize import check_grad
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.kernels import (
+    DeepGraphKernel,
     DescriptorKernel,
     MoleculeKernel,
     PathKernel,
@@ -241,3 +243,37 @@ def test_rows_of_a_column_are_read_by_their_places() -> None:
     frame = pd.DataFrame(X, columns=["a", "b"])
     found = GaussianProcess(DescriptorKernel()).fit(frame, Y).predict(frame)
     np.testing.assert_allclose(found, GaussianProcess(DescriptorKernel()).fit(X, Y).predict(X))
+
+
+def test_a_descriptor_kernel_inside_a_product_learns_its_ranks() -> None:
+    data, _ = featurize(SMILES, features="ogb+invariants+descriptors")
+    assert (
+        GaussianProcess(ConstantKernel(1.0) * DescriptorKernel()).fit(data, VALUES).score(data, VALUES) > 0.99
+    )
+
+
+def test_score_takes_missing_targets() -> None:
+    several = pd.DataFrame({"a": VALUES, "b": np.where(np.arange(36) % 3, VALUES, np.nan)})
+    machine = GaussianProcess(MoleculeKernel()).fit(SMILES, several.astype("Float64"))
+    expected = [
+        r2_score(several[name].dropna(), found[several[name].notna()])
+        for name, found in zip(several, machine.predict(SMILES).T, strict=True)
+    ]
+    np.testing.assert_allclose(machine.score(SMILES, several), np.mean(expected))
+    one = GaussianProcess(MoleculeKernel()).fit(SMILES, VALUES)
+    weight = np.arange(1, 37)
+    expected_one = r2_score(VALUES, one.predict(SMILES), sample_weight=weight)
+    np.testing.assert_allclose(one.score(SMILES, VALUES, weight), expected_one)
+    with pytest.raises(ValueError, match=r"y must be \[36, 2\], as predictions, got \[36\]"):
+        machine.score(SMILES, VALUES)
+
+
+def test_values_too_large_for_floats_are_explained() -> None:
+    with pytest.raises(ValueError, match=r"with values up to .*e.*normalize=True"):
+        GaussianProcess(DeepGraphKernel(2, 2, 1.0)).fit(SMILES, VALUES)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", MoleculeKernel])
+def test_what_is_no_kernel_is_refused(kernel: object) -> None:
+    with pytest.raises(TypeError, match=r"kernel must be a kernel of .* or scikit-learn"):
+        GaussianProcess(kernel).fit(SMILES, VALUES)  # type: ignore[arg-type]

@@ -70,6 +70,7 @@ class CountKernel(StructureKernel):
         Raises:
             TypeError, ValueError: As a call.
         """
+        self._check_normalize()
         counts = self._counts(coded(flat_graphs(X, self._features), self.coding))
         if self.normalize in ("cosine", True):
             counts = unit_rows(counts)
@@ -82,9 +83,11 @@ class CountKernel(StructureKernel):
     def _counts(self, graphs: FlatGraphs) -> sparse.csr_array:
         return counted(self._occurrences(graphs, Names()), graphs)[0]
 
-    def _encode(self, X: Any, Y: Any) -> tuple[CountSide, CountSide | None]:
+    def _check_normalize(self) -> None:
         if self.normalize not in ("minmax", "cosine", True, False, None):
             raise ValueError(f"normalize must be 'minmax', 'cosine' or None, got {self.normalize!r}")
+
+    def _encode(self, X: Any, Y: Any) -> tuple[CountSide, CountSide | None]:
         a, b = (None if side is None else coded(side, self.coding) for side in paired(X, Y, self._features))
         assert a is not None
         counts = self._counts(a if b is None else end_to_end(a, b))

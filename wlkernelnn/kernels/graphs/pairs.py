@@ -8,15 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from wlkernelnn.kernels.flat_graphs import (
-    FlatGraphs,
-    columns_of,
-    edge_codes,
-    end_to_end,
-    is_float,
-    node_labels,
-    paired,
-)
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end, paired
+from wlkernelnn.kernels.labels import columns_of, edge_codes, is_float, node_labels
 
 G = TypeVar("G", bound="PairSide")
 

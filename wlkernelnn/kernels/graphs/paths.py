@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets.graphs.arrays import distinct_rows
-from wlkernelnn.kernels.flat_graphs import EDGE_FEATURES, FlatGraphs, columns_of
+from wlkernelnn.kernels.flat_graphs import EDGE_FEATURES, FlatGraphs
+from wlkernelnn.kernels.labels import label_columns
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
@@ -53,7 +54,7 @@ class PathKernel(CountKernel):
     def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
         check_count("length", self.length)
         graphs, atom = atoms_alone(graphs)
-        label = names.rows("nodes", columns_of(graphs.x), int(graphs.node_ptr[-1]))
+        label = names.rows("nodes", label_columns(graphs.x), int(graphs.node_ptr[-1]))
         source, target, types = both_ways(graphs, edge_names(graphs, names, self.edge_labels))
         degree = np.bincount(source, minlength=len(label))
         first = bounds_of(degree)[:-1]
@@ -82,7 +83,7 @@ def edge_names(graphs: FlatGraphs, names: Names, use_labels: bool) -> np.ndarray
     """One integer per edge, the same for edges of equal type, attributes and weight; or 0 for all."""
     if not use_labels:
         return np.zeros(len(graphs.source), dtype=np.int64)
-    columns = [column for name in EDGE_FEATURES for column in columns_of(getattr(graphs, name))]
+    columns = [column for name in EDGE_FEATURES for column in label_columns(getattr(graphs, name))]
     return names.rows("edges", columns, len(graphs.source))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from wlkernelnn.kernels.base import cut
-from wlkernelnn.kernels.flat_graphs import FlatGraphs, columns_of
+from wlkernelnn.kernels.flat_graphs import FlatGraphs
+from wlkernelnn.kernels.labels import label_columns
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
@@ -52,7 +53,7 @@ class ShortestPathKernel(CountKernel):
         if self.max_distance is not None:
             check_count("max_distance", self.max_distance)
         graphs, atom = atoms_alone(graphs)
-        label = names.rows("nodes", columns_of(graphs.x), int(graphs.node_ptr[-1]))
+        label = names.rows("nodes", label_columns(graphs.x), int(graphs.node_ptr[-1]))
         u, v, distance = pairs(graphs, self.max_distance)
         first, second = label[u], label[v]
         columns = [distance, np.minimum(first, second), np.maximum(first, second)]

@@ -7,13 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from wlkernelnn.kernels.flat_graphs import (
-    FlatGraphs,
-    edge_codes,
-    end_to_end,
-    is_float,
-    node_labels,
-)
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end
+from wlkernelnn.kernels.labels import edge_codes, is_float, node_labels
 from wlkernelnn.kernels.names import row_numbers
 from wlkernelnn.ops.spans import bounds_of, places_of
 

@@ -9,15 +9,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.kernels.flat_graphs import (
-    FlatGraphs,
-    columns_of,
-    edge_labels,
-    end_to_end,
-    flat_graphs,
-    node_labels,
-    paired,
-)
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end, flat_graphs, paired
+from wlkernelnn.kernels.labels import edge_labels, label_columns, node_labels
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.ops.colours import wl_colours
 from wlkernelnn.utils.checks import check_count
@@ -102,7 +95,7 @@ def _named_colours(
 ) -> list[np.ndarray]:
     """Colours as of :func:`graph_colours`, of each iteration with numbers of its own; −1: without a name."""
     number = int(graphs.node_ptr[-1])
-    colour = names.rows("nodes", columns_of(graphs.x), number)
+    colour = names.rows("nodes", label_columns(graphs.x), number)
     edge = edge_names(graphs, names, use_edge_labels)
     order = np.argsort(graphs.target, kind="stable")
     source, edge = graphs.source[order], edge[order]

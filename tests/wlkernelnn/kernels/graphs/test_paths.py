@@ -14,9 +14,10 @@ from tests.datasets.molecules.test_smiles import DIVERSE
 from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.kernels import PathKernel
-from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs.codings import coded
 from wlkernelnn.kernels.graphs.paths import both_ways
+from wlkernelnn.kernels.labels import edge_labels, node_labels
 
 
 def brute_force(graphs: PackedGraphs, length: int, with_edges: bool) -> np.ndarray:

@@ -12,9 +12,10 @@ from tests.datasets.molecules.test_smiles import DIVERSE
 from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.kernels import ShortestPathKernel
-from wlkernelnn.kernels.flat_graphs import flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs import shortest_paths
 from wlkernelnn.kernels.graphs.codings import coded
+from wlkernelnn.kernels.labels import node_labels
 
 
 def brute_force(graphs: PackedGraphs, most: float) -> np.ndarray:

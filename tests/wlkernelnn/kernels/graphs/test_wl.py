@@ -23,9 +23,10 @@ from wlkernelnn.kernels import (
     StructureKernel,
     objects,
 )
-from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs.wl import WLKernel, WLSide
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
+from wlkernelnn.kernels.labels import edge_labels, node_labels
 from wlkernelnn.ops.colours import wl_colours_naive
 
 BASES: dict[str, StructureKernel] = {

@@ -14,8 +14,9 @@ from torch_geometric.data import Data
 from tests.inputs.graphs import GRAPHS, random_packed
 from wlkernelnn.datasets import PackedGraphs, load_molecules, load_tu
 from wlkernelnn.kernels import objects
-from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.graphs.wl_subtree import WLSubtreeKernel
+from wlkernelnn.kernels.labels import edge_labels, node_labels
 from wlkernelnn.ops.colours import wl_colours_naive
 
 

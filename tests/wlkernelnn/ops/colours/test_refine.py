@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tests.inputs.graphs import EDGES
 from wlkernelnn.datasets import load_molecules
-from wlkernelnn.kernels.flat_graphs import edge_labels, flat_graphs, node_labels
+from wlkernelnn.kernels.flat_graphs import flat_graphs
+from wlkernelnn.kernels.labels import edge_labels, node_labels
 from wlkernelnn.ops.colours import refine as exact
 from wlkernelnn.ops.colours import wl_colours, wl_colours_naive
 from wlkernelnn.ops.colours.refine import packed_columns
