@@ -37,7 +37,7 @@ class FlatGraphs:
         edge_type: int64 ``[ΣE]``, or ``None``.
         edge_attr: Floats, codes or labels ``[ΣE, D]``, compared as those of ``x``, or ``None``.
         edge_weight: float64 ``[ΣE]``, or ``None``.
-        edge_values: Rows of ``edge_attr`` that codes of ``edge_type`` stand for, of a store of one-hot rows.
+        edge_values: Rows of ``edge_attr`` that codes of ``edge_type`` stand for, of a store.
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
         unlabelled: Every ``x`` is 0, of a store whose description knows of no other code.
         features: Name of the columns of ``x`` and of the digits of ``edge_type``, of molecules.
@@ -84,8 +84,8 @@ def flat_graphs(graphs: Any, features: str = "ogb") -> FlatGraphs:
     if isinstance(graphs, FlatGraphs):
         return graphs
     if isinstance(graphs, PackedGraphs):
-        check_untransformed("data", graphs)
-        return _from_packed(graphs)
+        flat = store_graphs(graphs)
+        return _with_rows(flat) if graphs.description.numbered_edges else flat
     if isinstance(graphs, (Data, networkx.Graph)) or not is_list(graphs):
         raise TypeError(f"expected a list of graphs or of SMILES, got one {type(graphs).__name__}")
     items = list(graphs)
@@ -114,10 +114,12 @@ def _from_smiles(smiles: list[str], features: str) -> FlatGraphs:
         row, text, reason = rejects[0]
         more = f" (and {len(rejects) - 1:,} more)" if len(rejects) > 1 else ""
         raise ValueError(f"SMILES {row}: {text!r}: {reason}{more}")
-    return _from_packed(packed)
+    return store_graphs(packed)
 
 
-def _from_packed(packed: PackedGraphs) -> FlatGraphs:
+def store_graphs(packed: PackedGraphs) -> FlatGraphs:
+    """The graphs of a store, whose ``edge_type`` has its codes of edges, whatever these stand for."""
+    check_untransformed("data", packed)
     a = {name: tensor.numpy() for name, tensor in vars(packed.arrays).items()}
     (node_type, in_degree), _, node_ptr = take_spans(
         a["node_ptr"], packed.index, a["node_type"], a["in_degree"]
@@ -128,7 +130,7 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
     x, features = features_of(a["node_table"])[node_type], packed.description.features
     if x.dtype.kind == "f":  # inner products are of doubles, as those of lists
         x = x.astype(np.float64)
-    flat = FlatGraphs(
+    return FlatGraphs(
         x=x,
         source=source + np.repeat(node_ptr[:-1], num_edges),
         target=np.repeat(np.arange(len(node_type)), in_degree),
@@ -141,7 +143,6 @@ def _from_packed(packed: PackedGraphs) -> FlatGraphs:
         features=features,
         is_atom=are_atoms(x, features),
     )
-    return _with_rows(flat) if packed.description.numbered_edges else flat
 
 
 def _with_rows(graphs: FlatGraphs) -> FlatGraphs:

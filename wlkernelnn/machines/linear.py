@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.kernels import WLSubtreeKernel
 from wlkernelnn.kernels.colour_table import ColourTable
-from wlkernelnn.kernels.flat_graphs import FlatGraphs, flat_graphs
+from wlkernelnn.kernels.flat_graphs import FlatGraphs, store_graphs
 from wlkernelnn.kernels.graphs.counts import count_matrix
 from wlkernelnn.kernels.graphs.wl_subtree import column_counts
 from wlkernelnn.ops.spans import bounds_of
@@ -103,11 +103,13 @@ class LinearMachine(BaseEstimator):
                 weight is not positive.
         """
         self.about = about_training(data)
+        if rows := _edge_values(data):
+            self.about["edge_values"] = rows
         y, strata = targets_of(data, self.about), data.measured.numpy()
         weight, _ = weights_of(sample_weight, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = drawn_rows(y, _DRAWN, seed)
-        graphs = flat_graphs(data)
+        graphs = store_graphs(data)
         table, columns = ColourTable.of(graphs, max(DEPTHS))
         self.errors_: dict[int, float] = {}
         for depth in DEPTHS:
@@ -217,7 +219,7 @@ class LinearMachine(BaseEstimator):
         self._check(data)
         if return_std and self._classifies:
             raise ValueError("return_std: classes have probabilities and no standard deviations")
-        parts = [self._linear(flat_graphs(data[i : i + _AT_ONCE])) for i in range(0, len(data), _AT_ONCE)]
+        parts = [self._linear(store_graphs(data[i : i + _AT_ONCE])) for i in range(0, len(data), _AT_ONCE)]
         values = np.concatenate([np.zeros((0, len(self.intercept_))), *parts])
         if return_std:
             return values, np.tile(self.std_, (len(values), 1))
@@ -238,7 +240,7 @@ class LinearMachine(BaseEstimator):
             NotFittedError, ValueError: As :meth:`predict`.
         """
         self._check(data)
-        graphs = flat_graphs(data)
+        graphs = store_graphs(data)
         counts = column_counts(graphs, self.table_.columns(graphs), len(self.weights_))
         return np.asarray(counts[:, self.frequent_].toarray(), dtype=np.float32)
 
@@ -249,7 +251,7 @@ class LinearMachine(BaseEstimator):
             NotFittedError, ValueError: As :meth:`predict`.
         """
         self._check(data)
-        graphs = flat_graphs(data)
+        graphs = store_graphs(data)
         columns = self.table_.columns(graphs)
         features = self._features(graphs, columns, self.table_)
         features.sort_indices()
@@ -275,8 +277,18 @@ class LinearMachine(BaseEstimator):
     def _check(self, data: PackedGraphs) -> None:
         check_is_fitted(self, "weights_")
         check_same_features(data, self.about["features"])
+        if data.arrays.source.numel() and _edge_values(data) != self.about.get("edge_values", []):
+            raise ValueError(
+                "data: codes of edges stand for other rows of edge_attr than in training: convert with "
+                "PackedGraphs.from_pyg(graphs, edge_values=machine.about['edge_values'])"
+            )
 
     @property
     def num_parameters(self) -> int:
         """Weights and intercepts."""
         return int(self.weights_.size + self.intercept_.size)
+
+
+def _edge_values(data: PackedGraphs) -> list[list[float]]:
+    """What codes of edges stand for, where that depends on the graphs."""
+    return [[*row] for row in data.description.numbered_edges]

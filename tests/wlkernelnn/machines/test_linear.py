@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.linear_model import Ridge
+from torch_geometric.utils import from_smiles
 
 from tests.inputs.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
@@ -252,3 +254,21 @@ def test_other_data_and_weights_are_refused(fitted: LinearMachine) -> None:
         LinearMachine().fit(DATA[:1])
     with pytest.raises(TypeError, match="data must be PackedGraphs"):
         LinearMachine().fit(SMILES)  # type: ignore[arg-type]
+
+
+def test_stores_that_number_edges_otherwise_are_refused(tmp_path: Path) -> None:
+    graphs = [from_smiles(text) for text in ("CC", "CCC", "CCO", "C=C", "CC=C", "CC#N", "CCC#C", "CCCC")]
+    for graph in graphs:
+        graph.y = torch.tensor([float(graph.num_nodes)])
+    store = PackedGraphs.from_pyg(graphs)
+    machine = LinearMachine().fit(store)
+    save_machine(tmp_path, machine)
+    loaded = load_machine(tmp_path)
+    assert isinstance(loaded, LinearMachine)
+    triple = graphs[5:6]  # codes 0 and 1 of a store of its own are 0 and 2 of the training's
+    with pytest.raises(ValueError, match="data: codes of edges stand for other rows of edge_attr"):
+        loaded.predict(PackedGraphs.from_pyg(triple))
+    known = PackedGraphs.from_pyg(triple, edge_values=loaded.about["edge_values"])
+    np.testing.assert_array_equal(loaded.predict(known), machine.predict(store)[5:6])
+    bare = PackedGraphs.from_pyg([from_smiles("C")])
+    assert np.isfinite(loaded.predict(bare)).all()  # without edges
