@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
@@ -72,7 +73,8 @@ def graph_ptr(graph: Data) -> Tensor:
 def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
     """How the tokens of a graph are read, in the order of its nodes outside.
 
-    Every graph of a batch is one string; where there is neither ``ptr`` nor ``batch``, every component is.
+    Every graph of a batch is one string; where there is neither ``ptr`` nor ``batch``, every component is,
+    in the order of their first nodes.
 
     Args:
         name: The model's, for errors.
@@ -103,7 +105,7 @@ def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
         if weight.numel() != edges.shape[1]:
             shape = list(weight.shape)
             raise ValueError(f"{name}: edge_weight must be [{edges.shape[1]}], one per edge, got {shape}")
-    problem, roots, place = _paths(edges, number, batched)
+    problem, root, place = _paths(edges, number, batched)
     if branches and (problem is not None or weight is not None):
         if not batched:
             number = _components(edges, num_nodes)
@@ -115,11 +117,12 @@ def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
     if problem is not None:
         raise ValueError(f"{name} reads strings, each a path of directed edges: {problem}")
     if not batched:
-        begins = np.concatenate([[0], np.cumsum(np.bincount(roots))])
+        number = pd.factorize(root)[0]  # as _components has them
+        begins = np.concatenate([[0], np.cumsum(np.bincount(number))])
         steps = Steps(torch.from_numpy(begins), device)
     if _in_order(edges):
         return steps
-    order = np.lexsort((place, number if batched else roots))
+    order = np.lexsort((place, number))
     return Steps(steps.ptr, device, torch.from_numpy(order).to(device))
 
 
@@ -140,7 +143,7 @@ def _edges(name: str, graph: Data, num_nodes: int) -> np.ndarray:
 
 
 def _paths(edges: np.ndarray, number: np.ndarray, batched: bool) -> tuple[str | None, np.ndarray, np.ndarray]:
-    """Why graphs are no paths, or ``None``; the path of every node and its place on it."""
+    """Why graphs are no paths, or ``None``; where the path of every node begins and its place on it."""
     source, target = edges
     num_nodes, nothing = len(number), np.empty(0, dtype=np.int64)
     into, out = (np.bincount(side, minlength=num_nodes) for side in (target, source))
@@ -166,7 +169,7 @@ def _paths(edges: np.ndarray, number: np.ndarray, batched: bool) -> tuple[str | 
     if batched and twice.size:
         first, second = heads[twice[0]], heads[twice[0] + 1]
         return f"graph {number[first]} has paths from nodes {first} and {second}", nothing, nothing
-    return None, np.searchsorted(heads, root), place
+    return None, root, place
 
 
 def _in_order(edges: np.ndarray) -> bool:

@@ -35,9 +35,10 @@ class StringModel(Configured, torch.nn.Module, ABC):
           at the last tokens
 
     Every graph of a batch is one string, in the order of its edges; without ``ptr`` and ``batch`` every
-    component is. A model with ``branches`` reads trees and other directed acyclic graphs as well: what
-    strings carry from token to token goes along edges, and a node sees the sum over its predecessors, times
-    ``edge_weight`` if there is one (:class:`~wlkernelnn.ops.string.Levels`).
+    component is a string, in the order of their first nodes. A model with ``branches`` reads trees and other
+    directed acyclic graphs as well: what strings carry from token to token goes along edges, and a node sees
+    the sum over its predecessors, times ``edge_weight`` if there is one
+    (:class:`~wlkernelnn.ops.string.Levels`).
 
     An empty string has no output, and keeps its state (0 if there was none). Strings never see each other:
     NaN in one of them stays there, from its token on. (Only batch norm takes all of them together.)

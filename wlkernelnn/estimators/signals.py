@@ -132,7 +132,7 @@ def signals_of(X: Any) -> list[np.ndarray]:
     """Strings of vectors as float arrays ``[T_i, d]``.
 
     Raises:
-        TypeError: X is not a list of arrays of numbers.
+        TypeError: X is not a list of arrays of real numbers.
         ValueError: A string is empty, has a value that is not a finite number, or not as many channels as the
             first.
     """
@@ -141,9 +141,11 @@ def signals_of(X: Any) -> list[np.ndarray]:
     signals: list[np.ndarray] = []
     for i, item in enumerate(X):
         try:
+            if np.iscomplexobj(item):
+                raise TypeError("an imaginary part would be lost")
             signal = np.asarray(item, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"X: string {i}: expected an array of numbers, got {item!r:.60}") from error
+            raise TypeError(f"X: string {i}: expected an array of real numbers, got {item!r:.60}") from error
         signal = signal[:, None] if signal.ndim == 1 else signal
         if signal.ndim != 2 or not len(signal):
             raise ValueError(f"X: string {i}: expected shape [T, d], T at least 1, got {list(signal.shape)}")

@@ -17,6 +17,7 @@ from wlkernelnn.sequence import (
     RKM,
     RRNN,
     RRNNGRU,
+    Bidirectional,
     LanguageModel,
     RecurrentKernelMachine,
     StringKernelConv,
@@ -93,6 +94,25 @@ def test_components_without_ptr_are_strings() -> None:
     assert state.shape == (1, 3, K)
     by_batch = Data(x=graph.x, edge_index=graph.edge_index, batch=graph.batch)
     torch.testing.assert_close(model(by_batch)[0], expected)
+
+
+@pytest.mark.parametrize("branch", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_components_are_in_the_order_of_their_first_nodes(branch: bool, weighted: bool) -> None:
+    """Of paths 3 → 0 and 1 → 2 the first is the first, also where weights or a branch beside make levels."""
+    edges = torch.tensor([[3, 1, 4, 5], [0, 2, 6, 6]] if branch else [[3, 1], [0, 2]])
+    graph = Data(x=normal(7 if branch else 4, D), edge_index=edges)
+    if weighted:
+        graph.edge_weight = torch.ones(edges.size(1))
+    model = drawn(lambda: Bidirectional(RRNN(D, K, 2, 2), RRNN(D, K, 2, 2)))
+    rows = torch.tensor([3, 0, 1, 2])
+    before = model(normal(4, D), [0, 2, 4])[1]
+    expected, after = model(graph.x[rows], [0, 2, 4], before)
+    given = tuple(torch.cat([part, normal(1, int(branch), K)], 1) for part in parts(before))
+    out, state = model(graph, state=given)
+    torch.testing.assert_close(out[rows], expected)
+    for part, wanted in zip(parts(state), parts(after), strict=True):
+        torch.testing.assert_close(part[:, :2], wanted)
 
 
 def test_models_with_something_for_each_string_need_ptr_for_several() -> None:

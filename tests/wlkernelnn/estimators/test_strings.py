@@ -273,7 +273,8 @@ def test_what_is_no_list_of_texts(X: Any, error: Any, message: str, fitted: dict
 @pytest.mark.parametrize(
     ("X", "error", "message"),
     [
-        (["abc"], TypeError, "X: string 0: expected an array of numbers, got 'abc'"),
+        (["abc"], TypeError, "X: string 0: expected an array of real numbers, got 'abc'"),
+        ([np.array([1 + 2j, 3j])], TypeError, r"X: string 0: expected an array of real numbers, got array\("),
         ([np.zeros((3, 3))], ValueError, "X: string 0 has 3 channels, the training had 2"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], ValueError, "X: string 1 has 1 channels, string 0 has 2"),
         ([np.zeros((0, 2))], ValueError, r"X: string 0: expected shape \[T, d\], T at least 1, got \[0, 2\]"),

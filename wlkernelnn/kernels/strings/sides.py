@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.graphs.from_pyg import numpy_of
 from wlkernelnn.kernels.base import Values, is_list, objects
 from wlkernelnn.kernels.names import row_numbers
+from wlkernelnn.ops.string import Steps
+from wlkernelnn.sequence.graphs.reading import graph_ptr, graph_steps
 
 
 @dataclass(frozen=True)
@@ -201,28 +203,25 @@ def _from_list(name: str, tokens: list[Any] | tuple[Any, ...]) -> _Sequence:
 
 
 def _paths(name: str, graph: Data) -> list[np.ndarray]:
-    """Node features of each path of a batch as ``path_graph`` makes it, or of a single path."""
+    """Node features of each path, as sequence models read it; without edge_index in the order of nodes."""
     if graph.x is None:
         raise ValueError(f"{name}: a path graph needs the tokens x, got {graph.keys()}")
-    x = numpy_of(graph.x)
-    ptr = graph.get("ptr")
-    ptr = np.array([0, len(x)]) if ptr is None else numpy_of(ptr)
-    if (
-        ptr.ndim != 1
-        or ptr.dtype.kind not in "iu"
-        or (ptr[1:] < ptr[:-1]).any()
-        or [*ptr[:1], *ptr[-1:]] != [0, len(x)]
-    ):
-        raise ValueError(
-            f"{name}: ptr must begin with 0, never decrease and end with {len(x)}, the number of tokens, got "
-            f"{reprlib.repr(ptr.tolist())}"
-        )
-    if graph.edge_index is not None:
-        edges = numpy_of(graph.edge_index)
-        later = np.setdiff1d(np.arange(len(x)), ptr)
-        if not np.array_equal(edges[:, np.argsort(edges[1], kind="stable")], [later - 1, later]):
-            raise ValueError(f"{name}: expected a path graph, with edges from each token to the next")
-    return [x[begin:end] for begin, end in pairwise(ptr)]
+    weights = numpy_of(graph.get("edge_weight", []))
+    if (wrong := np.flatnonzero(weights != 1)).size:
+        weight = f"edge_weight[{wrong[0]}] is {weights.flat[wrong[0]]:g}"
+        raise ValueError(f"{name}: {weight}, expected 1: string kernels know no weights of edges")
+    x, reader = numpy_of(graph.x), "a string kernel"
+    given = {key: torch.as_tensor(graph[key]) for key in ("edge_index", "ptr", "batch") if key in graph}
+    path = Data(x=torch.arange(len(x)), **given)
+    try:
+        if path.edge_index is None:
+            steps = Steps.of(path.x, graph_ptr(path), reader)
+        else:
+            steps = graph_steps(reader, path, branches=False)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    nodes = Steps(steps.ptr).leave(steps.enter(path.x)).numpy()
+    return [x[nodes[begin:end]] for begin, end in pairwise(steps.ptr.tolist())]
 
 
 def _compared(sequences: list[np.ndarray]) -> tuple[np.ndarray, int]:

@@ -63,13 +63,14 @@ class StringKernel(DecayMixin, StructureKernel):
 
     Takes lists or arrays of sequences: of ``str`` (their characters), of lists of ids or of other hashable
     tokens, and of integer matrices ``[T, F]`` (rows), all compared by equality; of float matrices ``[T, d]``,
-    compared by inner products; and of path graphs with such an ``x``, also one batch of these. For a Gaussian
-    process, wrap lists of tokens and path graphs in :func:`objects`; arrays scikit-learn refuses as items.
+    compared by inner products; and of path graphs with such an ``x``, also one batch of these: their order is
+    that of ``edge_index``, if there is one, and an ``edge_weight`` must be 1. For a Gaussian process, wrap
+    lists of tokens and path graphs in :func:`objects`; arrays scikit-learn refuses as items.
 
     Raises:
         TypeError: X or Y is not a list of sequences.
-        ValueError: An argument is out of its range, sequences cannot be compared, or values are too large for
-            float64.
+        ValueError: An argument is out of its range, sequences cannot be compared, a graph is not a path, or
+            values are too large for float64.
 
     >>> kernel = StringKernel(ngram=2, decay=0.5, variant="lodhi", normalize=True)
     >>> kernel(["cat", "car"]).round(4).tolist()  # 1 / (2 + λ²)

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
-from wlkernelnn.kernels import StringKernel
+from tests.inputs.strings import normal
+from wlkernelnn.kernels import DeepStringKernel, StringKernel
 from wlkernelnn.kernels.base import objects
 from wlkernelnn.kernels.strings.sides import string_sides
 from wlkernelnn.sequence import path_graph
@@ -162,10 +163,10 @@ def test_parts_hold_steps(from_end: bool) -> None:
         ([np.ones((1, 2))], [np.ones((1, 2), int)], ValueError, r"Y\[0\] is rows of 2 integers"),
         ([Data(edge_index=torch.zeros(2, 0))], None, ValueError, r"X\[0\]: a path graph needs the tokens x"),
         (
-            [Data(x=torch.ones(2, 1), edge_index=torch.tensor([[1], [0]]))],
+            [Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]))],
             None,
             ValueError,
-            r"X\[0\]: expected a path graph, with edges from each token to the next",
+            r"X\[0\]: a string kernel reads strings, each a path of directed edges: .* 0 → 1 → 0 .* a cycle",
         ),
         ([path_graph([torch.ones(2, 1)] * 2)], None, ValueError, r"X\[0\]: expected one path .* batch of 2"),
     ],
@@ -176,14 +177,44 @@ def test_errors_name_the_item(X: Any, Y: Any, error: type[Exception], message: s
 
 
 @pytest.mark.parametrize(
-    "ptr",
-    [[0, 2, 3], [2, 3, 5], [0, 3, 2, 5], [0, 6], [], [[0, 5]], [0.0, 5.0], [0, 2, 4, 3, 2, 1, 0]],
+    ("ptr", "message"),
+    [
+        ([0, 2, 3], "a string kernel: ptr ends at 3, x has 5 tokens"),
+        ([2, 3, 5], r"ptr must begin with 0 and never fall, got \[2, 3, 5\]"),
+        ([0, 3, 2, 5], r"ptr must begin with 0 and never fall, got \[0, 3, 2, 5\]"),
+        ([], "ptr must be a vector of integers"),
+        ([0.0, 5.0], "ptr must be a vector of integers"),
+    ],
     ids=str,
 )
-def test_where_paths_begin(ptr: list[Any]) -> None:
+def test_where_paths_begin(ptr: list[Any], message: str) -> None:
     batch = Data(x=torch.arange(5), ptr=torch.tensor(ptr))
-    message = r"X: ptr must begin with 0, never decrease and end with 5, the number of tokens, got \["
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"X: {message}"):
         string_sides(batch, None)
-    with pytest.raises(ValueError, match=r"X\[0\]: ptr must begin"):
+    with pytest.raises(ValueError, match=rf"X\[0\]: {message}"):
         string_sides([batch], None)
+
+
+def test_paths_are_those_of_sequence_models() -> None:
+    """The order is that of the edges, and ``ptr`` or ``batch`` or components tell the strings."""
+    x = torch.tensor([[7.0], [8.0], [9.0]])
+    forward, mixed = torch.tensor([[0], [1]]), torch.tensor([[2, 0], [0, 1]])
+    for graph, strings in (
+        (Data(x=x, edge_index=mixed), [[9, 7, 8]]),
+        (Data(x=x, edge_index=mixed, edge_weight=torch.ones(2)), [[9, 7, 8]]),
+        (Data(x=x, edge_index=forward.numpy(), batch=torch.tensor([0, 0, 1])), [[7, 8], [9]]),
+        (Data(x=x, edge_index=forward.flip(0)), [[8, 7], [9]]),
+        (Data(x=x, batch=torch.tensor([0, 0, 1])), [[7, 8], [9]]),
+        (Data(x=x), [[7, 8, 9]]),
+    ):
+        side, _ = string_sides(graph, None)
+        found = np.split(side.tokens[:, 0], side.ptr[1:-1])
+        assert [string.tolist() for string in found] == strings
+
+
+def test_weights_of_edges_are_refused() -> None:
+    path = path_graph([normal(4, 2)])
+    path.edge_weight = torch.tensor([1, 0.5, 3])
+    for kernel in (StringKernel(), DeepStringKernel()):
+        with pytest.raises(ValueError, match=r"Y\[1\]: edge_weight\[1\] is 0.5, expected 1: string kernels"):
+            kernel([normal(3, 2)], [normal(3, 2), path])
