@@ -16,7 +16,7 @@ from wlkernelnn.ops.spans import places_of
 
 from .arrays import bounds_of, features_of, take_spans
 from .epochs import EpochLoader, Resampler
-from .packed import PackedGraphs, check_packed
+from .packed import PackedGraphs
 from .pyg import ColouredBatch, plain_data, sorted_edge_index
 
 #: What public functions take: packed graphs, or a data set or list of PyG's.
@@ -37,7 +37,7 @@ def packed(name: str, data: Graphs, edge_values: Sequence[Sequence[float]] | Non
 
     Args:
         name: Of the argument, for messages.
-        data: The graphs.
+        data: The graphs, which may be none.
         edge_values: What codes of edges stand for, see ``PackedGraphs.from_pyg``.
 
     Raises:
@@ -48,9 +48,16 @@ def packed(name: str, data: Graphs, edge_values: Sequence[Sequence[float]] | Non
     if isinstance(data, PackedGraphs):
         check_untransformed(name, data)
         return data
-    listed = isinstance(data, (list, tuple, np.ndarray)) and len(data) > 0 and isinstance(data[0], Data)
-    if not (listed or isinstance(data, torch.utils.data.Dataset)):
-        check_packed(name, data)
+    listed = isinstance(data, (list, tuple, np.ndarray))
+    first = [*data[:1]] if listed else []
+    if not (
+        isinstance(data, torch.utils.data.Dataset) or (listed and all(isinstance(x, Data) for x in first))
+    ):
+        of = "".join(f" of {type(x).__name__}" for x in first)
+        raise TypeError(
+            f"{name} must be PackedGraphs, as of load_molecules, load_tu or PackedGraphs.from_pyg, or a list "
+            f"or data set of PyG's Data (of one graph: [data]), got {type(data).__name__}{of}"
+        )
     try:
         return PackedGraphs.from_pyg(data, edge_values=edge_values)
     except TypeError as error:

@@ -79,14 +79,15 @@ class RandomWalkKernelConv(WalkConv):
         if all_lengths and isinstance(in_channels, tuple):
             raise ValueError(
                 f"all_lengths needs one kind of nodes, got in_channels={in_channels}: walks of one node "
-                "start from W of the source nodes"
+                "start from W of the source nodes; give all_lengths=False"
             )
         self.all_lengths = all_lengths
 
     def outputs(self, x: Features, graph: Graph) -> Tensor:
         if self.all_lengths and isinstance(x, tuple):
             raise ValueError(
-                "all_lengths needs one kind of nodes, got a pair of features (a bipartite graph)"
+                "all_lengths needs one kind of nodes, got a pair of features (a bipartite graph); "
+                "give all_lengths=False"
             )
         projections, last = self.project(x), self.walk_length - 1
 

@@ -31,6 +31,8 @@ class GraphEstimator(MoleculeEstimator):
 
     def _graphs(self, X: Any, features: str) -> PackedGraphs:
         data = packed("X", X)
+        if not len(data):
+            raise ValueError("X has no graphs, expected some to learn from")
         return data if data.whole else data.compact()
 
     def _new_graphs(self, X: Any) -> PackedGraphs:

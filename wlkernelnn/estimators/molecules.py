@@ -19,7 +19,7 @@ from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, forecast, mean_and_std, score
 from wlkernelnn.training.classes import decided, of_all_classes
 from wlkernelnn.training.molecules.columns import has_deviations, levels_of
-from wlkernelnn.training.molecules.recalibration import LEAST_VALUES
+from wlkernelnn.training.molecules.recalibration import LEAST_VALUES, NOTE
 
 from .base import MoleculeEstimator
 from .data import in_order, numbered, target_frame, weights_of
@@ -159,7 +159,9 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         return score("r2", numeric_targets(frame, list(frame.columns), "y"), self._predict(X))
 
     def _outputs(self) -> dict[str, Any]:
-        return {"single": self._single}
+        fitted = self._fitted
+        recalibrated = isinstance(fitted, Ensemble) and fitted.recalibration is not None
+        return {"single": self._single, NOTE: recalibrated}
 
     def _set_outputs(self, state: dict[str, Any]) -> None:
         single, several = state["single"], len(self._fitted.about["target_names"]) > 1

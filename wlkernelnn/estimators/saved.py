@@ -21,12 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.training import check_free
 from wlkernelnn.training.checkpoint import CONFIG
-from wlkernelnn.training.folder import MACHINE_FILES, ORIGIN
+from wlkernelnn.training.folder import ESTIMATOR, MACHINE_FILES, ORIGIN
 from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import json_text, read_sealed, write_sealed
 
-# Beside the networks in a folder: what else an estimator is.
-ESTIMATOR, FORMAT = "estimator.json", "wlkernelnn.estimator/1"
+FORMAT = "wlkernelnn.estimator/1"
 # Initial weights and dropout are drawn from torch's one generator: threads train one after the other.
 _training = threading.Lock()
 

@@ -182,18 +182,13 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
 
         Raises:
             TypeError: Neither.
-            ValueError: A value that a store cannot keep or the network has no code for, a store whose codes
-                of edges stand for others than the network's, or one with a ``transform``.
+            ValueError: A value that a store cannot keep or the network has no code for, a store whose edges
+                have no codes or such that stand for others than the network's, or one with a ``transform``.
         """
         if not self.edge_values:
             graphs = as_packed(name, data)
-            values = graphs.description.numbered_edges
-            if values and graphs.arrays.source.numel() and self._reads_plain_codes():
-                rows = f"the rows {shortened(values)} of edge_attr"
-                raise ValueError(
-                    f"{name}: its codes of edges stand for {rows}, expected codes or one-hot rows, as the "
-                    "network has no edge_values: size one by such graphs (from_data), or give it edge_values"
-                )
+            if self.num_edge_types is not None and graphs.arrays.source.numel():
+                self._check_codes(name, graphs)
             return graphs
         graphs = packed(name, data, self.edge_values)
         there = tuple(map(tuple, graphs.description.edge_values))
@@ -205,10 +200,29 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             )
         return graphs
 
-    def _reads_plain_codes(self) -> bool:
-        """Whether it takes codes of edges for what they are; networks of one's own may drop their values."""
-        dropped = not _takes(type(self), "edge_values") or bool(self.config.get("edge_values"))
-        return self.num_edge_types is not None and not dropped
+    def _check_codes(self, name: str, graphs: PackedGraphs) -> None:
+        """Refuse edges without codes, or with others than those of a network without ``edge_values``."""
+        about, number = graphs.description, self.num_edge_types
+        if number != 1 and not about.num_edge_types and not graphs.arrays.edge_type.any():
+            raise ValueError(
+                f"{name}: its edges have neither edge_attr nor edge_type, expected one of {number} codes for "
+                f"each, as the network has num_edge_types={number}"
+            )
+        if not about.numbered_edges:
+            width = len(about.edge_values[0]) if about.edge_values else 1
+            if width not in (1, number):
+                raise ValueError(
+                    f"{name}: its edge_attr has one-hot rows of width {width}, expected width {number}, as "
+                    f"the network has num_edge_types={number}"
+                )
+            return
+        # Networks of one's own may drop what codes stand for.
+        if _takes(type(self), "edge_values") and not self.config.get("edge_values"):
+            rows = f"the rows {shortened(about.numbered_edges)} of edge_attr"
+            raise ValueError(
+                f"{name}: its codes of edges stand for {rows}, expected codes or one-hot rows, as the "
+                "network has no edge_values: size one by such graphs (from_data), or give it edge_values"
+            )
 
     def scale_targets(self, y: Tensor) -> None:
         """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network.

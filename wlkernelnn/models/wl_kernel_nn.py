@@ -25,8 +25,9 @@ class WLKernelNN(BasicGNN):
             ``"relu"``), a norm such as ``"batch_norm"`` or ``"layer_norm"``, and jumping knowledge,
             ``"last"``, ``"cat"``, ``"max"`` or ``"lstm"``.
         **kwargs: Arguments of each layer. Others than the layer's own defaults are ``num_iterations=1`` and
-            ``all_lengths=True``, so that a node without neighbours counts. Edges have features, floats, if
-            there is an ``edge_dim``.
+            ``all_lengths=True``, so that a node without neighbours counts; PyG's ``to_hetero``, whose edges
+            join nodes of two kinds, needs ``all_lengths=False``. Edges have features, floats, if there is an
+            ``edge_dim``.
 
     Shapes:
         - input: ``x [N, in_channels]``, ``edge_index [2, E]``, and by name ``edge_weight [E]`` and

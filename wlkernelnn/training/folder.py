@@ -36,6 +36,8 @@ ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 MACHINE_FILES = (CONFIG, WEIGHTS, "README")
 # What a folder with a joint model of a machine and networks has.
 JOINT = "joint.json"
+# What the folder of an estimator of scikit-learn has.
+ESTIMATOR = "estimator.json"
 # What folders of a cross-validation and of a search for options have.
 FOLDS, STUDY = "folds.json", "study.jsonl"
 

@@ -295,8 +295,11 @@ def test_features_of_whole_graphs(data: PackedGraphs, batch_size: int) -> None:
 
 
 def test_other_containers(data: PackedGraphs) -> None:
-    with pytest.raises(TypeError, match=r"data must be PackedGraphs, as of load_molecules, .* got list"):
+    with pytest.raises(
+        TypeError, match=r"data must be PackedGraphs, as of load_molecules, .* got list of str"
+    ):
         PackedLoader(data.smiles)  # type: ignore[arg-type]
+    assert list(PackedLoader([])) == []
 
 
 def test_quotient_out_of_range(data: PackedGraphs) -> None:

@@ -189,8 +189,10 @@ def test_pairs_of_features_have_no_walks_of_one_node(kind: type[KernelConv]) -> 
     """Not even where the two kinds of nodes are equally many, and could be added."""
     iterations = {"num_iterations": 1} if kind is WLKernelConv else {}
     conv = kind(D, K, all_lengths=True, **iterations)  # type: ignore[call-arg]
-    with pytest.raises(ValueError, match="all_lengths needs one kind of nodes"):
+    with pytest.raises(ValueError, match=r"all_lengths needs one kind of nodes.*; give all_lengths=False"):
         conv((torch.zeros(7, D), torch.zeros(7, D)), EDGE_INDEX)
+    with pytest.raises(ValueError, match=r"all_lengths needs one kind of nodes.*; give all_lengths=False"):
+        kind((D, D), K, all_lengths=True, **iterations)  # type: ignore[call-arg]
 
 
 def test_bipartite_graphs_need_features_of_the_targets() -> None:

@@ -7,11 +7,13 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
+from tests.inputs.edited import edit
 from tests.inputs.molecules import regression_set
 from wlkernelnn import GraphClassifier, GraphRegressor
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.training import load_run
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 KIND = np.arange(30) % 3
@@ -26,6 +28,8 @@ def test_graphs_of_three_classes(tmp_path: Path) -> None:
     assert model.score(GRAPHS, NAMES) == 1.0
     probability = model.predict_proba(GRAPHS[:4])
     assert probability.shape == (4, 3)
+    assert model.predict_proba([]).shape == (0, 3)
+    assert model.predict([]).shape == (0,)
     model.save(tmp_path)
     np.testing.assert_array_equal(GraphClassifier.load(tmp_path).predict_proba(GRAPHS[:4]), probability)
 
@@ -36,6 +40,7 @@ def test_two_classes_of_packed_graphs() -> None:
     quick = clone(GraphClassifier(**SMALL)).set_params(epochs=1, model="stack")
     model = quick.fit(data[:40], active[:40])
     assert model.predict_proba(data[40:]).shape == (20, 2)
+    assert model.predict_proba([]).shape == (0, 2)
     assert set(model.predict(data[40:])) <= {False, True}
 
 
@@ -48,8 +53,21 @@ def test_numbers(tmp_path: Path) -> None:
     assert (std > 0).all()
     model.save(tmp_path)
     np.testing.assert_array_equal(GraphRegressor.load(tmp_path).predict(GRAPHS), mean)
+    (tmp_path / "recalibration.json").unlink()
+    for load in (GraphRegressor.load, load_run):
+        with pytest.raises(
+            FileNotFoundError, match=r"recalibration\.json: no such file; estimator\.json says"
+        ):
+            load(tmp_path)
+    edit(tmp_path / "estimator.json", {"recalibrated": False})  # earlier versions say nothing
+    np.testing.assert_array_equal(GraphRegressor.load(tmp_path).predict(GRAPHS), mean)
     several = np.stack([y, np.where(KIND == 0, np.nan, -y)], axis=1)
-    assert clone(model).set_params(epochs=1).fit(GRAPHS, several).predict(GRAPHS[:2]).shape == (2, 2)
+    both = clone(model).set_params(epochs=1).fit(GRAPHS, several)
+    assert (both.predict(GRAPHS[:2]).shape, both.predict([]).shape) == ((2, 2), (0, 2))
+    assert model.predict([]).shape == (0,)
+    for one in (GRAPHS[0], Batch.from_data_list(GRAPHS)):
+        with pytest.raises(TypeError, match=r"X must be .* a list or data set of PyG's Data \(of one graph"):
+            model.predict(one)
     with pytest.raises(ValueError, match="expected a model for classification, got one for regression"):
         GraphClassifier.load(tmp_path)
     with pytest.raises(ValueError, match="model must be one of wl, stack, got 'gp'"):
@@ -70,6 +88,9 @@ def test_refused() -> None:
         GraphClassifier(**SMALL).fit(["CCO"] * 30, NAMES)
     with pytest.raises(ValueError, match=r"y must be \[30\] or \[30, T\], got shape \[29\]"):
         GraphClassifier(**SMALL).fit(GRAPHS, NAMES[:29])
+    for nothing in ([], PackedGraphs.from_pyg([])):
+        with pytest.raises(ValueError, match="X has no graphs, expected some to learn from"):
+            GraphRegressor(**SMALL).fit(nothing, [])
 
 
 @pytest.mark.parametrize("drawn", ["permuted", "with replacement"])

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from tests.checks.pairwise import pairwise
 from tests.inputs.molecules import classification_set, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
+from wlkernelnn.datasets.graphs.description import Description
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.models.export import export_network
 from wlkernelnn.training import FitOptions, embed, fit, load_checkpoint, predict, save_checkpoint
@@ -209,6 +210,32 @@ def test_a_network_of_codes_refuses_a_store_of_other_edges(kind: str) -> None:
         assert np.array_equal(predict(net, given), expected)
     bare = GraphKernelNetwork(node_dims=[1], hidden_channels=8)  # looks at no edges
     assert predict(bare, store).shape == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["codes", "one-hot"])
+def test_a_network_that_reads_edges_refuses_those_without_codes(kind: str) -> None:
+    def of(*codes: int) -> Data:
+        return chain(list(codes) if kind == "codes" else torch.eye(3)[list(codes)].tolist(), sum(codes))
+
+    graphs = [of(0, 1, 2), of(1, 1)]
+    net = GraphKernelNetwork.from_data(graphs, hidden_channels=8)
+    bare = [Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs]
+    for given in (bare, PackedGraphs.from_pyg(bare)):
+        with pytest.raises(ValueError, match=r"data: its edges have neither edge_attr nor edge_type.*=3"):
+            predict(net, given)
+    wide = [chain(torch.eye(4)[[1, 2]].tolist())]
+    for given in (wide, PackedGraphs.from_pyg(wide)):
+        with pytest.raises(
+            ValueError, match="data: its edge_attr has one-hot rows of width 4, expected width 3"
+        ):
+            predict(net, given)
+    store = PackedGraphs.from_pyg(graphs)
+    undescribed = PackedGraphs(store.arrays, Description(node_dims=(1,)))
+    assert np.array_equal(predict(net, undescribed), predict(net, graphs))
+    alone = [Data(x=graphs[0].x[:1], edge_index=torch.zeros(2, 0, dtype=torch.long))]
+    assert predict(net, alone).shape == (1, net.num_tasks)
+    one_kind = GraphKernelNetwork(node_dims=[1], num_edge_types=1, hidden_channels=8)
+    assert predict(one_kind, bare).shape == (2, 1)
 
 
 def test_a_network_of_ones_own_may_not_know_values_of_edges() -> None:

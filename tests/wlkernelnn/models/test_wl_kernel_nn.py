@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GIN, BatchNorm, global_add_pool
+from torch_geometric.nn import GIN, BatchNorm, global_add_pool, to_hetero
 
 from wlkernelnn import WLKernelConv
 from wlkernelnn.models import WLKernelNN
@@ -60,6 +60,15 @@ def test_edges_have_weights_and_features() -> None:
         net(X, EDGES, edge_attr=edge_attr[:, :2])
     with pytest.raises(TypeError, match="num_edge_types: edges of this model have edge_attr"):
         WLKernelNN(16, 8, 2, num_edge_types=4)
+
+
+def test_it_becomes_heterogeneous() -> None:
+    metadata = (["a", "b"], [("a", "to", "b"), ("b", "back", "a")])
+    x, edges = {"a": X, "b": X[:, :5]}, dict.fromkeys(metadata[1], EDGES)
+    net = to_hetero(WLKernelNN(-1, 8, 2, out_channels=3, all_lengths=False), metadata)
+    assert {name: out.shape for name, out in net(x, edges).items()} == {"a": (4, 3), "b": (4, 3)}
+    with pytest.raises(ValueError, match="give all_lengths=False"):
+        to_hetero(WLKernelNN(-1, 8, 2, out_channels=3), metadata)(x, edges)
 
 
 @pytest.mark.filterwarnings("ignore")  # GraphGym's own

@@ -125,7 +125,7 @@ class Ensemble:
         caches: Sequence[ColourCache] | None,
     ) -> list[np.ndarray]:
         check_packed("data", data)
-        if data.description.features != self.about["features"]:
+        if len(data) and data.description.features != self.about["features"]:
             raise ValueError(
                 f"the networks were trained on features {self.about['features']!r}, "
                 f"the data have {data.description.features!r}"

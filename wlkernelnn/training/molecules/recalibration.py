@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
-from wlkernelnn.utils.files import json_text, read_sealed, write_sealed
+from wlkernelnn.training.folder import ESTIMATOR, REPORT
+from wlkernelnn.utils.files import json_text, read_json, read_sealed, write_sealed
 
 #: Fewer validation values of a target say too little.
 LEAST_VALUES = 10
 # In a run folder.
 FILE, FORMAT = "recalibration.json", "wlkernelnn.recalibration/1"
+# The entry of a run's report, or of an estimator's file, that says whether it lies there.
+NOTE = "recalibrated"
 # Of the mean squared error: the least b², so that networks that agree by chance are not certain.
 _LEAST_REST = 1e-3
 
@@ -101,10 +104,18 @@ class Recalibration:
         """What a run folder holds, if it holds any.
 
         Raises:
+            FileNotFoundError: It is missing, and another file says that there was one.
             ValueError: The file is damaged, or of another number of networks, targets or quantiles.
         """
         path = Path(directory) / FILE
         if not path.is_file():
+            for other in (path.with_name(REPORT), path.with_name(ESTIMATOR)):
+                said = read_json(other) if other.is_file() else None
+                if isinstance(said, dict) and said.get(NOTE):
+                    raise FileNotFoundError(
+                        f"{path}: no such file; {other.name} says that there was one, without which "
+                        "deviations and quantiles would be others"
+                    )
             return None
         content = read_sealed(path)
         try:

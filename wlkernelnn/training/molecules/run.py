@@ -16,7 +16,14 @@ from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.models.outputs import outputs_of
-from wlkernelnn.training.folder import begin_run, finished_folders, seconds_of, train_networks, with_seeds
+from wlkernelnn.training.folder import (
+    REPORT,
+    begin_run,
+    finished_folders,
+    seconds_of,
+    train_networks,
+    with_seeds,
+)
 from wlkernelnn.training.loggers import check_logger, make_logger
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import plain
@@ -26,7 +33,7 @@ from .ensemble import Ensemble, load_ensemble
 from .fitting import check_fit, check_loss, fit
 from .metrics import get_metric
 from .recalibration import FILE as RECALIBRATION
-from .recalibration import LEAST_VALUES
+from .recalibration import LEAST_VALUES, NOTE
 from .scoring import check_target_names, parts_of, rows_of, scored
 
 log = logging.getLogger("wlkernelnn")
@@ -122,7 +129,8 @@ def train_run(
             ensemble_size=len(seeded),
             resume=resume,
         )
-        (directory / RECALIBRATION).unlink(missing_ok=True)  # of other networks
+        for name in (REPORT, RECALIBRATION):
+            (directory / name).unlink(missing_ok=True)  # of other networks
         train_networks(
             directory,
             seeded,
@@ -152,7 +160,8 @@ def train_run(
                 f"predictions will have no deviations of new measurements: {len(parts['valid'])} "
                 f"validation molecules, and at least {LEAST_VALUES} with a target are needed"
             )
-        return ensemble, scored(directory, ensemble, parts, seconds_of(finished_folders(directory)))
+        more: dict[str, Any] = {NOTE: ensemble.recalibration is not None}
+        return ensemble, scored(directory, ensemble, parts, seconds_of(finished_folders(directory)), **more)
 
 
 def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions]:

@@ -196,11 +196,13 @@ def test_other_containers(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
     net = small_network(train)
     with pytest.raises(TypeError, match=r"train must be PackedGraphs, .* got dict"):
         fit(net, dict(enumerate(train)))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"valid must be PackedGraphs, .* got list"):
+    with pytest.raises(TypeError, match=r"valid must be PackedGraphs, .* got list of str"):
         fit(net, train, valid.smiles)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got Data"):
+    with pytest.raises(
+        TypeError, match=r"data must be PackedGraphs, .* \(of one graph: \[data\]\), got Data"
+    ):
         predict(net, train[0])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"data must be PackedGraphs, .* got list"):
+    with pytest.raises(ValueError, match="data set '' has no targets"):
         type(net).from_data([])
 
 

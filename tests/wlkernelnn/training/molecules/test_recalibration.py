@@ -15,8 +15,9 @@ from tests.inputs.molecules import quick, regression_set
 from tests.wlkernelnn.training.runs import SPLIT, run
 from wlkernelnn.datasets import random_split
 from wlkernelnn.training import Columns, load_ensemble, load_run, mean_and_std
+from wlkernelnn.training.folder import REPORT
 from wlkernelnn.training.molecules.columns import digests
-from wlkernelnn.training.molecules.recalibration import FILE, Recalibration, conformal_shift, shifted
+from wlkernelnn.training.molecules.recalibration import FILE, NOTE, Recalibration, conformal_shift, shifted
 
 
 def drawn(count: int, factor: float, rest: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -124,6 +125,7 @@ def test_one_network_has_deviations_and_a_resumed_run_new_ones(tmp_path: Path) -
     two, _ = run(tmp_path, ensemble_size=2, resume=True)
     assert two.recalibration is not None
     assert two.recalibration.networks == 2
+    assert digests(load_run(tmp_path)) == digests(two)
     assert digests(two)[0] == digests(alone)[0]
     assert len(digests(two)) == 3
 
@@ -142,6 +144,11 @@ def test_runs_without_it(folder: Path, tmp_path: Path, caplog: pytest.LogCapture
     """Of earlier versions, or with few validation molecules."""
     shutil.copytree(folder, tmp_path / "old")
     (tmp_path / "old" / FILE).unlink()
+    with pytest.raises(
+        FileNotFoundError, match=rf"{FILE}: no such file; metrics\.json says that there was one"
+    ):
+        load_run(tmp_path / "old")
+    edit(tmp_path / "old" / REPORT, {NOTE: False})
     old = load_run(tmp_path / "old")
     assert Columns().names(old) == ["Act", "Act_std"]
     assert Columns(std=True).names(old) == ["Act", "Act_std"]
