@@ -103,8 +103,8 @@ class LinearMachine(BaseEstimator):
                 weight is not positive.
         """
         self.about = about_training(data)
-        if rows := _edge_values(data):
-            self.about["edge_values"] = rows
+        if known := _edge_values(data):
+            self.about["edge_values"] = known
         y, strata = targets_of(data, self.about), data.measured.numpy()
         weight, _ = weights_of(sample_weight, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
