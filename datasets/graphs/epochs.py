@@ -153,7 +153,7 @@ class EndlessShuffle:
     def __init__(self, num_items: int, num_samples: int, seed: int = 0) -> None:
         self.num_items = check_count("num_items", num_items)
         self.num_samples = check_count("num_samples", num_samples)
-        self.seed = seed
+        self.seed = check_count("seed", seed, least=0)
 
     def __call__(self, epoch: int) -> np.ndarray:
         """Positions of the items of an epoch, int64 ``[num_samples]``."""
@@ -189,7 +189,7 @@ class LengthGroupedShuffle:
             raise ValueError(f"lengths must be [n], one per item, got {list(self.lengths.shape)}")
         check_count("the number of lengths", len(self.lengths))
         self.batch_size = check_count("batch_size", batch_size)
-        self.seed = seed
+        self.seed = check_count("seed", seed, least=0)
 
     def __call__(self, epoch: int) -> np.ndarray:
         """Positions of the items of an epoch, int64 ``[n]``."""
@@ -234,7 +234,7 @@ class BucketResampler:
         if not width > 0:
             raise ValueError(f"width must be positive, got {width}")
         self.num_samples = check_count("num_samples", len(values) if num_samples is None else num_samples)
-        self.seed = seed
+        self.seed = check_count("seed", seed, least=0)
         _, bucket, self._count = np.unique(np.floor(values / width), return_inverse=True, return_counts=True)
         self._begin = np.cumsum(self._count) - self._count
         shuffled = np.random.default_rng(seed).permutation(len(values))

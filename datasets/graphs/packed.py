@@ -214,7 +214,10 @@ class PackedGraphs(Packable):
         a, index = self.arrays, torch.from_numpy(self.index)
         graphs = (a.node_table, a.node_type, a.node_ptr, a.source, a.in_degree, a.edge_type, a.graph_x)
         sides = () if self.censored is None else (self.censored,)
-        return content_hash(self.description.features, index, *graphs, self.y, *sides)
+        about, rows = self.description.features, self.description.numbered_edges
+        if rows:  # what codes of edges stand for
+            about += str(np.array(rows, dtype=np.float64).tolist())
+        return content_hash(about, index, *graphs, self.y, *sides)
 
     @property
     def task(self) -> str | None:
@@ -263,7 +266,9 @@ class PackedGraphs(Packable):
             about = replace(about, target_names=())
         sides = np.zeros((0, 0)) if censored is None or not censored.any() else censored
         arrays = replace(self.arrays, y=targets, censored=torch.from_numpy(sides.astype(np.int8)))
-        return PackedGraphs(arrays, about, self.split_idx, self.rejects, self.changes)
+        result = PackedGraphs(arrays, about, self.split_idx, self.rejects, self.changes)
+        result.transform, result._colours = self.transform, self._colours
+        return result
 
     def compact(self) -> PackedGraphs:
         """A store of the graphs in view alone, without a split."""
@@ -289,7 +294,9 @@ class PackedGraphs(Packable):
         if a["censored"].size:
             taken["censored"] = a["censored"][index]
         tensors = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in taken.items()}
-        return PackedGraphs(Arrays(**tensors), self.description)
+        result = PackedGraphs(Arrays(**tensors), self.description)
+        result.transform = self.transform
+        return result
 
     # Files
 

@@ -111,7 +111,7 @@ class ColourTable:
         for before, now, level in zip(table.sizes, table.sizes[1:], levels, strict=False):
             edges = {len(level[name]) for name in _LEVEL[1:]}
             ends = (level["own"], before), (level["source"], before), (level["target"], now)
-            within = (0 <= values.min(initial=0) <= values.max(initial=-1) < most for values, most in ends)
+            within = (((values >= 0) & (values < most)).all() for values, most in ends)
             if len(edges) > 1 or not all(within):
                 raise ValueError("colours are made of others that are not there")
         return table

@@ -85,12 +85,12 @@ def held_out(
 ) -> np.ndarray:
     """What the others predict of a fifth of the rows, drawn, for every penalty: ``[penalties, n]``, else NaN.
 
-    Of classes ``strata``, ``[n]``, are given: that fifth has its share of all, and log-odds are predicted.
+    For classes, pass ``strata`` ``[n]``: that fifth has its share of each, and log-odds are predicted.
     """
     order = np.random.RandomState(seed).permutation(len(y))
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
-    test = order[2::5]  # not the single row of a class
+    test = order[2:-1:5]  # not the single row of the first or the last class
     fit = partial(ridge, tol=1e-4) if strata is None else logistic
     return _predicted(fit, features, y, weight, penalties, [(np.setdiff1d(order, test), test)])
 

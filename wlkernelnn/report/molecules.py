@@ -12,6 +12,8 @@ from rdkit.Chem.Draw import rdMolDraw2D
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.kernels import WLSubtreeKernel
 
+from .panels import drawn
+
 # What each bond says, and what SVG does anyway, or hardly otherwise.
 _BOND_STYLE = ";stroke-linecap:butt;stroke-linejoin:miter;stroke-opacity:1"
 #: Of larger molecules there is no drawing: it would show nothing.
@@ -55,17 +57,14 @@ def inline(svg: str) -> str:
     return svg.replace(_BOND_STYLE, "")
 
 
-def nearest_training(data: PackedGraphs, train: PackedGraphs, seed: int = 0) -> Nearest:
+def nearest_training(data: PackedGraphs, train: PackedGraphs) -> Nearest:
     """By the min-max kernel of Weisfeiler-Lehman colours after 0, 1 and 2 iterations: 1 of equal counts.
 
     Args:
         data: Molecules.
         train: Training molecules with the same features, at least one; of more than 5,000 some are drawn.
-        seed: Of what is drawn.
     """
-    some = np.arange(len(train))
-    if len(train) > MOST_TRAINING:
-        some = np.sort(np.random.default_rng(seed).choice(len(train), MOST_TRAINING, replace=False))
+    some = drawn(len(train), MOST_TRAINING)
     coding = "ogb" if train.description.features.startswith("ogb") else None
     kernel = WLSubtreeKernel(2, normalize="minmax", coding=coding)
     values: Any = kernel(data, train if len(some) == len(train) else train[some])

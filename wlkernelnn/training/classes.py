@@ -87,7 +87,7 @@ def _macro_f1(y: np.ndarray, probability: np.ndarray) -> float:
     return float(sk.f1_score(y, probability.argmax(1), average="macro"))
 
 
-def _matthews(y: np.ndarray, probability: np.ndarray) -> float:
+def matthews(y: np.ndarray, probability: np.ndarray) -> float:
     """Matthews' coefficient of several classes (Gorodkin 2004), 0 where all have or get the same class."""
     matrix = confusion(y, probability).astype(np.float64)
     found, count, total = matrix.sum(0), matrix.sum(1), matrix.sum()
@@ -117,7 +117,7 @@ CLASS_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "accuracy": _accuracy,
     "balanced_accuracy": lambda y, p: recalls(y, p.argmax(1)),
     "f1": _macro_f1,
-    "mcc": _matthews,
+    "mcc": matthews,
     "log_loss": _log_loss,
     "roc_auc": _roc_auc,
 }
@@ -155,14 +155,14 @@ def class_scores(y: np.ndarray, probability: np.ndarray) -> dict[str, float]:
     Returns:
         ``accuracy``; ``balanced_accuracy``, the mean recall of the classes that occur; ``f1``, the mean over
         the classes that occur or were predicted; ``mcc``, Matthews' correlation; ``log_loss``; and
-        ``roc_auc``, the mean over the classes that some texts have and some don't, each against all others
+        ``roc_auc``, the mean over the classes that some items have and some don't, each against all others
         (of two classes that of the second). NaN where it is not defined.
     """
     return {name: score(y, probability) if len(y) else math.nan for name, score in CLASS_SCORES.items()}
 
 
 def of_each_class(y: np.ndarray, probability: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
-    """``precision``, ``recall`` and ``count`` of each class by its name; NaN of one that no text has or was
+    """``precision``, ``recall`` and ``count`` of each class by its name; NaN of one that no item has or was
     predicted for.
     """
     matrix = confusion(y, probability)

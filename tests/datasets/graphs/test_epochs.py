@@ -188,3 +188,13 @@ def test_processes_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_places(place: dict[str, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PackedLoader(random_packed(3), **place)
+
+
+def test_seeds_are_checked_when_they_are_given() -> None:
+    for make in (
+        lambda: EndlessShuffle(5, 3, seed=-1),
+        lambda: LengthGroupedShuffle([1, 2], 1, seed=-1),
+        lambda: BucketResampler(np.arange(3.0), seed=-1),
+    ):
+        with pytest.raises(ValueError, match="seed"):
+            make()

@@ -322,3 +322,28 @@ def test_a_graph_says_what_of_its_targets_is_a_bound(data: PackedGraphs) -> None
     assert torch.equal(found.censored, batch.censored)
     assert bounds[3].censored.tolist() == [[-1]]
     assert "censored" not in data[3]
+
+
+def test_other_targets_and_compact_stores_keep_a_transform() -> None:
+    packed = random_packed(4)
+    packed.transform = lambda graph: graph
+    other = packed.with_targets(np.zeros(4))
+    assert other.transform is packed.transform
+    assert other[np.array([2, 0])].compact().transform is packed.transform
+
+
+def test_other_targets_keep_colours() -> None:
+    packed = random_packed(4)
+    (*_, finest) = packed.colours(2)
+    (*_, again) = packed.with_targets(np.zeros(4)).colours(2)
+    assert np.shares_memory(finest, again)
+
+
+def test_digests_tell_apart_what_codes_of_edges_stand_for() -> None:
+    def digest(rows: list[list[float]]) -> str:
+        edges = torch.tensor([[0, 1], [1, 0]])
+        graph = Data(x=torch.zeros(2, 1).long(), edge_index=edges, edge_attr=torch.tensor(rows))
+        return PackedGraphs.from_pyg([graph]).digest()
+
+    assert digest([[0.5, 1.0], [2.0, 3.0]]) == digest([[0.5, 1.0], [2.0, 3.0]])
+    assert digest([[0.5, 1.0], [2.0, 3.0]]) != digest([[0.7, 1.0], [9.0, 3.0]])

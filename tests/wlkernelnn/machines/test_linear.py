@@ -18,7 +18,7 @@ from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import WLVectorizer
 from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.machines import LinearMachine, explain, linear, load_machine, save_machine
-from wlkernelnn.machines.penalties import cross_validated, left_out, log_losses, logistic, ridge
+from wlkernelnn.machines.penalties import cross_validated, held_out, left_out, log_losses, logistic, ridge
 from wlkernelnn.machines.saved import digest
 
 SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N", "Cl", "c1ccccc1")]
@@ -189,11 +189,11 @@ def test_a_fifth_is_held_out_of_many_molecules(task: str, monkeypatch: pytest.Mo
     data = packed(SMILES, y, task=task)
     machine = LinearMachine(random_state=1).fit(data)
     held = ~np.isnan(machine.leave_one_out()[:, 0])
-    assert held.sum() == 10
+    assert held.sum() == 9
     # As a machine without them predicts them.
     features = machine._features(flat := flat_graphs(data), machine.table_.columns(flat), machine.table_)
     fit = logistic if task == "classification" else ridge
-    weights, intercept = fit(features[~held], y[~held], np.ones(38), machine.penalties_[0])
+    weights, intercept = fit(features[~held], y[~held], np.ones(39), machine.penalties_[0])
     expected = features[held] @ weights + intercept
     expected = expit(expected) if task == "classification" else expected
     np.testing.assert_allclose(machine.leave_one_out()[held, 0], expected, rtol=0.01)
@@ -272,3 +272,20 @@ def test_stores_that_number_edges_otherwise_are_refused(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.predict(known), machine.predict(store)[5:6])
     bare = PackedGraphs.from_pyg([from_smiles("C")])
     assert np.isfinite(loaded.predict(bare)).all()  # without edges
+
+
+def test_molecules_without_edges_come_back(tmp_path: Path) -> None:
+    data = packed(["C", "N", "O", "F", "Cl", "S"], range(6))
+    machine = LinearMachine().fit(data)
+    save_machine(tmp_path, machine)
+    loaded = load_machine(tmp_path)
+    np.testing.assert_array_equal(loaded.predict(data), machine.predict(data))
+
+
+def test_the_single_row_of_a_class_is_not_held_out() -> None:
+    y = np.array([0.0] * 12 + [1.0])[:, None]
+    features = sparse.csr_array(RANDOM.random((13, 2)))
+    for seed in range(3):
+        found = held_out(features, y[:, 0], np.ones(13), np.array([1.0]), seed, y[:, 0])
+        assert np.isnan(found[0, 12])
+        assert np.isfinite(found).sum() == 2

@@ -16,6 +16,7 @@ from wlkernelnn.training.classes import (
     LEVEL_SCORES,
     confusion,
     decided,
+    matthews,
     of_all_classes,
     of_each_class,
     quadratic_kappa,
@@ -76,13 +77,9 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(spearmanr(one, other).statistic)
 
 
-def _matthews(y: np.ndarray, predicted: np.ndarray) -> float:
-    """Matthews' coefficient: the correlation of two classes, and 0 where one of them is missing."""
-    return float(np.corrcoef(y, predicted)[0, 1]) if np.ptp(y) and np.ptp(predicted.astype(int)) else 0.0
-
-
-def _kappa_of_two(y: np.ndarray, p: np.ndarray) -> float:
-    return quadratic_kappa(y.astype(int), of_all_classes(p[:, None]))
+def _of_two(score: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[np.ndarray, np.ndarray], float]:
+    """A score of several classes, for two of which the second's probability is known."""
+    return lambda y, p: score(y.astype(int), of_all_classes(p[:, None]))
 
 
 METRICS = {
@@ -95,11 +92,11 @@ METRICS = {
     "accuracy": Metric(_at_half(sk.accuracy_score), True, "classification"),
     "balanced_accuracy": Metric(_at_half(recalls), True, "classification"),
     "f1": Metric(_at_half(lambda y, p: sk.f1_score(y, p, zero_division=0.0)), True, "classification"),
-    "mcc": Metric(_at_half(_matthews), True, "classification"),
+    "mcc": Metric(_of_two(matthews), True, "classification"),
     "log_loss": Metric(lambda y, p: sk.log_loss(y, p, labels=[0, 1]), False, "classification"),
     "brier": Metric(lambda y, p: float(np.mean((y - p) ** 2)), False, "classification"),
     "ece": Metric(calibration_error, False, "classification"),
-    "quadratic_kappa": Metric(_kappa_of_two, True, "ordinal"),
+    "quadratic_kappa": Metric(_of_two(quadratic_kappa), True, "ordinal"),
 }
 _OF_PROBABILITIES = CLASS_SCORES | LEVEL_SCORES
 
