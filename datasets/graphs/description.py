@@ -16,6 +16,7 @@ DEFAULT_METRIC = {
 }
 #: Tasks of one target with the classes 0, 1, …
 SEVERAL_CLASSES = ("multiclass", "ordinal")
+TASKS = ("regression", "classification", *SEVERAL_CLASSES)
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,13 @@ from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.text import shortened
 
 from .arrays import distinct_rows
-from .description import SEVERAL_CLASSES, Description
+from .description import SEVERAL_CLASSES, TASKS, Description
 from .pyg import item_of, item_of_codes, shared_features
 
 logger = logging.getLogger("wlkernelnn")
 
 #: Different edges that a store can tell apart: each is a row of the tables of a layer.
 MOST_EDGE_CODES = 256
-TASKS = ("regression", "classification", *SEVERAL_CLASSES)
 _READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
 _ONE_COLUMN = ("edge_type", "edge_weight")
 

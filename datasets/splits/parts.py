@@ -13,7 +13,7 @@ PARTS = ("train", "valid", "test")
 SplitIndex = dict[str, np.ndarray]
 Sizes = tuple[float, float, float]
 
-# Of all molecules: a part that is so far from its size is told.
+# Of all molecules: a warning tells of a part that is so far from its size.
 _FAR = 0.05
 _LABELS = {"train": "train", "valid": "valid", "val": "valid", "validation": "valid", "test": "test"}
 
@@ -91,7 +91,7 @@ def largest_first(groups: Sequence[Sequence[int]], sizes: Sizes, kind: str, larg
         kind: What the split is called in messages.
         largest: What the largest group is called.
 
-    Returns and raises as :func:`random_split`; parts far from their sizes are told.
+    Returns and raises as :func:`random_split`; logs a warning of parts far from their sizes.
     """
     check_sizes(sizes)
     n, held = sum(map(len, groups)), max(map(len, groups), default=0)

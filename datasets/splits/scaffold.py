@@ -36,7 +36,7 @@ def scaffold_split(
     OGB's scaffolds have chirality: stereoisomers may then lie in two parts. Without it they stay together.
 
     Returns and raises as :func:`random_split` (a part stays empty where one scaffold holds most molecules);
-    parts far from their sizes are told, with the largest group.
+    logs a warning of parts far from their sizes, with the largest group.
     """
     check_sizes(sizes)
     groups: dict[str, list[int]] = defaultdict(list)

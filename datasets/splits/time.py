@@ -23,7 +23,7 @@ def time_split(times: Sequence[object], sizes: Sizes = (0.8, 0.1, 0.1)) -> Split
         sizes: Fractions of train, validation and test.
 
     Returns:
-        As :func:`random_split`; parts far from their sizes are told.
+        As :func:`random_split`; logs a warning of parts far from their sizes.
 
     Raises:
         ValueError: A time that cannot be read; names its data row. Sizes as :func:`random_split`.

@@ -18,10 +18,9 @@ from wlkernelnn.datasets.graphs.arrays import content_hash
 from wlkernelnn.datasets.splits.parts import PARTS, Sizes, check_sizes
 from wlkernelnn.utils.checks import check_one_of
 
-from .vocabulary import Vocabulary, as_ids, check_ids
+from .vocabulary import UNKNOWN, Vocabulary, as_ids, check_ids
 
 EOS = "<eos>"
-UNKNOWN = "<unk>"
 # Words in the names of the three files of a folder.
 PART_WORDS = (("train",), ("valid", "val", "dev", "validation"), ("test",))
 

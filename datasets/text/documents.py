@@ -22,9 +22,8 @@ from wlkernelnn.utils.checks import check_count, check_one_of
 from wlkernelnn.utils.files import read_json
 
 from .packed_strings import LabelledStrings
-from .vocabulary import Vocabulary
+from .vocabulary import UNKNOWN, Vocabulary
 
-UNKNOWN = "<unk>"
 # Of a set that comes without test documents.
 _TEST_FRACTION = 0.1
 

@@ -19,6 +19,8 @@ from wlkernelnn.utils.checks import check_count, holds_integers
 from wlkernelnn.utils.files import write_text
 
 FORMAT = "wlkernelnn.Vocabulary/1"
+#: The token in the place of those that a vocabulary lacks.
+UNKNOWN = "<unk>"
 
 # ``[N]``, of any integers.
 TokenIds = Tensor | np.ndarray | Sequence[int]

@@ -59,7 +59,8 @@ def check_run_folder(
         files: What will be written there beside config.yaml and rejected rows.
     """
     from wlkernelnn.datasets.files.rejects import CHANGES
-    from wlkernelnn.training.folder import PARTS, check_free, check_resumable
+    from wlkernelnn.datasets.splits.parts import PARTS
+    from wlkernelnn.training.folder import check_free, check_resumable
 
     written = ["rejects.csv", CHANGES, *(f"{part}_predictions.csv" for part in PARTS)]
     if Path(parsed.data_path).resolve() in [(directory / name).resolve() for name in written]:

@@ -109,7 +109,8 @@ def main(argv: list[str] | None = None) -> None:
 
     if find_spec("optuna") is None:
         raise ImportError("hpopt needs the package optuna: pip install optuna")
-    from wlkernelnn.training.folder import PARTS, STUDY
+    from wlkernelnn.datasets.splits.parts import PARTS
+    from wlkernelnn.training.folder import STUDY
     from wlkernelnn.training.hpopt import open_study, search
     from wlkernelnn.training.molecules.fitting import check_fit
     from wlkernelnn.training.molecules.metrics import get_metric

@@ -142,8 +142,8 @@ class LinearMachine(BaseEstimator):
         self, features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, strata: np.ndarray, seed: int
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The best penalty of each target, the values or log-odds that these predict of rows left out
-        ``[n, T]``, and the error. Rows that are held out have their share of all ``strata``: of the targets,
-        or of all classes of one.
+        ``[n, T]``, and the error. Held-out rows are stratified by ``strata``: by the two classes of each
+        target, or by all classes of a single one.
         """
         penalties, predictions, errors = [], np.full(y.shape, np.nan), []
         for t, column in enumerate(y.T):

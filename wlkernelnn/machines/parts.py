@@ -74,7 +74,7 @@ def check_features(features: str) -> None:
 def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any]:
     """What is kept of training data: names of features, targets, task, metric, unit, descriptors; RDKit.
 
-    A target that is the same for all molecules is told to the user.
+    Logs a warning of each target that is the same for all molecules.
 
     Args:
         data: The training molecules.

@@ -21,7 +21,7 @@ class ExactPosterior:
 
     Attributes:
         lower: Cholesky factor of the kernel with the noise, ``[n, n]``.
-        alpha: What a row of the kernel is multiplied with for the mean, ``[n]``.
+        alpha: Weights of the training rows, ``[n]``: the mean is the kernel with them, times ``alpha``.
     """
 
     def __init__(self, gram: np.ndarray, y: np.ndarray, noise: np.ndarray) -> None:

@@ -11,9 +11,9 @@ from scipy.special import ndtri
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, pad, softplus
 
+from wlkernelnn.datasets.graphs.description import TASKS
 from wlkernelnn.utils.checks import check_finite, check_one_of
 
-TASKS = ("regression", "classification", "multiclass", "ordinal")
 LOSSES = ("squared", "mve", "quantile")
 QUANTILES = (0.05, 0.5, 0.95)
 # Least variance of a Gaussian, in units of the targets' variance: 1 % of their deviation.

@@ -27,7 +27,6 @@ from .options import LoopOptions
 
 logger = logging.getLogger("wlkernelnn")
 
-PARTS = ("train", "valid", "test")
 # Options that say on which machines a run is trained; they may change when it resumes.
 ON_MACHINES = ("accelerator", "devices", "num_nodes")
 # The data, network and options that a run was begun with; input rows of each part, counted from 0; scores.
@@ -39,7 +38,7 @@ JOINT = "joint.json"
 # What the folder of an estimator of scikit-learn has.
 ESTIMATOR = "estimator.json"
 # What folders of a cross-validation and of a search for options have.
-FOLDS, STUDY = "folds.json", "study.jsonl"
+FOLDS_FILE, STUDY = "folds.json", "study.jsonl"
 
 
 def network_folders(directory: Path) -> list[Path]:
@@ -107,14 +106,14 @@ def check_free(directory: str | os.PathLike[str], *files: str) -> None:
         raise FileExistsError(f"{directory} holds a run already, of a machine: choose another folder")
     if network_folders(Path(directory)) or (Path(directory) / JOINT).is_file():
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
-    for name, what in ((FOLDS, "a cross-validation"), (STUDY, "a search for options")):
+    for name, what in ((FOLDS_FILE, "a cross-validation"), (STUDY, "a search for options")):
         if (Path(directory) / name).is_file():
             raise FileExistsError(f"{directory} holds {what} already: resume it, or choose another folder")
     _check_others(Path(directory), files)
 
 
 def _check_others(directory: Path, files: Collection[str]) -> None:
-    begun = any((directory / name).is_file() for name in (SPLITS, FOLDS, STUDY))
+    begun = any((directory / name).is_file() for name in (SPLITS, FOLDS_FILE, STUDY))
     for path in (directory / name for name in files):
         if path.exists() and not begun:
             raise FileExistsError(f"{path} is not of a run, and would be overwritten: choose another folder")

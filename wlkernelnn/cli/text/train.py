@@ -224,9 +224,9 @@ def _train_language(
     options: Any,
 ) -> Trained:
     from wlkernelnn.datasets import load_text
+    from wlkernelnn.datasets.text.vocabulary import UNKNOWN
     from wlkernelnn.report import write_text_page
     from wlkernelnn.training import train_language
-    from wlkernelnn.training.text.run import UNKNOWN
 
     source: str | list[str | Path] = data.data_path
     if data.valid_path is not None and data.test_path is not None:

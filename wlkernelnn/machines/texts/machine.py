@@ -12,7 +12,9 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
 
-from .spectrum import Level, Spectrum, Tokens
+from wlkernelnn.datasets.text.texts import Level
+
+from .spectrum import Spectrum, Tokens
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -34,8 +36,8 @@ class TextMachine:
     part alone, with blanks and signs as they stand.
 
     The strength of the penalty is chosen by the log loss (with the weights of classes) on thirds of the
-    training texts, each predicted by the weights that the others gave: it is lowered until that rises. Of a
-    class that the others lack a text does not count. Nothing is drawn.
+    training texts, each predicted by the weights that the others gave: it is lowered until that rises. A
+    text is not scored if the other two thirds have no text of its class. Nothing is drawn.
 
     Args:
         level: Tokens are ``"words"`` or ``"characters"``.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
+from wlkernelnn.datasets.text.texts import LEVELS
 from wlkernelnn.utils.checks import check_count, check_one_of
 
-Level = Literal["words", "characters"]
-LEVELS = ("words", "characters")
 #: The longest run of characters.
 CHARACTERS = 5
 # Words that are remembered with their runs.

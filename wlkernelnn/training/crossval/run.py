@@ -14,12 +14,12 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import random_split
-from wlkernelnn.training.folder import FOLDS, write_report
+from wlkernelnn.training.folder import FOLDS_FILE, write_report
 from wlkernelnn.utils.files import alone_in, atomic_path, json_text, read_json, write_text
 
 from .summary import summary
 
-#: In the folder: scores and differences; those of every fold. The fold of every molecule is in FOLDS.
+#: In the folder: scores and differences; those of every fold. The fold of every molecule is in FOLDS_FILE.
 REPORT, TABLE = "cv.json", "cv.csv"
 #: Of the training molecules of a fold, those that validate a network.
 VALID = 0.1
@@ -69,7 +69,7 @@ def cross_validate(
     directory = Path(directory)
     origin = json.loads(json.dumps({**(about or {}), "folds": folds.tolist()}))
     with alone_in(directory):
-        path = directory / FOLDS
+        path = directory / FOLDS_FILE
         check_cv_folder(directory, resume)
         if path.is_file() and read_json(path) != origin:
             raise ValueError(f"{path}: the cross-validation to resume is of other data, models or folds")
@@ -92,7 +92,7 @@ def cross_validate(
 
 def check_cv_folder(directory: Path, resume: bool) -> None:
     """Raise an error if the folder holds a cross-validation that is not to be resumed."""
-    if (directory / FOLDS).is_file() and not resume:
+    if (directory / FOLDS_FILE).is_file() and not resume:
         raise FileExistsError(
             f"{directory} holds a cross-validation already: resume it, or choose another folder"
         )

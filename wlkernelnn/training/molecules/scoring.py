@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import PackedGraphs, molecule_ids, shared_molecules
+from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.training.classes import decided, of_all_classes, probability_columns
-from wlkernelnn.training.folder import PARTS, REPORT, write_report
+from wlkernelnn.training.folder import REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
 from .columns import Forecast, Model, forecast, has_deviations, levels_of, quantile_columns
@@ -25,7 +26,7 @@ logger = logging.getLogger("wlkernelnn")
 
 
 def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, PackedGraphs]:
-    """The parts that are there, in the order of ``PARTS``; molecules in two of them are told.
+    """The parts that are there, in the order of ``PARTS``; logs a warning of molecules in two of them.
 
     Raises:
         ValueError: The training part is missing, a part is unknown, or two parts share graphs.

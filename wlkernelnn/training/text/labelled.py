@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from wlkernelnn.datasets import Texts
+from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.training.classes import class_scores, of_each_class, probability_columns
-from wlkernelnn.training.folder import PARTS, REPORT, write_report
+from wlkernelnn.training.folder import REPORT, write_report
 from wlkernelnn.utils.files import atomic_path
 
 logger = logging.getLogger("wlkernelnn")

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.datasets import Corpus, PackedStrings, Texts, Vocabulary, load_glove
+from wlkernelnn.datasets.splits.parts import PARTS
+from wlkernelnn.datasets.text.vocabulary import UNKNOWN
 from wlkernelnn.training.folder import (
-    PARTS,
     REPORT,
     begin_run,
     finished_folders,
@@ -37,7 +38,6 @@ from .networks import classifier, language_model
 
 logger = logging.getLogger("wlkernelnn")
 
-UNKNOWN = "<unk>"
 # Vectors of tokens that a file of vectors lacks are drawn with this standard deviation.
 OOV_STD = 0.1
 
