@@ -214,7 +214,7 @@ def molecules_from(
     lost = not len(data) and (split is not None or not is_list)
     if data.rejects and (on_invalid == "raise" or lost):
         advice = " (on_invalid='skip' leaves them out)" if len(data) else ""
-        counts = f"{len(data.rejects):,} of {len(frame):,} rows give no molecule"
+        counts = f"{len(data.rejects):,} of {len(frame):,} rows give no molecule or have no target"
         raise ValueError(listed(f"{where}: {counts}{advice}", data.rejects, partial(place, frame)))
     return data
 

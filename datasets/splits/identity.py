@@ -11,6 +11,7 @@ import numpy as np
 from rdkit import Chem, rdBase
 
 from wlkernelnn.datasets.chemistry.perception import FIXED
+from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
 from .parts import SplitIndex
 
@@ -30,6 +31,17 @@ def replicates(ids: np.ndarray) -> tuple[int, int]:
     """How many molecules stand in more than one row, and in how many rows they do."""
     counts = np.unique(ids, return_counts=True)[1]
     return int((counts > 1).sum()), int(counts[counts > 1].sum())
+
+
+def replicate_groups(data: PackedGraphs) -> np.ndarray | None:
+    """The first row of each row's molecule, int64 ``[n]``; ``None`` if all rows are different molecules.
+
+    Graphs without SMILES are.
+    """
+    if not (smiles := data.smiles):
+        return None
+    _, first, which = np.unique(molecule_ids(smiles), return_index=True, return_inverse=True)
+    return first[which] if len(first) < len(smiles) else None
 
 
 def shared_molecules(smiles: Sequence[str], split_idx: SplitIndex) -> str:

@@ -305,21 +305,30 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             scores.append(r2_score(true[known], found[known], sample_weight=weight[known]))
         return float(np.mean(scores))
 
-    def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
+    def leave_one_out(self, groups: ArrayLike | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of every training target, as all other rows predict it, in closed form.
 
         Hyper-parameters, the mean of y and landmarks are those of all rows.
+
+        Args:
+            groups: Integers ``[n]``: rows of one group, such as replicates, are left out
+                together. ``None``: each row is left out alone.
 
         Returns:
             Float64 ``[n]`` or ``[n, T]`` each, NaN where a target is missing.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
+            ValueError: There are not as many groups as rows.
         """
         check_is_fitted(self)
+        number = None if groups is None else np.asarray(groups)
+        if number is not None and number.shape != (len(self.X_train_),):
+            raise ValueError(f"groups must be [{len(self.X_train_)}], one per row, got {[*number.shape]}")
         means, stds = np.full((2, self.n_targets_, len(self.X_train_)), np.nan)
         for target, mean, std in zip(self.targets_, means, stds, strict=True):
-            value, variance = target.posterior.leave_one_out()
+            own = None if number is None else number[target.rows]
+            value, variance = target.posterior.leave_one_out(own)
             mean[target.rows] = target.mean + target.scale * value
             std[target.rows] = target.scale * np.sqrt(variance)
         return self._shaped(means), self._shaped(stds)

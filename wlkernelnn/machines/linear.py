@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.datasets.splits.identity import replicate_groups
 from wlkernelnn.kernels import WLSubtreeKernel
 from wlkernelnn.kernels.colour_table import ColourTable
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, store_graphs
@@ -108,7 +109,8 @@ class LinearMachine(BaseEstimator):
         y, strata = targets_of(data, self.about), data.measured.numpy()
         weight, _ = weights_of(sample_weight, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = drawn_rows(y, _DRAWN, seed)
+        rows, groups = drawn_rows(y, _DRAWN, seed), replicate_groups(data)
+        some = None if groups is None else groups[rows]
         graphs = store_graphs(data)
         table, columns = ColourTable.of(graphs, max(DEPTHS))
         self.errors_: dict[int, float] = {}
@@ -116,7 +118,7 @@ class LinearMachine(BaseEstimator):
             shallow = ColourTable(table.codes, table.levels[:depth])
             features = self._features(graphs, columns[: depth + 1], shallow)
             penalties, predicted, error = self._choose(
-                features[rows], y[rows], weight[rows], strata[rows], seed
+                features[rows], y[rows], weight[rows], strata[rows], some, seed
             )
             self.errors_[depth] = error
             if error > min(self.errors_.values()):
@@ -139,11 +141,17 @@ class LinearMachine(BaseEstimator):
         return bool(self.about["task"] != "regression")
 
     def _choose(
-        self, features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, strata: np.ndarray, seed: int
+        self,
+        features: sparse.csr_array,
+        y: np.ndarray,
+        weight: np.ndarray,
+        strata: np.ndarray,
+        groups: np.ndarray | None,
+        seed: int,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """The best penalty of each target, the values or log-odds that these predict of rows left out
         ``[n, T]``, and the error. Held-out rows are stratified by ``strata``: by the two classes of each
-        target, or by all classes of a single one.
+        target, or by all classes of a single one. Rows of one group are left out together.
         """
         penalties, predictions, errors = [], np.full(y.shape, np.nan), []
         for t, column in enumerate(y.T):
@@ -152,11 +160,14 @@ class LinearMachine(BaseEstimator):
             tried = np.array(PENALTIES) * float(
                 x.multiply(x).sum() / len(target)
             )  # units of the mean of K(G, G)
+            together = None if groups is None else groups[known]
             if len(target) > _MOST[self.about["task"]]:
                 stratum = strata[known, t % strata.shape[1]] if self._classifies else None
-                each = held_out(x, target, own, tried, seed, stratum)
+                each = held_out(x, target, own, tried, seed, stratum, together)
+            elif self._classifies:
+                each = cross_validated(x, target, own, tried, seed, together)
             else:
-                each = (cross_validated if self._classifies else left_out)(x, target, own, tried, seed)
+                each = left_out(x, target, own, tried, together)
             there = ~np.isnan(each[0])
             wrong = (log_losses if self._classifies else squares)(each[:, there], target[there])
             wrong = np.average(wrong, axis=1, weights=own[there])

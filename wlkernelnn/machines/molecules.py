@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
+from wlkernelnn.datasets.splits.identity import replicate_groups
 from wlkernelnn.utils.checks import check_one_of
 
 from .classifier import LatentProcess, platt_scalings, probabilities
@@ -113,6 +114,7 @@ class MoleculeMachine(BaseEstimator):
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": seed}
 
         train = data.compact()
+        groups = replicate_groups(train)
         rows = drawn_rows(y, _CHOICE_ROWS, seed)
         parts = parts_of("both")
         some = train if len(rows) == len(train) else train[rows]
@@ -126,7 +128,7 @@ class MoleculeMachine(BaseEstimator):
         for choice in CHOICES:
             process = self.kind(summed([grams[i] for i in places(choice)]), **options)
             process.fit(np.arange(len(rows)), y[rows])
-            self.errors_[choice] = self._error(process, y[rows])
+            self.errors_[choice] = self._error(process, y[rows], None if groups is None else groups[rows])
             if self.errors_[choice] == min(self.errors_.values()):
                 self.choice_, self.process_ = choice, process
         self._tell(len(rows), len(train), num_landmarks)
@@ -143,7 +145,7 @@ class MoleculeMachine(BaseEstimator):
             self.process_ = self.kind(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
         self.scaling_: np.ndarray | None = None
         if self._classifies:
-            self.scaling_ = platt_scalings(self.process_.leave_one_out()[0], y)
+            self.scaling_ = platt_scalings(self.process_.leave_one_out(groups)[0], y)
         return self
 
     @property
@@ -155,9 +157,9 @@ class MoleculeMachine(BaseEstimator):
         """The class of the process."""
         return LatentProcess if self._classifies else GaussianProcess
 
-    def _error(self, process: GaussianProcess, y: np.ndarray) -> float:
+    def _error(self, process: GaussianProcess, y: np.ndarray, groups: np.ndarray | None) -> float:
         """The leave-one-out error of a process: the mean over its targets."""
-        means, _ = process.leave_one_out()
+        means, _ = process.leave_one_out(groups)
         if self._classifies:
             # −log of the probability of the class that a molecule has.
             slope, intercept = platt_scalings(means, y)
@@ -169,12 +171,14 @@ class MoleculeMachine(BaseEstimator):
     def leave_one_out(self) -> np.ndarray:
         """What all other training molecules predict for each, NaN where it has no target; as :meth:`predict`.
 
+        Replicates of a molecule are left out together.
+
         Raises:
             NotFittedError: ``fit`` has not been called.
         """
         check_is_fitted(self)
         self._factorize()
-        return self._values(self.process_.leave_one_out()[0])
+        return self._values(self.process_.leave_one_out(replicate_groups(self.process_.X_train_))[0])
 
     def _values(self, means: np.ndarray) -> np.ndarray:
         """Values or probabilities, from the means of the process."""

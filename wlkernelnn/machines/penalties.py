@@ -10,7 +10,9 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from .posterior import blocks_of
 
 #: Penalties of the squared weights, in units of the mean of K(G, G) over the training rows.
 PENALTIES = tuple(10.0 ** (k / 2) for k in range(2, -7, -1))
@@ -30,18 +32,28 @@ def ridge(
 
 
 def left_out(
-    features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalties: np.ndarray, _: int = 0
+    features: sparse.csr_array,
+    y: np.ndarray,
+    weight: np.ndarray,
+    penalties: np.ndarray,
+    groups: np.ndarray | None = None,
 ) -> np.ndarray:
     r"""What :func:`ridge` of all other rows predicts of each, for every penalty, ``[penalties, n]``.
 
     In closed form, with :math:`K = \Phi \Phi^\top` and the mean of all rows:
     :math:`y_i - \alpha_i / (K + \lambda W^{-1})^{-1}_{ii}`, :math:`\alpha = (K + \lambda W^{-1})^{-1} y`.
+    Rows of one of the ``groups`` ``[n]`` are left out together: blocks are in the place of the diagonal.
     """
     mean, root = np.average(y, weights=weight), np.sqrt(weight)
     values, vectors = eigh((features @ features.T).toarray() * np.outer(root, root), check_finite=False)
     projected, squares = vectors.T @ (root * (y - mean)), vectors**2
     inverse = 1 / (np.maximum(values, 0) + penalties[:, None])
-    return np.asarray(y - (inverse * projected) @ vectors.T / (inverse @ squares.T) / root)
+    alpha = (inverse * projected) @ vectors.T
+    found = np.asarray(y - alpha / (inverse @ squares.T) / root)
+    for rows in blocks_of(groups):
+        blocks = (vectors[rows] * inverse[:, None]) @ vectors[rows].T
+        found[:, rows] = y[rows] - np.linalg.solve(blocks, alpha[:, rows, None])[..., 0] / root[rows]
+    return found
 
 
 def logistic(
@@ -62,16 +74,24 @@ def _frequency(y: np.ndarray, weight: np.ndarray) -> float:
 
 
 def cross_validated(
-    features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalties: np.ndarray, seed: int
+    features: sparse.csr_array,
+    y: np.ndarray,
+    weight: np.ndarray,
+    penalties: np.ndarray,
+    seed: int,
+    groups: np.ndarray | None = None,
 ) -> np.ndarray:
     """Log-odds by :func:`logistic` of the other two folds, for every penalty, ``[penalties, n]``.
 
-    A class with a single row cannot be left out: the log-odds are then those of the frequency of class 1.
+    Rows of one of the ``groups`` ``[n]`` are in one fold. A class with a single row, or group, cannot be left
+    out: the log-odds are then those of the frequency of class 1.
     """
-    folds = min(FOLDS, int(min((y > 0.5).sum(), (y <= 0.5).sum())))
+    number = np.arange(len(y)) if groups is None else groups
+    folds = min(FOLDS, *(len(np.unique(number[some])) for some in (y > 0.5, y <= 0.5)))
     if folds < 2:
         return np.full((len(penalties), len(y)), _frequency(y, weight))
-    splits = StratifiedKFold(folds, shuffle=True, random_state=seed).split(y, y > 0.5)
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splits = kind(folds, shuffle=True, random_state=seed).split(y, y > 0.5, groups)
     return _predicted(logistic, features, y, weight, penalties, splits)
 
 
@@ -82,17 +102,23 @@ def held_out(
     penalties: np.ndarray,
     seed: int,
     strata: np.ndarray | None,
+    groups: np.ndarray | None = None,
 ) -> np.ndarray:
     """What the others predict of a fifth of the rows, drawn, for every penalty: ``[penalties, n]``, else NaN.
 
-    For classes, pass ``strata`` ``[n]``: that fifth has its share of each, and log-odds are predicted.
+    For classes, pass ``strata`` ``[n]``: that fifth has its share of each, and log-odds are predicted. Of
+    ``groups`` ``[n]`` a fifth is drawn, by their first rows.
     """
-    order = np.random.RandomState(seed).permutation(len(y))
+    every = np.arange(len(y))
+    first = every if groups is None else np.unique(groups, return_index=True)[1]
+    order = np.random.RandomState(seed).permutation(first)
     if strata is not None:
         order = order[np.argsort(strata[order], kind="stable")]
     test = order[2:-1:5]  # not the single row of the first or the last class
+    if groups is not None:
+        test = np.flatnonzero(np.isin(groups, groups[test]))
     fit = partial(ridge, tol=1e-4) if strata is None else logistic
-    return _predicted(fit, features, y, weight, penalties, [(np.setdiff1d(order, test), test)])
+    return _predicted(fit, features, y, weight, penalties, [(np.setdiff1d(every, test), test)])
 
 
 def _predicted(

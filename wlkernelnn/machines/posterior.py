@@ -50,17 +50,25 @@ class ExactPosterior:
         half = solve_triangular(self.lower, cross.T, lower=True, check_finite=False)
         return np.maximum(prior - np.einsum("ij,ij->j", half, half), 0.0)
 
-    def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
+    def leave_one_out(self, groups: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         r"""Mean and variance of each measurement, as all others predict it.
 
         .. math::
             \mu_i = y_i - [K^{-1} y]_i / [K^{-1}]_{ii}, \qquad \sigma_i^2 = 1 / [K^{-1}]_{ii}
 
-        (Rasmussen and Williams 2006, eq. 5.12; K with the noise).
+        (Rasmussen and Williams 2006, eq. 5.12; K with the noise). Rows i of one group are left out together:
+        blocks of the inverse are in the place of its diagonal.
+
+        Args:
+            groups: ``[n]``; ``None``: each row is left out alone.
         """
         inverse, _ = lapack.dtrtri(self.lower, lower=True)
         precision = np.einsum("ij,ij->j", inverse, inverse)
-        return self.y - self.alpha / precision, 1 / precision
+        mean, variance = self.y - self.alpha / precision, 1 / precision
+        for rows in blocks_of(groups):
+            block = np.linalg.inv(inverse[:, rows].T @ inverse[:, rows])
+            mean[rows], variance[rows] = self.y[rows] - block @ self.alpha[rows], np.diagonal(block)
+        return mean, variance
 
 
 class NystromPosterior:
@@ -131,7 +139,28 @@ class NystromPosterior:
         half = solve_triangular(self.lower, features.T, lower=True, check_finite=False)
         return np.einsum("ij,ij->j", half, half)
 
-    def leave_one_out(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of each measurement, as all others predict it; the landmarks stay."""
+    def leave_one_out(self, groups: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of each measurement, as all others predict it; the landmarks stay.
+
+        Args:
+            groups: As of :meth:`ExactPosterior.leave_one_out`.
+        """
+        rest = self.y - self.features @ self.weight
         left = 1 - self._spread(self.features) / self.noise
-        return self.y - (self.y - self.features @ self.weight) / left, self.noise / left
+        mean, variance = self.y - rest / left, self.noise / left
+        for rows in blocks_of(groups):
+            noise = self.noise[rows]
+            half = solve_triangular(self.lower, self.features[rows].T, lower=True, check_finite=False)
+            block = np.linalg.inv(np.diag(noise) - half.T @ half)
+            mean[rows] = self.y[rows] - noise * (block @ rest[rows])
+            variance[rows] = noise**2 * np.diagonal(block)
+        return mean, variance
+
+
+def blocks_of(groups: np.ndarray | None) -> list[np.ndarray]:
+    """The rows of every group of several."""
+    if groups is None:
+        return []
+    order = np.argsort(groups, kind="stable")
+    others = 1 + np.flatnonzero(np.diff(groups[order]))
+    return [rows for rows in np.split(order, others) if len(rows) > 1]

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from tests.inputs.graphs import random_packed
 from wlkernelnn.datasets import (
     PackedGraphs,
     column_split,
@@ -20,6 +21,7 @@ from wlkernelnn.datasets import (
     shared_molecules,
     split,
 )
+from wlkernelnn.datasets.splits import replicate_groups
 from wlkernelnn.datasets.splits.parts import PARTS
 
 
@@ -193,3 +195,13 @@ def test_graphs_without_smiles_have_no_scaffolds() -> None:
 def test_sizes_are_rounded_to_the_nearest() -> None:
     assert [len(part) for part in random_split(15).values()] == [12, 2, 1]
     assert [len(part) for part in random_split(10, (0.7, 0.2, 0.1)).values()] == [7, 2, 1]
+
+
+def test_replicate_groups_are_first_rows_of_molecules() -> None:
+    data = load_molecules(["OCC", "CC", "CCO", "C[C@H](N)O", "C[C@@H](N)O", "C(C)O"], cache=False)
+    groups = replicate_groups(data)
+    assert groups is not None
+    assert groups.tolist() == [0, 1, 0, 3, 4, 0]
+    assert replicate_groups(data[:2]) is None
+    assert replicate_groups(data[:0]) is None
+    assert replicate_groups(random_packed(3)) is None

@@ -224,7 +224,7 @@ def test_no_molecule_at_all(run_folder: Path, tmp_path: Path, capsys: pytest.Cap
     table.write_text("smiles,Act\nC1CC,1\n")
     command = ["--data-path", table, "--model-path", run_folder, "--on-invalid", "skip"]
     assert evaluate(*command) == 1
-    assert "bad.csv: 1 of 1 rows give no molecule data row 1 (line 2): 'C1CC'" in " ".join(
+    assert "bad.csv: 1 of 1 rows give no molecule or have no target data row 1 (line 2): 'C1CC'" in " ".join(
         capsys.readouterr().err.split()
     )
 

@@ -277,3 +277,33 @@ def test_values_too_large_for_floats_are_explained() -> None:
 def test_what_is_no_kernel_is_refused(kernel: object) -> None:
     with pytest.raises(TypeError, match=r"kernel must be a kernel of .* or scikit-learn"):
         GaussianProcess(kernel).fit(SMILES, VALUES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("num_landmarks", [None, 20])
+def test_groups_are_left_out_together(num_landmarks: int | None) -> None:
+    """Against the same process, conditioned on the other rows alone."""
+    groups = np.arange(60) // 3
+    groups[::7] = 3
+    y = np.stack([Y, np.where(np.arange(60) % 5, Y**2, np.nan)], axis=1)
+    machine = GaussianProcess(RBF(1.0, "fixed"), num_landmarks=num_landmarks).fit(X, y)
+    means, stds = machine.leave_one_out(groups)
+    for t, target in enumerate(machine.targets_):
+        gram = target.amplitudes[0] * RBF(1.0)(X)[np.ix_(target.rows, target.rows)]
+        noise = target.noises
+        if machine.landmarks_ is not None:
+            features = target.posterior.features
+            rest = target.posterior.noise - target.noises
+            gram, noise = features @ features.T, target.noises + rest
+        own = groups[target.rows]
+        for group in np.unique(own):
+            left = own == group
+            kept = gram[np.ix_(~left, ~left)] + np.diag(noise[~left])
+            cross = gram[np.ix_(left, ~left)]
+            mean = cross @ np.linalg.solve(kept, target.y[~left])
+            rows = target.rows[left]
+            np.testing.assert_allclose(means[rows, t], target.mean + target.scale * mean)
+            variance = np.diag(gram)[left] + noise[left] - np.diag(cross @ np.linalg.solve(kept, cross.T))
+            np.testing.assert_allclose(stds[rows, t], target.scale * np.sqrt(variance))
+    np.testing.assert_allclose(machine.leave_one_out(np.arange(60)), machine.leave_one_out())
+    with pytest.raises(ValueError, match=r"groups must be \[60\], one per row, got \[3\]"):
+        machine.leave_one_out([0, 1, 2])

@@ -17,7 +17,15 @@ from tests.inputs.edited import edit
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import WLVectorizer
 from wlkernelnn.kernels.flat_graphs import flat_graphs
-from wlkernelnn.machines import LinearMachine, explain, linear, load_machine, save_machine
+from wlkernelnn.machines import (
+    LinearMachine,
+    MoleculeMachine,
+    explain,
+    linear,
+    load_machine,
+    penalties,
+    save_machine,
+)
 from wlkernelnn.machines.penalties import cross_validated, held_out, left_out, log_losses, logistic, ridge
 from wlkernelnn.machines.saved import digest
 
@@ -289,3 +297,49 @@ def test_the_single_row_of_a_class_is_not_held_out() -> None:
         found = held_out(features, y[:, 0], np.ones(13), np.array([1.0]), seed, y[:, 0])
         assert np.isnan(found[0, 12])
         assert np.isfinite(found).sum() == 2
+
+
+GROUPS = np.array([0, 1, 1, 2, 3, 3, 3, 4, 5, 6, 6, 7])
+
+
+def test_groups_are_left_out_together() -> None:
+    """In closed form, as a fit to the other rows with the mean of all."""
+    features, y = sparse.csr_array(RANDOM.random((12, 4))), RANDOM.normal(size=12)
+    weight, penalties = RANDOM.uniform(0.5, 2, 12), np.array([0.1, 1.0])
+    found, mean = left_out(features, y, weight, penalties, GROUPS), np.average(y, weights=weight)
+    for row, penalty in zip(found, penalties, strict=True):
+        for group in np.unique(GROUPS):
+            left = group == GROUPS
+            model = Ridge(penalty, fit_intercept=False)
+            model.fit(features.toarray()[~left], y[~left] - mean, sample_weight=weight[~left])
+            np.testing.assert_allclose(row[left], model.predict(features.toarray()[left]) + mean, rtol=1e-6)
+
+
+@pytest.mark.parametrize("fit", ["held out", "folds"])
+def test_groups_are_in_one_part(fit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
+    monkeypatch.setattr(penalties, "_predicted", lambda *given: parts.extend(given[-1]))
+    features, y = sparse.csr_array(RANDOM.random((24, 4))), np.arange(24) % 2
+    groups, weight, tried = np.repeat(np.arange(8), 3)[::-1], np.ones(24), np.array([1.0])
+    if fit == "folds":
+        cross_validated(features, y, weight, tried, 0, groups)
+    else:
+        held_out(features, y, weight, tried, 0, None, groups)
+    assert len(parts) == (3 if fit == "folds" else 1)
+    for train, test in parts:
+        assert len(test) >= 3
+        assert not np.isin(groups[train], groups[test]).any()
+        assert len(train) + len(test) == 24
+
+
+@pytest.mark.parametrize("kind", [LinearMachine, MoleculeMachine])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_replicates_are_left_out_together(kind: type[LinearMachine | MoleculeMachine], task: str) -> None:
+    """Noise alone tells replicates apart: what is left out is not known from them."""
+    y = RANDOM.normal(size=24) if task == "regression" else RANDOM.random(24) > 0.5
+    smiles = [text for text in SMILES[:24] for _ in range(2)]
+    options = {"features": "ogb+invariants+descriptors"} if kind is MoleculeMachine else {}
+    data = packed(smiles, np.repeat(y, 2).astype(float), task=task, **options)
+    left = kind().fit(data).leave_one_out()[:, 0]
+    np.testing.assert_allclose(left[::2], left[1::2], atol=1e-6)
+    assert np.corrcoef(left[::2], y)[0, 1] < 0.9

@@ -70,7 +70,7 @@ def test_molecules_without_edges_and_strangers(tmp_path: Path, capsys: pytest.Ca
             SMILES,
             [None] * 60,
             [],
-            "60 of 60 rows give no molecule data row 1 (line 2): 'CO': no target value",
+            "60 of 60 rows give no molecule or have no target data row 1 (line 2): 'CO': no target value",
         ),
         ([], [], [], "set.csv: the file has a header but no rows"),
     ],

@@ -17,7 +17,7 @@ from tests.inputs.edited import edit
 from tests.inputs.texts import WORDS, texts
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import is_text_machine, load_text_machine, save_text_machine, text_digest
-from wlkernelnn.machines.texts.machine import PENALTIES
+from wlkernelnn.machines.texts.machine import PENALTIES, _folds
 from wlkernelnn.machines.texts.spectrum import Spectrum
 
 WRITTEN, LABELS = texts(60)
@@ -113,9 +113,8 @@ def test_the_penalty_is_that_of_the_least_error_on_texts_left_out() -> None:
     assert tried == [*PENALTIES[: len(tried)]]
     assert machine.errors_[machine.penalty_] == min(machine.errors_.values())
     assert machine.penalty_ == tried[-2]  # the next one was worse
-    order, left = np.argsort(noisy, kind="stable"), np.empty((60, 3))
-    for k in range(3):  # what the other thirds say of each text
-        fold = order[k::3]
+    left = np.empty((60, 3))
+    for fold in _folds(TOKENS, noisy):  # what the other thirds say of each text
         rest = np.setdiff1d(np.arange(60), fold)
         spectrum = Spectrum().fit(TOKENS)
         x = spectrum.transform(TOKENS)
@@ -320,3 +319,15 @@ def test_a_machine_without_names_is_saved_and_loaded(tmp_path: Path) -> None:
     assert again.about["classes"] == ["0", "1", "2"]
     with pytest.raises(NotFittedError, match="this TextMachine has not been fitted"):
         save_text_machine(tmp_path, TextMachine())
+
+
+def test_equal_texts_are_in_one_third() -> None:
+    tokens = [f"word{i % 8} other{i % 8}".split() for i in range(24)]
+    y = np.arange(24) % 8 % 2
+    folds = _folds(tokens, y)
+    assert np.sort(np.concatenate(folds)).tolist() == list(range(24))
+    for fold in folds:
+        assert {" ".join(tokens[i]) for i in fold}.isdisjoint(
+            " ".join(tokens[i]) for i in np.setdiff1d(np.arange(24), fold)
+        )
+    assert not _folds(tokens[:2] * 5, y[:2].repeat(5))
