@@ -25,8 +25,8 @@ class DataOptions:
             MoleculeACE's, such as moleculeace/CHEMBL204_Ki, of TDC's ADMET group (tdc/caco2_wang, with the
             package PyTDC; tdc/caco2_wang/2 with the validation part of TDC's seed 2), or the training part of
             a benchmark of Polaris (polaris/OWNER/NAME, with polaris-lib).
-        smiles_columns: The column of SMILES; by default the one called smiles, or those that a run was trained on
-            with --join-smiles. A training takes several with --join-smiles.
+        smiles_columns: The column of SMILES; by default the one called smiles, or those that a run was
+            trained on with --join-smiles, which takes several.
         join_smiles: Join several columns of SMILES, such as a drug and its solvent, into one molecule of
             several components, drug.solvent: one graph that is not connected, in which nothing says which
             component is which. The model remembers the columns.
