@@ -3,7 +3,7 @@
 from .by_kind import split
 from .clusters import butina_clusters, butina_split
 from .folds import cv_folds, split_groups
-from .identity import molecule_ids, replicate_groups, shared_molecules
+from .identity import molecule_ids, shared_molecules
 from .parts import column_split, random_split
 from .scaffold import scaffold_split, scaffolds
 from .time import time_split
@@ -15,7 +15,6 @@ __all__ = [
     "cv_folds",
     "molecule_ids",
     "random_split",
-    "replicate_groups",
     "scaffold_split",
     "scaffolds",
     "shared_molecules",

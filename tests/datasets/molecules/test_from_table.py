@@ -116,7 +116,9 @@ def test_without_targets_every_molecule_counts(path: Path) -> None:
 def test_nothing_left(tmp_path: Path) -> None:
     data = molecules_from(["x", ""], y=[1.0, 2.0], on_invalid="skip")
     assert (len(data), len(data.rejects), data.num_tasks) == (0, 2, 1)
-    with pytest.raises(ValueError, match=r"the list of SMILES: 2 of 2 rows give no molecule\n  .* 'x'"):
+    with pytest.raises(
+        ValueError, match=r"the list of SMILES: 2 of 2 rows give no molecule or have no target\n  .* 'x'"
+    ):
         molecules_from(["x", ""], on_invalid="skip", split="random")
     (tmp_path / "t.csv").write_text("smiles\nx\n")
     with pytest.raises(ValueError, match="1 of 1 rows give no molecule"):

@@ -187,5 +187,7 @@ def test_another_task_of_a_published_set_has_its_own_metric(data_root: Path) -> 
 
 
 def test_the_wrong_column_of_a_published_set_is_an_error(data_root: Path) -> None:
-    with pytest.raises(ValueError, match=r"(\d),(\d+) of \1,\2 rows give no molecule\n  data row 1 "):
+    with pytest.raises(
+        ValueError, match=r"(\d),(\d+) of \1,\2 rows give no molecule or have no target\n  data row 1 "
+    ):
         load_molecules("bbbp", data_root, smiles_column="num", cache=False)

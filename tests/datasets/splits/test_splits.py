@@ -21,7 +21,7 @@ from wlkernelnn.datasets import (
     shared_molecules,
     split,
 )
-from wlkernelnn.datasets.splits import replicate_groups
+from wlkernelnn.datasets.splits.identity import replicate_groups
 from wlkernelnn.datasets.splits.parts import PARTS
 
 

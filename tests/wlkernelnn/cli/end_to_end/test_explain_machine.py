@@ -29,7 +29,7 @@ def run_explain(machine: MoleculeMachine, folder: Path, *arguments: str) -> dict
 def both(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels and descriptors are chosen, whatever is best: the choice with the most parts."""
     monkeypatch.setattr(
-        MoleculeMachine, "_error", lambda self, process, y: -len(process.targets_[0].amplitudes)
+        MoleculeMachine, "_error", lambda self, process, *given: -len(process.targets_[0].amplitudes)
     )
 
 
@@ -99,7 +99,7 @@ def test_where_no_atom_adds_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        MoleculeMachine, "_error", lambda self, process, y: len(process.targets_[0].amplitudes)
+        MoleculeMachine, "_error", lambda self, process, *given: len(process.targets_[0].amplitudes)
     )
     data = load_molecules(TRAIN, y=VALUES[:, :1], features="ogb+invariants+descriptors", cache=False)
     came = run_explain(MoleculeMachine().fit(data), tmp_path)

@@ -85,7 +85,9 @@ def test_strangers_are_named(caplog: pytest.LogCaptureFixture, monkeypatch: pyte
     smiles = [f"{'C' * n}{end}" for n in range(6, 14) for end in ("O", "N", "=O", "(=O)O")]
     values = np.arange(32.0)
     machine = MoleculeMachine(random_state=0)
-    monkeypatch.setattr(MoleculeMachine, "_error", lambda _, process, y: len(process.targets_[0].kernels) % 8)
+    monkeypatch.setattr(
+        MoleculeMachine, "_error", lambda _, process, *given: len(process.targets_[0].kernels) % 8
+    )
     machine.fit(molecules_from(smiles, values, features=FEATURES, cache=False))
     assert machine.choice_ == "kernels"
     data = molecules_from(["CCCCCCO", "FF", "ClCl"], features=FEATURES, cache=False)
