@@ -62,6 +62,8 @@ LEGENDS = {
 * Features ("duvenaud") are the paper's; those of the deep kernel stack are OGB's, and the chances of a random
   walk to be back at its atom after 1 to 16 steps.
 {PROCESS}\
+* Seconds of GINE at revision 88b3d69 are of a processor that other work shared, several times those of an
+  idle one: "wlkernelnn benchmark speed" compares speeds.
 * Recipe: AdamW {OURS.lr:g}, cosine, {OURS.epochs} epochs of batches of {OURS.batch_size}, moving averages of
   the weights. "5 of {OURS.epochs}" epochs: squeezed by --epochs; **a shortened row is no result yet.**
 * All of it: wlkernelnn benchmark cep --recipe ours. {OTHER_DATA}""",
