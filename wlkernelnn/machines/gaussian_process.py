@@ -120,7 +120,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             sample_weight: Positive numbers ``[n]``: weight 2 is that of a mean of two measurements.
 
         Raises:
-            TypeError: ``kernel`` is no kernel.
+            TypeError: ``kernel`` is not a kernel.
             ValueError: Shapes do not fit, a target has no value or an infinite one, a weight is not positive,
                 or the kernel cannot compare the structures.
         """

@@ -78,7 +78,7 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _of_two(score: Callable[[np.ndarray, np.ndarray], float]) -> Callable[[np.ndarray, np.ndarray], float]:
-    """A score of several classes, for two of which the second's probability is known."""
+    """Apply a score of several classes to two, given the probability of class 1."""
     return lambda y, p: score(y.astype(int), of_all_classes(p[:, None]))
 
 
