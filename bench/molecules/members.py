@@ -26,11 +26,9 @@ PROCESS = """* The kernel machine is a Gaussian process on exact kernels and des
 
 # For as long as a table has such a row.
 GINE = """\
-* GINE has batch norm. Its rows of revisions before 88b3d69 have averages of its weights with the statistics
-  of the last weights, and may be worse than they should be: with averages of both its RMSE is 0.575 instead
-  of 0.633 in "wlkernelnn benchmark chembl", where rounding alone moves a seed by up to 0.1, and 0.634 instead
-  of 0.640 on ESOL's random splits. Its seconds at 88b3d69 are of a processor that other work shared, several
-  times those of an idle one: "wlkernelnn benchmark speed" compares speeds.
+* Seconds of GINE at revision 88b3d69 are of a processor that other work shared, several times those of an
+  idle one, and those at 1a05d0d of a GPU that sixteen trainings shared: "wlkernelnn benchmark speed" compares
+  speeds.
 """
 LINEAR = """* The "linear machine, chosen on the training part" is "wlkernelnn train --model linear", the
   same with bonds and without lengths. Iterations and penalties have the least error on the training part: of
