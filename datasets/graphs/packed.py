@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets.files.rejects import Change, Reject, is_missing
 from wlkernelnn.datasets.files.targets import kept_by_float32
-from wlkernelnn.utils.files import read_tensors, write_tensors
+from wlkernelnn.utils.files import read_tensors, understood, write_tensors
 
 from .arrays import Arrays, check_arrays, content_hash, take_spans
 from .colours import Colours
@@ -356,7 +356,7 @@ class PackedGraphs(Packable):
             raise ValueError(f"{path}: {what}")
         if header.get("format") != FORMAT:
             raise ValueError(f"{path}: expected a file of format {FORMAT}, got {header.get('format')!r}")
-        try:
+        with understood(path, f"{FORMAT} says"):
             split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
             # Files of earlier versions have none.
             colours = Colours.from_file(tensors, header.get("colours", {"levels": 0}), os.path.abspath(path))
@@ -372,8 +372,6 @@ class PackedGraphs(Packable):
                 for row, before, after, steps in header.get("changes", ())
             ]
             result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects, changes)
-        except Exception as error:  # of many kinds: a file can say anything
-            raise ValueError(f"{path}: not as {FORMAT} says ({type(error).__name__}: {error})") from error
         result._colours = colours
         result._path, result._stamp = os.path.abspath(path), _stamp(path)
         return result

@@ -23,7 +23,7 @@ from wlkernelnn.training import check_free
 from wlkernelnn.training.checkpoint import CONFIG
 from wlkernelnn.training.folder import ESTIMATOR, MACHINE_FILES, ORIGIN
 from wlkernelnn.utils.checks import plain
-from wlkernelnn.utils.files import json_text, read_sealed, write_sealed
+from wlkernelnn.utils.files import json_text, read_sealed, understood, write_sealed
 
 FORMAT = "wlkernelnn.estimator/1"
 # Initial weights and dropout are drawn from torch's one generator: threads train one after the other.
@@ -116,7 +116,7 @@ class SavedEstimator(BaseEstimator, ABC):
         task = fitted.about["task"]
         if (task if task not in SEVERAL_CLASSES else "classification") != cls._task:
             raise ValueError(f"{directory}: expected a model for {cls._task}, got one for {task}")
-        try:
+        with understood(path, "an estimator is saved"):
             if state["format"] != FORMAT:
                 raise ValueError(f"expected format {FORMAT}, got {state['format']!r}")
             if state["networks"] != (number := cls._num_networks(fitted)):
@@ -130,10 +130,6 @@ class SavedEstimator(BaseEstimator, ABC):
             model.validation_score_ = state["valid"]
             model._take(fitted)
             model._set_outputs(state)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"{path}: not as an estimator is saved ({type(error).__name__}: {error})"
-            ) from error
         return model
 
     def _warn(self, arguments: Sequence[str], why: str, depth: int = 5) -> None:

@@ -13,6 +13,7 @@ from wlkernelnn.utils.files import (
     read_sealed,
     read_tensors,
     tensor_digest,
+    understood,
     write_sealed,
     write_tensors,
     write_text,
@@ -57,7 +58,7 @@ def load_linear(directory: Path) -> LinearMachine:
     """
     config = read_sealed(directory / CONFIG)
     machine = LinearMachine()
-    try:
+    with understood(directory, "a machine is saved"):
         tensors, header = read_tensors(directory / NUMBERS, config.get("files", {}).get(NUMBERS))
         if header["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {header['format']!r}")
@@ -75,12 +76,6 @@ def load_linear(directory: Path) -> LinearMachine:
         for name in ("intercept_", "scale_", "std_"):
             if (shape := getattr(machine, name).shape) != expected[1:]:
                 raise ValueError(f"{name[:-1]} must be [{expected[1]}], got {list(shape)}")
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # of many kinds: a file can say anything
-        raise ValueError(
-            f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
-        ) from error
     return machine
 
 

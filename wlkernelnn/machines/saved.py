@@ -15,6 +15,7 @@ from wlkernelnn.utils.files import (
     read_sealed,
     read_tensors,
     tensor_digest,
+    understood,
     write_sealed,
     write_tensors,
     write_text,
@@ -106,7 +107,7 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
     if config.get("format") == LINEAR:
         return load_linear(directory)
     files = config.get("files", {})
-    try:
+    with understood(directory, "a machine is saved"):
         train = PackedGraphs.load(directory / MOLECULES, files.get(MOLECULES))
         tensors, header = read_tensors(directory / NUMBERS, files.get(NUMBERS))
         numbers = {name: tensor.numpy() for name, tensor in tensors.items()}
@@ -123,12 +124,6 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
         if (expected := len(machine.about["target_names"])) != train.num_tasks:
             raise ValueError(f"expected {expected} targets, the molecules have {train.num_tasks}")
         machine.process_ = _process(machine, train, numbers, config["num_landmarks"])
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # of many kinds: a file can say anything
-        raise ValueError(
-            f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
-        ) from error
     return machine
 
 

@@ -18,7 +18,14 @@ from wlkernelnn.datasets import Vocabulary
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.utils.checks import check_count
-from wlkernelnn.utils.files import atomic_path, clear_unfinished, json_text, read_json, write_text
+from wlkernelnn.utils.files import (
+    atomic_path,
+    clear_unfinished,
+    json_text,
+    read_json,
+    understood,
+    write_text,
+)
 
 from .callbacks import DivergedError
 from .checkpoint import CONFIG, WEIGHTS, save_checkpoint
@@ -85,12 +92,10 @@ def read_origin(directory: Path) -> dict[str, Any] | None:
     path = directory / ORIGIN
     if not path.is_file():
         return None
-    try:
+    with understood(path, "a run writes it"):
         origin = read_json(path)
         check_count("ensemble_size", origin["ensemble_size"])
         return {name: origin[name] for name in ("ensemble_size", "data", "kind", "network", "options")}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
 
 
 def check_free(directory: str | os.PathLike[str], *files: str) -> None:

@@ -25,6 +25,7 @@ from .text import (
     read_sealed,
     read_yaml,
     shortened,
+    understood,
     write_sealed,
     write_text,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "read_yaml",
     "shortened",
     "tensor_digest",
+    "understood",
     "write_sealed",
     "write_tensors",
     "write_text",

@@ -8,7 +8,8 @@ import json
 import math
 import os
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -84,6 +85,24 @@ def read_sealed(path: Path) -> dict[str, Any]:
             f'edit is meant, delete its entry "{SEAL}"'
         )
     return content
+
+
+@contextmanager
+def understood(path: str | os.PathLike[str], form: str) -> Iterator[None]:
+    """Raise a ValueError that names ``path`` where its content cannot be taken as what it should be.
+
+    A file that is missing stays a FileNotFoundError.
+
+    Args:
+        path: The file, or the folder of several.
+        form: As what it should be: "a machine is saved".
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of many kinds: a file can say anything
+        raise ValueError(f"{path}: not as {form} ({type(error).__name__}: {error})") from error
 
 
 def json_digest(content: Any) -> str:

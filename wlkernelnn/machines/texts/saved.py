@@ -17,6 +17,7 @@ from wlkernelnn.utils.files import (
     read_sealed,
     read_tensors,
     tensor_digest,
+    understood,
     write_sealed,
     write_tensors,
     write_text,
@@ -80,7 +81,7 @@ def load_text_machine(directory: str | os.PathLike[str]) -> TextMachine:
     """
     directory = Path(directory)
     config = read_sealed(directory / CONFIG)
-    try:
+    with understood(directory, "a machine is saved"):
         if config["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {config['format']!r}")
         machine = TextMachine(config["level"], config["ngram"], config["min_count"])
@@ -104,12 +105,6 @@ def load_text_machine(directory: str | os.PathLike[str]) -> TextMachine:
         (_,) = machine.about["target_names"]
         if (longest := machine.about["max_length"]) is not None:
             check_count("about.max_length", longest)
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # of many kinds: a file can say anything
-        raise ValueError(
-            f"{directory}: not as a machine is saved ({type(error).__name__}: {error})"
-        ) from error
     return machine
 
 

@@ -17,7 +17,7 @@ from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine, sa
 from wlkernelnn.training.checkpoint import save_checkpoint
 from wlkernelnn.training.classes import of_all_classes
 from wlkernelnn.training.folder import JOINT, network_folders
-from wlkernelnn.utils.files import read_sealed, write_sealed
+from wlkernelnn.utils.files import read_sealed, understood, write_sealed
 
 from .ensemble import Ensemble, load_ensemble
 
@@ -169,7 +169,7 @@ def load_joint(directory: str | os.PathLike[str]) -> JointModel:
     directory = Path(directory)
     machine, ensemble = load_machine(directory / MACHINE), load_ensemble(directory / NETWORKS)
     config = read_sealed(directory / CONFIG)
-    try:
+    with understood(directory / CONFIG, "a joint model is saved"):
         if config["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {config['format']!r}")
         numbers = [np.array(config[name], dtype=np.float64) for name in ("share", "inflation")]
@@ -178,8 +178,4 @@ def load_joint(directory: str | os.PathLike[str]) -> JointModel:
                 raise ValueError(f"{name}: the machine has {machine.about.get(name)!r}, the networks others")
         if any(values.shape != (len(machine.about["target_names"]),) for values in numbers):
             raise ValueError(f"expected numbers of {len(machine.about['target_names'])} targets")
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{directory / CONFIG}: not as a joint model is saved ({type(error).__name__}: {error})"
-        ) from error
     return JointModel(machine, ensemble, *numbers)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 
 from wlkernelnn.training.folder import ESTIMATOR, REPORT
-from wlkernelnn.utils.files import json_text, read_json, read_sealed, write_sealed
+from wlkernelnn.utils.files import json_text, read_json, read_sealed, understood, write_sealed
 
 #: Fewer validation values of a target say too little.
 LEAST_VALUES = 10
@@ -118,7 +118,7 @@ class Recalibration:
                     )
             return None
         content = read_sealed(path)
-        try:
+        with understood(path, "a run writes it"):
             if content["format"] != FORMAT:
                 raise ValueError(f"expected format {FORMAT}, got {content['format']!r}")
             if content["networks"] != networks:
@@ -130,8 +130,6 @@ class Recalibration:
             if shift is not None and shift.shape != (targets, quantiles):
                 raise ValueError(f"expected shifts of {quantiles} quantiles of {targets} targets")
             return cls(columns[0], columns[1], columns[2].astype(int), networks, shift)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not as a run writes it ({type(error).__name__}: {error})") from error
 
 
 def conformal_shift(target: ArrayLike, quantiles: ArrayLike, levels: Sequence[float]) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import rdkit
 
 from wlkernelnn.datasets import molecule_ids
-from wlkernelnn.utils.files import json_text, read_json, write_text
+from wlkernelnn.utils.files import json_text, read_json, understood, write_text
 
 from .columns import Model, kernel_machine
 
@@ -45,13 +45,11 @@ def in_training(path: str | os.PathLike[str], model: Model, smiles: Sequence[str
     found = next((place / FILE for place in (folder, folder.parent) if (place / FILE).is_file()), None)
     if found is not None:
         content = read_json(found)
-        try:
+        with understood(found, "a run writes it"):
             if content["format"] != FORMAT:
                 raise ValueError(f"expected format {FORMAT}, got {content['format']!r}")
             version = content["rdkit"]
             known = np.array([int(text, 16) for text in content["molecules"]], dtype=np.uint64)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"{found}: not as a run writes it ({type(error).__name__}: {error})") from error
         if version == rdkit.__version__:
             return np.isin(molecule_ids(smiles), known)
         why = f"{found} was written with RDKit {version}, and here is {rdkit.__version__}"
