@@ -21,7 +21,7 @@ from wlkernelnn.bench.molecules.moleculeace_table import DEVELOPMENT, FOLDER
 from wlkernelnn.datasets import PackedGraphs, load_molecules
 from wlkernelnn.kernels import MoleculeKernel
 from wlkernelnn.machines import GaussianProcess
-from wlkernelnn.machines.parts import parts_of
+from wlkernelnn.machines.parts import kernels_of
 
 #: The features by the name of the column.
 FEATURES = {"without": "ogb+invariants", "with": "ogb+invariants+ring_nodes"}
@@ -36,7 +36,7 @@ MODELS: dict[str, tuple[str, Kernel]] = {
     "wl-ecfp": ("WL, invariants of ECFP, h = 3", SIX[2]),
     "wl-fcfp": ("WL, invariants of FCFP, h = 2", SIX[3]),
     "four": ("sum of these four", reduce(operator.add, SIX[:4])),
-    "eight": ("sum of the eight of the kernel machine", reduce(operator.add, parts_of("kernels"))),
+    "eight": ("sum of the eight of the kernel machine", reduce(operator.add, kernels_of("kernels"))),
 }
 LEGEND = f"""* RMSE of leave-one-out, in closed form, **on training parts alone**: no other part is read.
   ESOL's and FreeSolv's are those of the random split with seed 0; the means are over the twelve smallest sets

@@ -24,7 +24,7 @@ from wlkernelnn.bench.harness.trained import TrainedOptions, chosen, kept
 from wlkernelnn.datasets import PackedGraphs, featurize, load_molecules
 from wlkernelnn.machines import GaussianProcess
 from wlkernelnn.machines.known import KnownGram
-from wlkernelnn.machines.parts import FEATURES, parts_of, summed
+from wlkernelnn.machines.parts import FEATURES, kernels_of, summed
 from wlkernelnn.models import GraphKernelNetwork, GraphNetwork, KernelStackNetwork
 from wlkernelnn.training import FitOptions, fit, predict
 
@@ -115,7 +115,7 @@ class Problem:
     @cached_property
     def grams(self) -> list[np.ndarray]:
         """Of the eight kernels and of the descriptors, ``[n, n]`` each."""
-        *kernels, descriptors = parts_of("both")
+        *kernels, descriptors = kernels_of("both")
         # Ranks of descriptors are taken over all rows; no target is used.
         return [*(kernel.gram(self.data) for kernel in kernels), descriptors.fit(self.data)(self.data)]
 
@@ -236,13 +236,13 @@ def joined(
     for fold in folds:
         others = np.setdiff1d(np.arange(len(y)), fold)
         centre = y[others].mean()
-        weight = weights_of(each[:, others] - centre, y[others] - centre, how)
+        weight = shares_of(each[:, others] - centre, y[others] - centre, how)
         prediction[fold] = centre + weight @ (each[:, fold] - centre)
         weights.append(weight)
     return prediction, np.mean(weights, axis=0).tolist()
 
 
-def weights_of(each: np.ndarray, y: np.ndarray, how: str) -> np.ndarray:
+def shares_of(each: np.ndarray, y: np.ndarray, how: str) -> np.ndarray:
     """The weights ≥ 0 of the least squared error; ``"convex"``: those of sum 1."""
     if how == "nnls":
         return np.asarray(nnls(each.T, y)[0])

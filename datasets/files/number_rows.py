@@ -97,7 +97,7 @@ def check_targets(path: Place, values: np.ndarray) -> None:
         fail(path, line, f"expected {expected}, got {values[line, column]:g}")
 
 
-def check_features(path: Place, values: np.ndarray) -> None:
+def check_float32(path: Place, values: np.ndarray) -> None:
     """Raise a ``ValueError`` unless all values of a file are finite in a float32."""
     if (wrong := np.argwhere(np.isnan(values) | beyond_float32(values))).size:
         line, column = wrong[0]

@@ -14,7 +14,7 @@ import numpy as np
 from wlkernelnn.datasets.files.download import data_folders, fetch_folder, opened_zip
 from wlkernelnn.datasets.files.number_rows import (
     Place,
-    check_features,
+    check_float32,
     check_lines,
     check_range,
     check_targets,
@@ -154,7 +154,7 @@ def _node_attributes(path: Place, num_nodes: int) -> np.ndarray:
         raise FileNotFoundError(f"{path}: no such file, expected the attributes of nodes (use_node_attr)")
     values = read_numbers(path)
     check_lines(path, values, num_nodes, "nodes")
-    check_features(path, values)
+    check_float32(path, values)
     return values
 
 

@@ -206,10 +206,10 @@ def colour_batch(
     indptr = sorted_edges.indptr.cpu().numpy()
     loop = (edge_index[0] == edge_index[1]).cpu().numpy()
     told = [*edges, torch.from_numpy(loop)] if loop.any() else edges
-    kind, first = row_numbers(told, len(loop))
+    kind, first = numbered_rows(told, len(loop))
     ends = [side.cpu().numpy() for side in (source, target)]
     of_sorted = kind if order is None else kind[order.cpu().numpy()]
-    label, _ = row_numbers(nodes, num_nodes)
+    label, _ = numbered_rows(nodes, num_nodes)
     owner = batch.cpu().numpy()
     num_graphs = int(owner[-1]) + 1 if num_nodes else 0
 
@@ -257,7 +257,7 @@ def mixed(value: np.ndarray) -> np.ndarray:
     return value ^ (value >> np.uint64(31))
 
 
-def row_numbers(values: Sequence[Tensor], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+def numbered_rows(values: Sequence[Tensor], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows numbered by what they are, bit by bit, and where each occurs first; no values: all are alike."""
     table = bits_of_rows(values, num_rows)
     # Sums of products with odd numbers mix the upper bits well; collisions are found below.

@@ -21,7 +21,7 @@ from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.autograd import traced as traced_by_others
 
 from .calls import is_argument, settings, signature_of, stand_in, watched_module
-from .colouring import Colouring, colour_batch, row_numbers
+from .colouring import Colouring, colour_batch, numbered_rows
 from .program import Program
 from .rewriter import Rewriter
 from .tracing import ROLES, traced
@@ -261,7 +261,7 @@ class ColourNetwork(nn.Module):
             return "the nodes of a graph do not stand side by side"
         colours = self._known(data, program, values, given)
         if colours is None:
-            label, first = row_numbers([values[name] for name in nodes], num_nodes)
+            label, first = numbered_rows([values[name] for name in nodes], num_nodes)
             if len(first) > MOST_ROWS * num_nodes:
                 return f"{len(first):,} of {num_nodes:,} nodes differ in {', '.join(nodes)}"
             known = None if data is None else data.get("colours")

@@ -104,7 +104,7 @@ def in_order(labels: list[Any], levels: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array(known), np.array([known.index(label) for label in labels])
 
 
-def weights_of(class_weight: Any, classes: np.ndarray) -> Any:
+def weights_by_class(class_weight: Any, classes: np.ndarray) -> Any:
     """An estimator's ``class_weight`` as options have it: of a dict a weight of each class, in their order.
 
     Raises:

@@ -22,7 +22,7 @@ from wlkernelnn.training.molecules.columns import has_deviations, levels_of
 from wlkernelnn.training.molecules.recalibration import LEAST_VALUES, NOTE
 
 from .base import MoleculeEstimator
-from .data import in_order, numbered, target_frame, weights_of
+from .data import in_order, numbered, target_frame, weights_by_class
 
 
 @dataclass(eq=False, repr=False)
@@ -246,7 +246,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
                 names = [f"{names[0]}={classes[1]}"]
         else:
             target, classes = binary_targets(frame, names, "y"), np.array([0, 1])
-        self._fit(X, target, names, devices, several, weights_of(self.class_weight, classes))
+        self._fit(X, target, names, devices, several, weights_by_class(self.class_weight, classes))
         self.classes_ = classes if single else [np.array([0, 1]) for _ in names]
         return self
 

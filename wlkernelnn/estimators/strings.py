@@ -21,7 +21,7 @@ from wlkernelnn.training import ClassifierOptions, StringEnsemble, StringNetwork
 from wlkernelnn.training.folder import with_seeds
 from wlkernelnn.training.text.networks import encoder
 
-from .data import num_rows, numbered, weights_of
+from .data import num_rows, numbered, weights_by_class
 from .saved import SavedEstimator, more_options, training
 
 
@@ -111,7 +111,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         if len(classes) < 2:
             raise ValueError(f"y: expected two classes or more, got {len(classes)} ({classes.tolist()})")
         names = [str(name) for name in classes]
-        weights = weights_of(self.class_weight, classes)
+        weights = weights_by_class(self.class_weight, classes)
         if isinstance(weights, list):
             weights = [weights[place] for place in np.argsort(names)]  # as models have them
         if weights is not None and options is not None:

@@ -22,7 +22,7 @@ from .linear import LinearMachine
 from .molecules import MoleculeMachine
 from .substructures import largest, substructures
 
-Machine = GaussianProcess | GaussianProcessClassifier | MoleculeMachine | LinearMachine
+Explainable = GaussianProcess | GaussianProcessClassifier | MoleculeMachine | LinearMachine
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Explanation:
         return np.add.reduceat(self.atoms, self.ptr[:-1], axis=0) + self.descriptors + self.mean
 
 
-def explain(machine: Machine, graphs: Any, *, most: int = 10, neighbours: int = 5) -> Explanation:
+def explain(machine: Explainable, graphs: Any, *, most: int = 10, neighbours: int = 5) -> Explanation:
     r"""Say what each atom, the descriptors and the mean add to the predictions of a machine: exactly.
 
     The posterior mean is a sum over training graphs :math:`G_i`, a min-max kernel one over substructures j:
@@ -164,7 +164,7 @@ def _of_linear(machine: LinearMachine, data: Any, most: int) -> Explanation:
     )
 
 
-def _process(machine: Machine) -> tuple[GaussianProcess, np.ndarray, np.ndarray]:
+def _process(machine: Explainable) -> tuple[GaussianProcess, np.ndarray, np.ndarray]:
     """The process of a machine; slope and intercept that make of its means values that are explained."""
     if isinstance(machine, GaussianProcessClassifier):
         return machine.machine_, machine.slope_, machine.intercept_

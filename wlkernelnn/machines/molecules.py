@@ -23,11 +23,11 @@ from .known import Known, KnownGram, KnownMean, flat_molecules
 from .parts import (
     CHOICES,
     about_training,
-    check_features,
+    check_columns,
     check_same_features,
     drawn_rows,
+    kernels_of,
     memory,
-    parts_of,
     places,
     summed,
     targets_of,
@@ -106,7 +106,7 @@ class MoleculeMachine(BaseEstimator):
         """
         check_packed("data", data)
         check_one_of("model", self.model, MODELS)
-        check_features(data.description.features)
+        check_columns(data.description.features)
         self.about = about_training(data, one_class=True)
         y = targets_of(data, self.about)
         num_landmarks = self.num_landmarks(*y.shape)
@@ -116,7 +116,7 @@ class MoleculeMachine(BaseEstimator):
         train = data.compact()
         groups = replicate_groups(train)
         rows = drawn_rows(y, _CHOICE_ROWS, seed)
-        parts = parts_of("both")
+        parts = kernels_of("both")
         some = train if len(rows) == len(train) else train[rows]
         for part in parts:
             if hasattr(part, "fit"):
@@ -141,7 +141,7 @@ class MoleculeMachine(BaseEstimator):
                 target.kernels = chosen
         else:
             del grams, known, process, self.process_
-            kernel = summed(parts_of(self.choice_))
+            kernel = summed(kernels_of(self.choice_))
             self.process_ = self.kind(kernel, num_landmarks=num_landmarks, **options).fit(train, y)
         self.scaling_: np.ndarray | None = None
         if self._classifies:
@@ -270,7 +270,7 @@ class MoleculeMachine(BaseEstimator):
         """
         self._check(data)
         known, train = self.process_.known_, self.process_.X_train_
-        parts = parts_of("kernels")
+        parts = kernels_of("kernels")
         if self.choice_ == "descriptors" or self.process_.landmarks_ is not None:
             flat = flat_molecules(parts, train)
             known = [Known.of(part, train, flat, self.n_jobs) for part in parts]

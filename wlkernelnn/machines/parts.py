@@ -37,7 +37,7 @@ def check_same_features(data: PackedGraphs, fitted: str) -> None:
         raise ValueError(f"the machine was fitted to features {fitted!r}, the data have {given!r}")
 
 
-def parts_of(choice: str) -> list[Kernel]:
+def kernels_of(choice: str) -> list[Kernel]:
     """The kernels of a choice, which was made by leave-one-out on development sets."""
     kernels: list[Kernel] = [
         *MoleculeKernel().parts,
@@ -54,7 +54,7 @@ def summed(parts: Sequence[Kernel]) -> Kernel:
     return reduce(add, parts)
 
 
-def check_features(features: str) -> None:
+def check_columns(features: str) -> None:
     """Refuse features of molecules that a kernel of the machine lacks a column in.
 
     Raises:
@@ -152,7 +152,7 @@ def targets_of(data: PackedGraphs, about: Mapping[str, Any]) -> np.ndarray:
 
 def places(choice: str) -> range:
     """Which parts of ``both`` a choice has."""
-    first, both = len(parts_of("kernels")), len(parts_of("both"))
+    first, both = len(kernels_of("kernels")), len(kernels_of("both"))
     return {"kernels": range(first), "descriptors": range(first, both), "both": range(both)}[choice]
 
 

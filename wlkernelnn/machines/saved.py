@@ -27,7 +27,7 @@ from .linear import LinearMachine
 from .linear_saved import FORMAT as LINEAR
 from .linear_saved import linear_digest, load_linear, save_linear
 from .molecules import MoleculeMachine
-from .parts import CHOICES, check_features, parts_of, summed, targets_of
+from .parts import CHOICES, check_columns, kernels_of, summed, targets_of
 
 FORMAT = "wlkernelnn.machine/1"
 CONFIG, NUMBERS, MOLECULES, README = "config.json", "model.safetensors", "molecules.safetensors", "README"
@@ -118,7 +118,7 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
         machine = MoleculeMachine(config["model"])
         machine.choice_, machine.errors_, machine.about = config["choice"], config["errors"], config["about"]
         machine.scaling_ = numbers["scaling"] if machine.about["task"] != "regression" else None
-        check_features(machine.about["features"])
+        check_columns(machine.about["features"])
         if machine.about["features"] != train.description.features:
             raise ValueError(f"molecules have features {train.description.features!r}")
         if (expected := len(machine.about["target_names"])) != train.num_tasks:
@@ -130,7 +130,7 @@ def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearM
 def _process(
     machine: MoleculeMachine, train: PackedGraphs, numbers: dict[str, np.ndarray], num_landmarks: int | None
 ) -> GaussianProcess:
-    parts = parts_of(machine.choice_)
+    parts = kernels_of(machine.choice_)
     for part in parts:
         if hasattr(part, "fit"):
             part.fit(train)

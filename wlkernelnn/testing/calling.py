@@ -24,7 +24,7 @@ def edge_features(graph: Data) -> dict[str, Tensor]:
 
 
 @contextmanager
-def evaluating(layer: Any) -> Iterator[None]:
+def inferring(layer: Any) -> Iterator[None]:
     """Evaluation mode, of a layer that has one, without gradients; afterwards the modes are as they were."""
     with modes.evaluating(layer) if isinstance(layer, torch.nn.Module) else nullcontext(), torch.no_grad():
         yield
@@ -32,7 +32,7 @@ def evaluating(layer: Any) -> Iterator[None]:
 
 def call(layer: Layer, graph: Data) -> Tensor:
     """A layer's output on a graph, ``[N, out_channels]``, in evaluation mode and without gradients."""
-    with evaluating(layer):
+    with inferring(layer):
         return layer(graph.x, graph.edge_index, **edge_features(graph))
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from wlkernelnn.sequence import path_graph, to_list
 from wlkernelnn.sequence.layers.string_model import State
 
-from .calling import evaluating, largest_error, require, require_strings
+from .calling import inferring, largest_error, require, require_strings
 
 # model(x, ptr, state) or model(x, None, state): output and state
 Model = Callable[..., tuple[Tensor, State]]
@@ -19,7 +19,7 @@ Model = Callable[..., tuple[Tensor, State]]
 def read(model: Model, strings: Sequence[Tensor], state: State | None = None) -> tuple[list[Tensor], State]:
     """What a model says of strings, ``[T_i, …]`` each, and the state behind them."""
     graph = path_graph(strings)
-    with evaluating(model):
+    with inferring(model):
         out, after = model(graph.x, graph.ptr, state)
     return to_list(out, graph.ptr), after
 
@@ -53,7 +53,7 @@ def assert_layouts_agree(model: Model, x: Tensor, rtol: float = 1e-9) -> float:
         rtol: Allowed error of outputs and states beside the largest value.
     """
     require_strings(list(x))
-    with evaluating(model):
+    with inferring(model):
         out, state = model(x)
     return require({"strings end to end": _error(read(model, list(x)), (list(out), state))}, rtol)
 

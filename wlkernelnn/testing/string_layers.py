@@ -16,7 +16,7 @@ from wlkernelnn.kernels import StringKernel
 from wlkernelnn.ops.graph import neighbor_sum_naive
 from wlkernelnn.sequence import StringKernelConv, decayed_sum, path_graph, subsequence_graph
 
-from .calling import evaluating, largest_error, require, require_float64, require_graphs, require_strings
+from .calling import inferring, largest_error, require, require_float64, require_graphs, require_strings
 from .kernel_layers import absolute
 from .string_laws import read
 
@@ -55,7 +55,7 @@ def rates(layer: StringKernelConv, graph: Data) -> Tensor:
     assert graph.x is not None
     if not layer.decay.gated:
         return constant_rates(layer).expand(len(graph.x), -1)
-    with evaluating(layer):
+    with inferring(layer):
         seen: tuple[Tensor, ...] = (graph.x,)
         if layer.feedback:
             h, _ = layer(graph)
@@ -189,7 +189,7 @@ def assert_is_word_cnn(layer: StringKernelConv, strings: Sequence[Tensor], rtol:
         if not len(string):
             continue
         padded = torch.nn.functional.pad(string.t(), (layer.ngram - 1, 0))
-        with evaluating(layer):
+        with inferring(layer):
             expected = torch.nn.functional.conv1d(padded, kernel).t()
             expected = expected if layer.act is None else layer.act(expected)
         errors[f"string {i}"] = largest_error(out, expected)
@@ -220,7 +220,7 @@ def assert_walks_on_strings(
     if isinstance(strings, Data):
         require_graphs([strings])
         require_float64(layer, [strings])
-        with evaluating(layer):
+        with inferring(layer):
             h, _ = layer(strings)
         expected, scale = (_walked(layer, strings, layer.ngram, signless) for signless in (False, True))
         return require({"h": largest_error(h, expected, scale)}, rtol)
@@ -247,7 +247,7 @@ def _walked(layer: StringKernelConv, graph: Data, ngram: int, signless: bool) ->
     for k, (decay, scale) in enumerate(zip(decays.t(), scales.t(), strict=True)):
         closed = subsequence_graph(graph, decay)
         weight = scale[closed.edge_index[0]] * closed.edge_weight
-        with evaluating(walk):
+        with inferring(walk):
             walked = walk(x, closed.edge_index, edge_weight=weight)[:, k]
         columns.append(decayed_sum((scale * walked).unsqueeze(1), graph, decay.unsqueeze(1)))
     return torch.cat(columns, 1)

@@ -19,7 +19,7 @@ RANDOM = np.random.default_rng(0)
 def test_weights() -> None:
     y = RANDOM.normal(size=200)
     each = y + RANDOM.normal(size=(3, 200)) * np.array([[1], [2], [4]])
-    weights = {how: joint.weights_of(each, y, how) for how in ("nnls", "convex")}
+    weights = {how: joint.shares_of(each, y, how) for how in ("nnls", "convex")}
     for how, weight in weights.items():
         assert (weight >= 0).all()
         assert weight[0] > weight[1] > weight[2]

@@ -20,7 +20,7 @@ from wlkernelnn.machines import (
     molecules,
     save_machine,
 )
-from wlkernelnn.machines.parts import FEATURES, drawn_rows, parts_of, summed
+from wlkernelnn.machines.parts import FEATURES, drawn_rows, kernels_of, summed
 
 SMILES = [f"{'C' * n}{end}" for n in range(1, 13) for end in ("O", "N", "Cl", "c1ccccc1")]
 VALUES = np.array([len(text) + 2.0 * ("N" in text) for text in SMILES])
@@ -42,7 +42,7 @@ def fitted() -> MoleculeMachine:
 
 def test_it_is_the_process_on_the_parts_of_least_error(fitted: MoleculeMachine) -> None:
     for choice, error in fitted.errors_.items():
-        process = GaussianProcess(summed(parts_of(choice)), random_state=fitted.process_.random_state).fit(
+        process = GaussianProcess(summed(kernels_of(choice)), random_state=fitted.process_.random_state).fit(
             TRAIN, TRAIN.y.numpy().astype(float)
         )
         left, _ = process.leave_one_out()
@@ -82,7 +82,7 @@ def test_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
     data = packed(SMILES, y, task="classification")
     machine = MoleculeMachine().fit(data[~NEW])
     classifier = GaussianProcessClassifier(
-        summed(parts_of(machine.choice_)), random_state=machine.process_.random_state
+        summed(kernels_of(machine.choice_)), random_state=machine.process_.random_state
     ).fit(data[~NEW], y[~NEW])
     expected = np.stack([both[:, 1] for both in classifier.predict_proba(data)], axis=1)
     np.testing.assert_allclose(machine.predict(data), expected, rtol=1e-5)
@@ -115,7 +115,7 @@ def test_several_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
     assert (probability.argmax(axis=1) == kind).mean() > 0.95
     assert probability[:, 3].max() < 0.05
     classifier = GaussianProcessClassifier(
-        summed(parts_of(machine.choice_)), random_state=machine.process_.random_state
+        summed(kernels_of(machine.choice_)), random_state=machine.process_.random_state
     ).fit(data[~NEW], kind[~NEW])
     share = probability[:, :3] / probability[:, :3].sum(axis=1, keepdims=True)
     np.testing.assert_allclose(share, classifier.predict_proba(data), rtol=1e-4, atol=1e-6)

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from rdkit import Chem
 
-from wlkernelnn.machines import Explanation, LinearMachine, MoleculeMachine, explain
+from wlkernelnn.machines import Explanation, LinearMachine, explain
 from wlkernelnn.machines.parts import targets_of
 from wlkernelnn.training import JointModel
 from wlkernelnn.training.classes import output_names
 from wlkernelnn.training.molecules.explain import atom_contributions
 from wlkernelnn.training.molecules.joint import MACHINE, NETWORKS
+from wlkernelnn.training.molecules.machine import Machine
 
 if TYPE_CHECKING:
     from wlkernelnn.datasets import PackedGraphs
 
-Machine = MoleculeMachine | LinearMachine
 # Of each molecule (and target).
 NEIGHBOURS, SUBSTRUCTURES = 3, 10
 

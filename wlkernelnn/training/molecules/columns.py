@@ -23,7 +23,7 @@ from wlkernelnn.training.classes import decided, of_all_classes, probability_col
 from wlkernelnn.training.options import BATCH
 from wlkernelnn.utils.checks import check_one_of, check_predictions
 
-from .ensemble import KINDS, Ensemble, Forecast, Kind, check_features, load_ensemble
+from .ensemble import KINDS, Ensemble, Forecast, Kind, check_this_rdkit, load_ensemble
 from .joint import NETWORKS, JointModel, is_joint, load_joint
 from .recalibration import FILE, LEAST_VALUES
 
@@ -42,7 +42,7 @@ def load_run(path: str | os.PathLike[str]) -> Model:
     if not is_machine(path) and not is_joint(path):
         return load_ensemble(path)
     model = load_joint(path) if is_joint(path) else load_machine(path)
-    check_features(Path(path), model.about)
+    check_this_rdkit(Path(path), model.about)
     return model
 
 

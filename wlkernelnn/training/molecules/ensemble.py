@@ -217,7 +217,7 @@ def load_ensemble(path: str | os.PathLike[str]) -> Ensemble:
             get_features(about["features"])
         except ValueError as error:
             raise ValueError(f"{config}: about.features: {error}") from error
-    check_features(path, about)
+    check_this_rdkit(path, about)
     counts = len(networks), len(about["target_names"]), len(networks[0].target.quantiles)
     recalibration = Recalibration.load(path, *counts)
     return Ensemble([*networks], about, recalibration)
@@ -234,7 +234,7 @@ def _check_names(config: Path, about: dict[str, Any], net: GraphNetwork) -> None
             raise ValueError(f"{config}: about.{key}: expected {number} names, got {about.get(key)!r}")
 
 
-def check_features(path: Path, about: dict[str, Any]) -> None:
+def check_this_rdkit(path: Path, about: dict[str, Any]) -> None:
     """Refuse a run whose features this RDKit does not give."""
     if "descriptors" in about:
         here = [*get_features(about["features"]).descriptors] if about["features"] else []

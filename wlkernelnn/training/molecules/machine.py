@@ -15,7 +15,7 @@ import numpy as np
 from wlkernelnn.datasets import PackedGraphs, cv_folds, split_groups
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
-from wlkernelnn.machines.parts import FEATURES, check_features, constant_targets
+from wlkernelnn.machines.parts import FEATURES, check_columns, constant_targets
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training.folder import MACHINE_FILES, REPORT, SPLITS, check_free
 from wlkernelnn.training.options import FitOptions
@@ -60,7 +60,7 @@ def features_for(model: str, features: str | None) -> str:
     if model.partition("+")[0] not in MODELS:
         return features or "ogb"
     features = features or FEATURES
-    check_features(features)
+    check_columns(features)
     return features
 
 
