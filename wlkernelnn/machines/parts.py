@@ -71,6 +71,20 @@ def check_columns(features: str) -> None:
         )
 
 
+def check_targets(data: PackedGraphs) -> None:
+    """Refuse targets that a machine does not learn from: ordered classes, and bounds."""
+    if data.task == "ordinal":
+        raise ValueError(
+            f"target {_names(data)[0]}: has {len(data.classes)} ordered classes, and a machine does not learn "
+            "an order: take a network (model wl or stack)"
+        )
+    if data.censored is not None:
+        raise ValueError(
+            f"{int((data.censored != 0).sum()):,} targets are bounds, from which a machine does not learn: "
+            "take a network (model wl or stack)"
+        )
+
+
 def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any]:
     """What is kept of training data: names of features, targets, task, metric, unit, descriptors; RDKit.
 
@@ -90,16 +104,7 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
         raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
     about = data.description
     names, task = _names(data), about.task or "regression"
-    if task == "ordinal":
-        raise ValueError(
-            f"target {names[0]}: has {len(data.classes)} ordered classes, and a machine does not learn an "
-            "order: take a network (model wl or stack)"
-        )
-    if data.censored is not None:
-        raise ValueError(
-            f"{int((data.censored != 0).sum()):,} targets are bounds, from which a machine does not learn: "
-            "take a network (model wl or stack)"
-        )
+    check_targets(data)
     for name, value in constant_targets(data, one_class).items():
         learned = "nothing is learned" if task == "regression" else "its frequency is predicted"
         logger.warning(f"target {name}: all training molecules have {value:g}: {learned}")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from wlkernelnn.cli.convert.chemprop import ALIASES, COUNTERPARTS, NEEDLESS, SAME, WITHOUT
+from wlkernelnn.cli.convert.chemprop import ALIASES, COUNTERPARTS, INSTEAD, NEEDLESS, SAME, WITHOUT
 from wlkernelnn.cli.main import main
 
 COMMAND = """chemprop train --data-path {table} --task-type regression --split-type scaffold_balanced
@@ -98,6 +98,56 @@ def test_columns_that_are_no_targets(tmp_path: Path) -> None:
     assert convert(*words, out=tmp_path)[0]["target_columns"] == ["y"]
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", {"task_type": "regression"}),
+        ("-t regression-mve", {"task_type": "regression", "loss": "mve"}),
+        ("-t regression-quantile", {"task_type": "regression", "loss": "quantile"}),
+        (
+            "-l pinball --alpha 0.2",
+            {"task_type": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
+        ),
+        ("-t multiclass-dirichlet --alpha 0.2", {"task_type": "classification"}),
+    ],
+)
+def test_a_task_brings_its_loss(words: str, expected: dict[str, Any], tmp_path: Path) -> None:
+    options, comments = convert(*f"train -i a.csv -s s --target-columns y {words}".split(), out=tmp_path)
+    assert {name: options.get(name) for name in ("task_type", "loss", "quantiles")} == {
+        "loss": None,
+        "quantiles": None,
+        **expected,
+    }
+    lost = "dirichlet" in words
+    assert ("#   the loss of multiclass_dirichlet\n" in comments) is lost
+    assert ("#   quantiles [0.1, 0.5, 0.9]: they belong to the loss quantile\n" in comments) is lost
+
+
+def test_targets_of_molecules_beside_those_of_atoms(table: Path, tmp_path: Path) -> None:
+    words = ["train", "-i", table, "--atom-target-columns", "logP"]
+    assert convert(*words, out=tmp_path)[0]["target_columns"] == ["name", "logS"]
+    assert convert(*words, "--mol-target-columns", "logS", out=tmp_path)[0]["target_columns"] == ["logS"]
+
+
+@pytest.mark.parametrize(
+    "command", ["python -m chemprop.train", "python3 -m chemprop train", "python -m chemprop.cli.main train"]
+)
+def test_a_module_and_options_that_were_renamed(command: str, tmp_path: Path) -> None:
+    words = f"{command} -i a.csv --target-columns y -vv --no-batch-norm".split()
+    options, comments = convert(*words, out=tmp_path)
+    assert options["data_path"] == "a.csv"
+    assert "no such option" not in comments
+
+
+def test_comments_are_of_the_value(tmp_path: Path) -> None:
+    words = "train -i a.csv -s s --target-columns y --split random --aggregation sum -l mse"
+    comments = convert(*words.split(), out=tmp_path)[1]
+    assert "#   --split random: the same molecule stays in one part\n" in comments
+    assert "scaffold" not in comments
+    assert "norm" not in comments
+    assert "cross-entropy" not in comments
+
+
 def test_version_1(tmp_path: Path) -> None:
     command = """chemprop_train --data_path far.csv --dataset_type classification --save_dir out --num_folds 5
     --features_generator rdkit_2d_normalized --no_features_scaling --metric prc-auc --hidden_size 64 --no_cuda
@@ -116,7 +166,11 @@ def test_version_1(tmp_path: Path) -> None:
         "class_weight": "balanced",
         "target_columns": ["y"],
     }
-    for line in ("--num-folds 5", "--no-features-scaling", "--split cv"):
+    for line in (
+        "--num-folds 5: train --cv 5 scores models by 5-fold cross-validation, and keeps none",
+        "--no-features-scaling",
+        "--split cv",
+    ):
         assert f"#   {line}\n" in comments
     (tmp_path / "config.json").write_text(json.dumps({"data_path": "far.csv", "depth": 4, "dropout": 0.1}))
     options, _ = convert(tmp_path / "config.json", out=tmp_path)
@@ -134,6 +188,7 @@ def test_version_1(tmp_path: Path) -> None:
         ("chemprop train --data-path a.csv --hidden 3", "chemprop has no option --hidden"),
         ("chemprop train --dat-path a.csv", "no option --dat-path; do you mean --data-path?"),
         ("chemprop train --epochs 3", "--data-path is missing"),
+        ("chemprop train --data-path a.csv --no-header-row", "names of columns in a.csv"),
         ("chemprop train --data-path a.csv --epochs many", "--epochs many: not as chemprop takes it"),
         ("nowhere.toml", "nowhere.toml"),
     ],
@@ -147,7 +202,7 @@ def test_every_option_has_one_meaning() -> None:
     assert not {*COUNTERPARTS} & {*NEEDLESS} | {*COUNTERPARTS, *NEEDLESS} & WITHOUT
     assert {*ALIASES.values()} <= {*COUNTERPARTS, *NEEDLESS} | WITHOUT
     assert not {*ALIASES} & ({*COUNTERPARTS, *NEEDLESS} | WITHOUT)
-    assert {*SAME} <= WITHOUT
+    assert {*SAME, *INSTEAD} <= WITHOUT
 
 
 def test_several_columns_of_smiles_are_joined(tmp_path: Path) -> None:

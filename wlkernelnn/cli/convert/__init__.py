@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .chemprop import ALIASES, COUNTERPARTS, NEEDLESS, SAME, WITHOUT
+from .chemprop import ALIASES, COUNTERPARTS, INSTEAD, LOSSES, NEEDLESS, SAME, WITHOUT
 
 logger = logging.getLogger("wlkernelnn")
 
 #: An option's words: none of a flag.
 Given = dict[str, list[str]]
 # Options of chemprop whose columns are no targets.
-_APART = ("ignore-columns", "splits-column", "weight-column", "descriptors-columns", "reaction-columns")
+_APART = (
+    *("ignore-columns", "splits-column", "weight-column", "descriptors-columns", "reaction-columns"),
+    *("atom-target-columns", "bond-target-columns"),
+)
 EXAMPLE = "wlkernelnn convert chemprop train --data-path my.csv --task-type regression"
 
 
@@ -105,6 +108,8 @@ def read_source(source: Sequence[str]) -> Given:
 
 def read_command(words: Sequence[str]) -> Given:
     """Options by their names in full, of the words of a command line."""
+    if words[1:2] == ["-m"]:  # python -m chemprop.train
+        words = words[2:]
     first = next((i for i, word in enumerate(words) if word.startswith("-")), len(words))
     before = [Path(word).name for word in words[:first]]
     if before and not any(re.fullmatch(r"(chemprop[_.])?train(\.py)?", word) for word in before):
@@ -157,8 +162,8 @@ def known(option: str) -> str:
         ValueError: There is none of this name.
     """
     name = option.lstrip("-").replace("_", "-")
-    if len(name) > 1 and not option.startswith("--") and {*name} == {"q"}:
-        name = "q"  # -qq
+    if not option.startswith("--") and name and {*name} in ({"q"}, {"v"}):
+        name = name[0]  # -qq
     name = ALIASES.get(name, name)
     every = {*COUNTERPARTS, *NEEDLESS, *WITHOUT}
     if name not in every:
@@ -184,12 +189,18 @@ def convert(given: Given) -> Conversion:
                 done.left_out.append(shown)
                 continue
             done.options[ours] = value
+            if not isinstance(differs, str):
+                differs = differs.get(_spelled(words[0]), "")
             if differs:
                 done.differs.append(f"{shown}: {differs}")
         elif " ".join(words).lower() not in SAME.get(name, ()):
-            done.left_out.append(shown)
+            done.left_out.append(_with(shown, INSTEAD.get(name, "")))
     if "data_path" not in done.options:
         raise ValueError("--data-path is missing: a training of chemprop names its table")
+    if "no-header-row" in given:
+        raise ValueError(
+            f"--no-header-row: train needs a first line with names of columns in {done.options['data_path']}"
+        )
     _complete(done, given)
     return done
 
@@ -197,6 +208,15 @@ def convert(given: Given) -> Conversion:
 def _complete(done: Conversion, given: Given) -> None:
     """Give what chemprop does by itself, and drop what train refuses beside other options."""
     options = done.options
+    task = _spelled(given.get("task-type", ["regression"])[0])
+    if "task-type" not in given:
+        options["task_type"] = task
+    if (loss := task.partition("_")[2]) in LOSSES:
+        options.setdefault("loss", loss)
+    elif loss:
+        done.left_out.append(f"the loss of {task}")
+    if options.get("loss") != "quantile":
+        done.drop("quantiles", "they belong to the loss quantile")
     if "splits_column" in options:
         for name in ("split", "split_sizes", "data_seed"):
             done.drop(name, "the column says how to split")
@@ -228,6 +248,11 @@ def _columns(path: Path) -> list[str]:
     import pandas as pd
 
     return [*map(str, pd.read_csv(path, nrows=0).columns)]
+
+
+def _spelled(word: str) -> str:
+    """A value of chemprop as tables here have it."""
+    return word.lower().replace("-", "_")
 
 
 def _with(shown: str, why: str) -> str:

@@ -29,12 +29,29 @@ def numbers(words: Sequence[str]) -> list[float]:
     return [*map(float, words)]
 
 
+def around_median(words: Sequence[str]) -> list[float]:
+    """Levels of quantiles: the bounds of an interval that misses so much, and the median."""
+    missed = number(words)
+    return [missed / 2, 0.5, 1 - missed / 2]
+
+
 def one_of(**names: Any) -> Convert:
     """By name, whatever its case; names are written with underscores."""
     return lambda words: names.get(words[0].lower().replace("-", "_")) if len(words) == 1 else None
 
 
-_TASK = one_of(regression="regression", classification="classification", multiclass="classification")
+_TASK = one_of(
+    regression="regression",
+    regression_mve="regression",
+    regression_quantile="regression",
+    regression_evidential="regression",
+    classification="classification",
+    classification_dirichlet="classification",
+    multiclass="classification",
+    multiclass_dirichlet="classification",
+)
+#: Losses that a type of task brings along.
+LOSSES = ("mve", "quantile")
 _METRICS = one_of(
     rmse="rmse",
     mae="mae",
@@ -67,17 +84,22 @@ _SPLIT = one_of(
 )
 _POOLING = one_of(mean="mean", sum="sum", norm="sum")
 
-#: Options with a counterpart: ours, how to convert the value, and what differs.
-COUNTERPARTS: Mapping[str, tuple[str, Convert, str]] = {
+#: Options with a counterpart: ours, how to convert the value, and what differs: of all values, or by value.
+COUNTERPARTS: Mapping[str, tuple[str, Convert, str | Mapping[str, str]]] = {
     "data-path": ("data_path", text, ""),
     "smiles-columns": ("smiles_columns", texts, ""),
     "target-columns": ("target_columns", texts, ""),
+    "mol-target-columns": ("target_columns", texts, ""),
     "task-type": ("task_type", _TASK, ""),
     "splits-column": ("splits_column", text, ""),
     "split": (
         "split",
         _SPLIT,
-        "the same molecule stays in one part; of scaffolds the largest are trained on",
+        {
+            "random": "the same molecule stays in one part",
+            "scaffold": "the largest scaffolds are trained on",
+            "scaffold_balanced": "the largest scaffolds are trained on",
+        },
     ),
     "split-sizes": ("split_sizes", numbers, ""),
     "data-seed": ("data_seed", whole, ""),
@@ -90,11 +112,11 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str]] = {
     "message-hidden-dim": ("hidden_channels", whole, "the width of the head too"),
     "depth": ("num_iterations", whole, "an atom sees that many bonds far"),
     "dropout": ("dropout", number, "of the head alone"),
-    "aggregation": ("pooling", _POOLING, "a norm over the channels follows, so norm is sum"),
+    "aggregation": ("pooling", _POOLING, {"norm": "a norm over the channels follows the sum"}),
     "molecule-featurizers": (
         "features",
         _FEATURES,
-        "Morgan: counts, 2,048 bits, radius 2",
+        dict.fromkeys(("morgan", "morgan_binary", "morgan_count"), "counts, 2,048 bits, radius 2"),
     ),
     "max-lr": ("lr", number, ""),
     "final-lr": ("lr_min", number, "a cosine leads there, not an exponential"),
@@ -105,9 +127,12 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str]] = {
     "class-balance": ("class_weight", lambda _: "balanced", "by weights in the loss, not by drawing"),
     "loss-function": (
         "loss",
-        one_of(mse="squared", mve="mve", bce="squared", ce="squared"),
-        "squared is of numbers; classes have cross-entropy",
+        one_of(
+            mse="squared", mve="mve", quantile="quantile", pinball="quantile", bce="squared", ce="squared"
+        ),
+        dict.fromkeys(("bce", "ce"), "squared is of numbers; classes have cross-entropy"),
     ),
+    "alpha": ("quantiles", around_median, ""),
     "no-cuda": ("accelerator", lambda _: "cpu", ""),
     "gpu": ("accelerator", lambda _: "gpu", ""),
 }
@@ -125,6 +150,7 @@ NEEDLESS: Mapping[str, str] = {
     "show-individual-scores": "metrics.json has each target",
     "quiet": "",
     "v": "",
+    "no-batch-norm": "there is none",
     "logfile": "",
     "log-frequency": "",
     "extra-metrics": "metrics.json has all usual ones",
@@ -161,6 +187,7 @@ ALIASES: Mapping[str, str] = {
     "k": "num-folds",
     "q": "quiet",
     "log": "logfile",
+    "verbose": "v",
     "save-dir": "output-dir",
     "smiles-column": "smiles-columns",
     "dataset-type": "task-type",
@@ -191,8 +218,8 @@ _WITHOUT = """
     atom-task-weights atom-ffn-hidden-dim atom-ffn-num-layers
     atom-multiclass-num-classes bond-task-weights bond-ffn-hidden-dim bond-ffn-num-layers
     bond-multiclass-num-classes atom-constrainer-ffn-hidden-dim atom-constrainer-ffn-num-layers
-    bond-constrainer-ffn-hidden-dim bond-constrainer-ffn-num-layers weight-column mol-target-columns
-    atom-target-columns bond-target-columns ignore-columns v-kl eps alpha tracking-metric
+    bond-constrainer-ffn-hidden-dim bond-constrainer-ffn-num-layers weight-column
+    atom-target-columns bond-target-columns ignore-columns v-kl eps tracking-metric
     task-weights init-lr split-key-molecule num-replicates num-folds splits-file
 
     number-of-molecules checkpoint-dir checkpoint-path checkpoint-paths features-path phase-features-path
@@ -207,5 +234,9 @@ _WITHOUT = """
     weights-ffn-num-layers no-adding-bond-types overwrite-default-atom-features
     overwrite-default-bond-features freeze-first-only spectra-activation spectra-target-floor
 """
+#: What to do instead of some of them.
+INSTEAD: Mapping[str, str] = dict.fromkeys(
+    ("num-folds", "num-replicates"), "train --cv 5 scores models by 5-fold cross-validation, and keeps none"
+)
 #: Options without a counterpart.
 WITHOUT: frozenset[str] = frozenset(_WITHOUT.split())

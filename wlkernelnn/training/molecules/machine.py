@@ -15,7 +15,7 @@ import numpy as np
 from wlkernelnn.datasets import PackedGraphs, cv_folds, split_groups
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
-from wlkernelnn.machines.parts import FEATURES, check_columns, constant_targets
+from wlkernelnn.machines.parts import FEATURES, check_columns, check_targets, constant_targets
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training.folder import MACHINE_FILES, REPORT, SPLITS, check_free
 from wlkernelnn.training.options import FitOptions
@@ -162,6 +162,7 @@ def train_joint(
     check_target_names(data.description.target_names, data.classes)
     parts = parts_of(data, split_idx)
     train, every = parts["train"], np.asarray(split_idx["train"])
+    check_targets(train)
     if options.metric is not None:
         get_metric(options.metric, data.task or "regression")
 

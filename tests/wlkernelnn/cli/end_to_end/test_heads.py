@@ -121,6 +121,7 @@ def test_refused(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
             ("name", ["--levels", "low", "high"], "--levels is an option of --task-type ordinal, got None"),
             ("name", [*ordinal, "--levels", "low", "low"], "two different names, got low low"),
             ("level", ordinal, "has 3 ordered classes, and a machine does not learn"),
+            ("level", [*ordinal, "--model", "gp+wl"], "error: target level: has 3 ordered classes"),
         ]
     ):
         assert train(table, column, tmp_path / str(number), *options) == 1
