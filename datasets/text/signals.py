@@ -72,6 +72,8 @@ class Signals:
 
     def __post_init__(self) -> None:
         name = self.name or type(self).__name__
+        for part in ("x", "y", "subject"):
+            object.__setattr__(self, part, np.asarray(getattr(self, part)))
         if self.x.ndim != 3 or not self.x.size:
             raise ValueError(f"{name}: X must be of shape [trials, channels, time], got {list(self.x.shape)}")
         for part, values in (("y", self.y), ("subject", self.subject)):
@@ -83,6 +85,8 @@ class Signals:
         if len(wrong := np.argwhere(~np.isfinite(self.x))):
             value = f"{self.x[tuple(wrong[0])]} ({len(wrong):,} such values)"
             raise ValueError(f"{name}: X{wrong[0].tolist()} must be a finite number, got {value}")
+        if not np.issubdtype(self.y.dtype, np.integer):
+            raise ValueError(f"{name}: y must be integers, got {self.y.dtype}")
         if len(outside := np.flatnonzero((self.y < 0) | (self.y >= len(self.classes)))):
             expected = f"a class from 0 to {len(self.classes) - 1}"
             raise ValueError(f"{name}: y[{outside[0]}] must be {expected}, got {self.y[outside[0]]}")
@@ -110,16 +114,19 @@ class Signals:
         keeps its digits.
 
         Args:
-            positions: Which trials.
+            positions: Which trials, or the number of one.
             scaled_by: Trials whose mean and standard deviation every channel is scaled by: those of
                 training, wherever results are to say something of other subjects. Default: as they are. A
                 channel that is constant in them is only shifted.
 
         Raises:
-            ValueError: A token is beyond the range of float32.
+            ValueError: A token is beyond the range of float32, or ``scaled_by`` has no trial.
         """
+        positions = np.atleast_1d(positions)
         samples = self._samples(positions)
         if scaled_by is not None:
+            if not len(scaled_by := np.atleast_1d(scaled_by)):
+                raise ValueError(f"{self.name}: scaled_by has no trial")
             mean, deviation = channel_scale(self._samples(scaled_by))
             samples = (samples - mean) / deviation
         if abs(samples).max(initial=0) > np.finfo(np.float32).max:

@@ -162,7 +162,15 @@ def signals_of(X: Any) -> list[np.ndarray]:
 
 
 def _packed(signals: Sequence[np.ndarray], about: Mapping[str, Any], y: np.ndarray) -> PackedStrings:
-    """Scaled strings end to end."""
+    """Scaled strings end to end; a ValueError names a value that is beyond float32 then."""
     values = (np.concatenate(signals) - about["mean"]) / about["std"]
-    lengths = torch.tensor([0, *map(len, signals)])
-    return PackedStrings(torch.from_numpy(values.astype(np.float32)), lengths.cumsum(0), torch.from_numpy(y))
+    ptr = np.cumsum([0, *map(len, signals)])
+    if len(wrong := np.argwhere(abs(values) > np.finfo(np.float32).max)):
+        row, channel = wrong[0]
+        i = int(np.searchsorted(ptr, row, side="right")) - 1
+        raise ValueError(
+            f"X: string {i}, step {row - ptr[i]}, channel {channel}: {values[row, channel]:.3g} deviations "
+            "of the training are beyond float32"
+        )
+    tokens = torch.from_numpy(values.astype(np.float32))
+    return PackedStrings(tokens, torch.from_numpy(ptr), torch.from_numpy(y))

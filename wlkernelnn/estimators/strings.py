@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from wlkernelnn.datasets.files.table import items_of
 from wlkernelnn.kernels.base import is_list
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import save_text_machine
@@ -102,7 +103,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         options = self._options(seed, devices)
         if np.ndim(y) == 2:
             y = column_or_1d(y, warn=True)
-        labels = list(y) if is_list(y) else None
+        labels = items_of(y) if is_list(y) else None
         rows = num_rows(X)
         if labels is None or rows not in (None, len(labels)):
             size = "n" if rows is None else rows

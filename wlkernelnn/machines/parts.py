@@ -75,8 +75,8 @@ def check_targets(data: PackedGraphs) -> None:
     """Refuse targets that a machine does not learn from: ordered classes, and bounds."""
     if data.task == "ordinal":
         raise ValueError(
-            f"target {_names(data)[0]}: has {len(data.classes)} ordered classes, and a machine does not learn "
-            "an order: take a network (model wl or stack)"
+            f"target {_names(data)[0]}: has {len(data.classes)} ordered classes, and a machine does not "
+            "learn an order: take a network (model wl or stack)"
         )
     if data.censored is not None:
         raise ValueError(

@@ -75,7 +75,8 @@ def check_predictions(values: np.ndarray, what: str = "graphs") -> None:
         wrong = np.flatnonzero(~fine)
         raise NotFiniteError(
             f"the model predicts values that are not finite numbers for {len(wrong):,} of {len(values):,} "
-            f"{what}, first number {wrong[0] + 1:,}: its weights are too large, or its training diverged",
+            f"{what}, first number {wrong[0] + 1:,}: its weights are too large, its training "
+            "diverged, or what it reads is far outside of what it was trained on",
             wrong,
         )
 

@@ -176,5 +176,11 @@ def test_damaged_archives(tmp_path: Path) -> None:
 
 
 def test_values_of_the_class() -> None:
+    signals = Signals(X[:2].tolist(), [0, 1], ["a", "b"], ("one", "two"))
+    assert signals.strings(1).y.tolist() == [1]
+    with pytest.raises(ValueError, match="scaled_by has no trial"):
+        signals.strings(0, [])
+    with pytest.raises(ValueError, match="Signals: y must be integers, got float64"):
+        Signals(X[:2], [0.0, 0.5], ["a", "b"], ("one", "two"))
     with pytest.raises(ValueError, match=r"Signals: y\[1\] must be a class from 0 to 0, got 1"):
         Signals(X.astype(np.float32)[:2], np.array([0, 1]), np.array(["a", "b"]), ("one",))

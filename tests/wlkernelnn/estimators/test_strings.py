@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
@@ -139,6 +140,7 @@ FORMS: dict[str, Any] = {
     "tuple": tuple,
     "array": np.array,
     "Series": lambda items: pd.Series(items, index=range(100, 100 + len(items))),
+    "Arrow": pa.array,
     "DataFrame": lambda items: pd.DataFrame({"text": items}),
 }
 
@@ -171,6 +173,19 @@ def test_a_channel_that_is_constant() -> None:
     assert_allclose(model.predict_proba(nearly), model.predict_proba(signals), rtol=1e-5)
     with pytest.raises(ValueError, match="X: channel 1: values of up to 1e\\+200 are beyond float32"):
         StringClassifier(**SMALL).fit([np.full((3, 2), [1, 1e200])] * 20, SIGNS[:20])
+
+
+@pytest.mark.parametrize("labels", [LABELS, [label == LABELS[0] for label in LABELS]], ids=["words", "bools"])
+def test_labels_in_an_arrow_column(labels: list[Any]) -> None:
+    model = TextClassifier().fit(TEXTS, pa.array(labels))
+    assert model.classes_.tolist() == sorted({*labels})
+    assert_array_equal(model.predict(TEXTS), TextClassifier().fit(TEXTS, labels).predict(TEXTS))
+
+
+def test_a_value_far_outside_of_the_training(fitted: dict[str, Any]) -> None:
+    signals = [SIGNALS[0], np.array([[0, 0], [0, 1e300]])]
+    with pytest.raises(ValueError, match=r"X: string 1, step 1, channel 1: .* are beyond float32"):
+        fitted["signals"].predict(signals)
 
 
 def test_no_signals(fitted: dict[str, Any]) -> None:

@@ -165,10 +165,10 @@ def _weights(class_weight: Any, num_classes: int) -> Any:
         weights = np.array([*class_weight], dtype=float)
     except (TypeError, ValueError):
         weights = np.array([np.nan])
-    fine = (np.isfinite(weights) & (weights >= 0)).all() and weights.any()
+    fine = (np.isfinite(weights) & (weights >= 0)).all() and np.count_nonzero(weights) > 1
     if isinstance(class_weight, dict) or not fine:
         raise ValueError(
-            f'class_weight must be None, "balanced" or numbers of at least 0, one above, got {class_weight!r}'
+            f'class_weight must be None, "balanced" or numbers of at least 0, two above, got {class_weight!r}'
         )
     if len(weights) != num_classes:
         raise ValueError(

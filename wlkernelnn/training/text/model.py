@@ -74,6 +74,8 @@ class StringEnsemble:
             raise TypeError("texts: expected a list of texts, got one text")
         each = []
         for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"texts[{i}]: expected a text, got {type(text).__name__}")
             try:
                 each.append(self._ids([*self._start, *self._tokens(text)]))
             except ValueError as error:

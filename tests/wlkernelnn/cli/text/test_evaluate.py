@@ -99,5 +99,7 @@ def test_what_a_model_cannot_do(run: Path, language: Path) -> None:
     model = load_string_run(language)
     with pytest.raises(TypeError, match="texts: expected a list of texts, got one text"):
         model.perplexity("rain")
+    with pytest.raises(TypeError, match=r"texts\[1\]: expected a text, got NoneType"):
+        model.perplexity(["rain", None])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="prompt: expected a text, got NoneType"):
         model.generate(None, 3)

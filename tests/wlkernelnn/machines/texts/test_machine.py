@@ -245,7 +245,7 @@ def test_refused(options: dict[str, Any], y: np.ndarray, message: str) -> None:
         ([1.0, 2.0], "class_weight has 2 weights, expected one of each of 3 classes"),
         ([1.0, 2.0, -1.0], 'class_weight must be None, "balanced" or numbers of at least 0'),
         ([1.0, 2.0, np.nan], "numbers of at least 0"),
-        ([0.0, 0.0, 0.0], "numbers of at least 0"),
+        ([0.0, 2.0, 0.0], "numbers of at least 0, two above"),
         ({0: 1.0, 1: 1.0, 2: 1.0}, "numbers of at least 0"),
         ("equal", "numbers of at least 0"),
     ],
