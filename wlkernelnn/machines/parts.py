@@ -72,7 +72,11 @@ def check_columns(features: str) -> None:
 
 
 def check_targets(data: PackedGraphs) -> None:
-    """Refuse targets that a machine does not learn from: ordered classes, and bounds."""
+    """Refuse targets that a machine does not learn from.
+
+    Raises:
+        ValueError: They are ordered classes, or some are bounds.
+    """
     if data.task == "ordinal":
         raise ValueError(
             f"target {_names(data)[0]}: has {len(data.classes)} ordered classes, and a machine does not "

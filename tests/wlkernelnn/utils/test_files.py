@@ -30,6 +30,7 @@ from wlkernelnn.utils.files import (
     read_sealed,
     read_tensors,
     read_yaml,
+    understood,
     write_sealed,
     write_tensors,
     write_text,
@@ -322,3 +323,17 @@ def test_cells_of_csv(tmp_path: Path, cell: str) -> None:
     with open(path, encoding="utf-8", newline="") as file:
         assert list(csv.reader(file, strict=True)) == [["one", "two"], [cell, "3"], ["4", cell]]
     assert path.read_bytes().startswith(b"one,two\n")
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("kind"), TypeError("no"), ZeroDivisionError(), FileNotFoundError("b")]
+)
+def test_content_that_is_not_understood(error: Exception) -> None:
+    """Whatever goes wrong names the file; a missing one stays a missing one."""
+    missing = isinstance(error, FileNotFoundError)
+    said = "^b$" if missing else rf"^a\.json: not as a model is saved \({type(error).__name__}: "
+    with (
+        pytest.raises(FileNotFoundError if missing else ValueError, match=said),
+        understood("a.json", "a model is saved"),
+    ):
+        raise error
