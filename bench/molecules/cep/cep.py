@@ -39,8 +39,8 @@ class CEPOptions(TrainedOptions):
         recipe: How networks are trained: as in the "paper", whose table it is then, or by a recipe of
             "ours", with a fifth of the molecules drawn.
         models: Which rows: mean, wl-3, wl-6, mean-field, loopy-bp, fingerprint, random-walk, deep,
-            wl-constant, wl-learned, wl-gated, gine, chemprop, or, of ours, wl-learned, wl-gated, wl-paper,
-            deep, gine, gp; by default all, chemprop if it is installed.
+            wl-constant, wl-learned, wl-gated, wl-gated-sum, gine, chemprop, or, of ours, wl-learned,
+            wl-gated, wl-paper, deep, gine, gp; by default all, chemprop if it is installed.
         epochs: Squeeze the recipe into so many epochs; by default the whole recipe.
         data: Table (CSV, TSV or Parquet) of other molecules with columns smiles and PCE, or three text files,
             of the training, validation and test part, as the 2.3 million of the paper: a header, then lines

@@ -54,6 +54,15 @@ MODELS = {
     "wl-constant": _wl("WL kernel network, λ = 1", "0.1058 (0.26M)", decay=1.0, **_WL),
     "wl-learned": _wl("WL kernel network, learned λ", decay="learned", **_WL),
     "wl-gated": _wl("WL kernel network, gated λ", "0.1043 (0.26M)", decay="gated", gate_scale=10.0, **_WL),
+    # The paper's own readout: the sum over iterations, each with walk weights and gates of its own.
+    "wl-gated-sum": _wl(
+        "WL kernel network, gated λ, sum over iterations",
+        decay="gated",
+        gate_scale=10.0,
+        readout="sum",
+        share_walk_weights=False,
+        **_WL,
+    ),
     "gine": Model("GINE", "–", _PLAIN, network=GINENetwork),
     "chemprop": Model("chemprop"),
 }

@@ -37,7 +37,9 @@ LEGENDS = {
   from Dai et al. 2016. They are **on 2.3 million molecules** (1,900,000 / 82,601 / 220,289). **The public
   file has 29,978 of them, and errors on so few do not compare**: read each column by itself. {DUVENAUD}\
 {SIZES} (walks of 5 nodes in the random walk network), and a head with one hidden layer. The deep
-  kernel network is normalised and residual; chemprop has its default depth.
+  kernel network is normalised and residual; chemprop has its default depth. WL networks read the last
+  iteration and have one set of walk weights, as in the release; of the "sum over iterations", the paper's,
+  each iteration has its own.
 * Features ("duvenaud") of the paper: element, degree, attached hydrogens, implicit valence, aromatic; bond
   type, conjugated, in a ring. chemprop has its own.
 * Recipe of the paper and its release: batches of {PUBLISHED.batch_size}, Adam {PUBLISHED.lr:g}, times
