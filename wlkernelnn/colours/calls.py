@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from dataclasses import is_dataclass
+from functools import partial
 from inspect import Parameter, Signature, signature
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch_geometric import nn as pyg
 
@@ -23,6 +27,8 @@ _HOOKS = (
     "_aggregate_forward_hooks",
     "_aggregate_forward_pre_hooks",
 )
+
+_OF_ALL_MODULES = frozenset(vars(nn.Module()))
 
 
 def signature_of(net: nn.Module) -> Signature:
@@ -45,26 +51,62 @@ def stand_in(value: Any) -> Any:
     return NUMBER if isinstance(value, (Tensor, int, float)) and not isinstance(value, bool) else value
 
 
-def settings(module: nn.Module) -> tuple[Any, ...]:
-    """A module and its plain attributes, on which control flow may depend, but for modules of torch.
+def settings(net: nn.Module) -> tuple[Any, ...]:
+    """The modules of a network by their places, and their attributes, on which control flow may depend.
 
-    Plain are numbers, words, functions, and tuples, lists and dicts of these.
+    Of modules of torch only whether they train: they are called, not looked into.
     """
-    if type(module).__module__.startswith("torch.nn."):
-        return module, module.training
-    own = ((name, _plain(value)) for name, value in vars(module).items() if not name.startswith("_"))
-    return module, *((name, value) for name, value in own if value is not None)
+    return tuple(
+        (path, module, module.training, *_attributes(module))
+        for path, module in net.named_modules(remove_duplicate=False)
+    )
 
 
-def _plain(value: Any) -> Any:
-    """A plain value as a key; ``None`` of what is none."""
-    if isinstance(value, (bool, int, float, str, FunctionType, BuiltinFunctionType, type)):
-        return value
+def _attributes(module: nn.Module) -> tuple[Any, ...]:
+    home = type(module).__module__
+    if home.startswith("torch.nn."):
+        return ()
+    known = home.startswith("torch_geometric.")  # whose private attributes stay
+    return tuple(
+        (name, plain(value))
+        for name, value in vars(module).items()
+        if name not in _OF_ALL_MODULES and not (known and name[0] == "_") and not isinstance(value, Tensor)
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value as a key: numbers, words, functions and what holds them by value, all else by identity."""
+    if value is None or isinstance(
+        value, (bool, int, float, str, np.generic, FunctionType, BuiltinFunctionType, type)
+    ):
+        return type(value), value
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(_plain, value))
+        return (type(value), *map(plain, value))
+    if isinstance(value, (set, frozenset)):
+        return type(value), frozenset(map(plain, value))
     if isinstance(value, dict):
-        return (dict, *((name, _plain(item)) for name, item in value.items() if isinstance(name, str)))
-    return None
+        return (type(value), *((plain(name), plain(item)) for name, item in value.items()))
+    if isinstance(value, partial):
+        return partial, plain(value.func), plain(value.args), plain(value.keywords)
+    if isinstance(value, MethodType):
+        return MethodType, value.__func__, _Same(value.__self__)
+    record = isinstance(value, (Namespace, SimpleNamespace)) or is_dataclass(value)
+    if record and hasattr(value, "__dict__"):
+        return type(value), plain(vars(value))
+    return _Same(value)
+
+
+class _Same:
+    """Equal to that of the same object alone."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def watched_module(net: nn.Module) -> nn.Module | None:

@@ -71,7 +71,7 @@ class Colouring:
         self.quotient, self.edge_index, self.loops = quotient, edge_index, loops
         self.edge_kind, self.edge_first = edge_kind, edge_first
         #: Layers that were compared with themselves by nodes, and in which cases, as in training or not.
-        self.checked: WeakKeyDictionary[MessagePassing, set[tuple[bool, ...]]] = WeakKeyDictionary()
+        self.checked: WeakKeyDictionary[MessagePassing, set[object]] = WeakKeyDictionary()
         #: From each level to the next.
         self.steps: list[Step] = []
         sources = quotient.first.numel()

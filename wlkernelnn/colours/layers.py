@@ -19,6 +19,7 @@ from wlkernelnn.conv.graph import EdgeFeatures, Graph
 from wlkernelnn.conv.graph import Step as KernelStep
 from wlkernelnn.conv.kernel_conv import KernelConv
 
+from .calls import plain, settings
 from .colouring import Colouring, Step
 from .comparing import Values, compare_with_nodes
 from .norms import CountedRows, has_batch_statistics
@@ -72,6 +73,15 @@ def least_level(conv: MessagePassing) -> int:
     return int(_computes_as(conv, GCNConv) and bool(conv.normalize))
 
 
+def loses_loops(net: torch.nn.Module, edge_index: Tensor) -> bool:
+    """Whether a node has several loops, of which a layer keeps one, that of its own choice."""
+    loops = edge_index[0][edge_index[0] == edge_index[1]]
+    if loops.unique().numel() == loops.numel():
+        return False
+    parts = (part for part in net.modules() if isinstance(part, MessagePassing))
+    return any(least_level(part) and part.add_self_loops for part in parts)
+
+
 def refusal(conv: MessagePassing) -> str | None:
     """Why a layer cannot go by colours, if it cannot."""
     if getattr(conv, "dropout", 0.0):
@@ -115,7 +125,8 @@ def run_layer(
     if not _is_known(conv):
         checked = colours.checked.setdefault(conv, set())
         # Without loops, or where all rows are alike, layers look right that are not.
-        case = conv.training, colours.loops is not None, colours.count("node", level) > 1
+        given = tuple(nodes), tuple(edges), plain(others)
+        case = settings(conv), given, colours.loops is not None, colours.count("node", level) > 1
         if case not in checked:
             compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
             if _has_several_degrees(colours.edge_index):

@@ -22,6 +22,7 @@ from wlkernelnn.ops.autograd import traced as traced_by_others
 
 from .calls import is_argument, settings, signature_of, stand_in, watched_module
 from .colouring import Colouring, colour_batch, numbered_rows
+from .layers import loses_loops
 from .program import Program
 from .rewriter import Rewriter
 from .tracing import ROLES, traced
@@ -98,7 +99,7 @@ class ColourNetwork(nn.Module):
         self.training = training
         self.roles, self.rowwise = roles, rowwise
         self._programs: dict[Any, Program] = {}
-        self._checked: WeakKeyDictionary[MessagePassing, set[tuple[bool, ...]]] = WeakKeyDictionary()
+        self._checked: WeakKeyDictionary[MessagePassing, set[object]] = WeakKeyDictionary()
         #: Why the first batch that went by nodes did, "" while none has.
         self.went_by_nodes = ""
         if not self._takes_data:
@@ -115,6 +116,15 @@ class ColourNetwork(nn.Module):
     @training.setter
     def training(self, mode: bool) -> None:
         self.net.training = mode
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return self.net.state_dict(*args, **kwargs)  # with its extra state, and as its hooks make it
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return self.net.load_state_dict(*args, **kwargs)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self.net._load_from_state_dict(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ColourNetwork, (self.net, self.roles, self.rowwise)
@@ -159,7 +169,7 @@ class ColourNetwork(nn.Module):
     def _program(self, given: Mapping[str, Any]) -> Program:
         """What runs for such arguments, with the modules as they are."""
         key = (
-            tuple(map(settings, self.net.modules())),
+            settings(self.net),
             tuple(
                 (name, tuple(value.items()) if isinstance(value, dict) else value)
                 for name, value in given.items()
@@ -241,6 +251,10 @@ class ColourNetwork(nn.Module):
             return "its edge_index is not a dense tensor"
         if edge_index.dim() != 2 or edge_index.size(0) != 2:
             raise ValueError(f"edge_index must have shape [2, E], got {list(edge_index.shape)}")
+        if edge_index.dtype not in (torch.int64, torch.int32):
+            raise ValueError(f"edge_index must be int64, got {edge_index.dtype}")
+        if loses_loops(self.net, edge_index):
+            return "GCNConv keeps one of several edges from a node to itself"
         nodes, edges = program.names("node"), program.names("edge")
         if owner is None and not nodes:
             return "it reads neither batch nor inputs of nodes"

@@ -67,11 +67,10 @@ def asks_for_rows(node: Node, kind: Kind) -> bool:
 
 
 def writes(node: Node) -> bool:
-    """Whether a call changes its first argument: ``h.add_(other)`` or ``h += other``."""
-    name = str(node.target)
-    return node.target in IN_PLACE or (
-        node.op == "call_method" and name.endswith("_") and not name.endswith("__")
-    )
+    """Whether a call changes its first argument: ``h.relu_()``, ``h += h``, ``relu(h, inplace=True)``."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    named_so = node.op != "call_module" and name.endswith("_") and not name.endswith("__")
+    return node.target in IN_PLACE or named_so or node.kwargs.get("inplace") is True
 
 
 def place_of(net: nn.Module, node: Node) -> str:

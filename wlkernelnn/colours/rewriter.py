@@ -180,11 +180,13 @@ class Rewriter:
                 return
         rows = self._rows([node.args, node.kwargs])
         how = None if rows is None else by_rows(node, self._is_rows, self._is_count)
-        if isinstance(first, Node) and self._is_rows(first) and writes(node):  # noqa: SIM102
+        if isinstance(first, Node) and self._is_rows(first) and writes(node):
             if rows is None or how is None or self._as(first, rows) is not self.value[first]:
                 raise self._error(
                     node, "it writes to values of fewer layers than it reads: write h = h + other"
                 )
+            if self.kind[first].role in ROLES:  # an argument, whose nodes are another tensor
+                self.kind[first] = rows
         if rows is None or how is None:
             self._by_nodes(node)
             return

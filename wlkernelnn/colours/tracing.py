@@ -69,7 +69,8 @@ class NetworkTracer(Tracer):
 
     def create_args_for_root(self, root_fn: Any, is_module: bool, concrete_args: Any = None) -> Any:
         def forward(root: nn.Module, *values: Any) -> Any:
-            return root_fn(root, **dict(zip(self.arguments, values, strict=True)))
+            # Its own, which root_fn, its class's, need not be: PyG's Sequential has one for each.
+            return root.forward(**dict(zip(self.arguments, values, strict=True)))
 
         return forward, [self.root, *map(self._value, self.arguments, self.arguments.values())]
 

@@ -177,10 +177,3 @@ def test_unknown_layers_are_compared_with_nodes(layer: torch.nn.Module) -> None:
     net = to_colours(pyg.Sequential("x, edge_index", [(layer, "x, edge_index -> x")]))
     with pytest.raises(ValueError, match="cannot go by colours: its result at a node depends on more"):
         net(batch.x, batch.edge_index)
-
-
-def test_two_loops_at_a_node_are_refused() -> None:
-    data = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0, 0, 1], [0, 0, 0]]))
-    net = to_colours(pyg.Sequential("x, edge_index", [(pyg.GCNConv(3, 3), "x, edge_index -> x")]))
-    with pytest.raises(ValueError, match="one of several edges from a node to itself"):
-        net(data.x, data.edge_index)
